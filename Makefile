@@ -1,0 +1,56 @@
+# The two commands of the README are `make test` and, later, `make quickstart`. Everything else is for developers.
+#   make test                      environment, lint, import rules, types, tests (aim: under 15 minutes on two cores)
+#   make test PYTHON=python3.12    the same against the newest JAX, in an environment of its own
+#   make test-all                  adds the long proofs (kill tests, peers, memory)
+#   make bench                     the benchmarks of this machine, one after the other; quote ratios, not times
+#   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
+#   make lock                      remakes requirements.txt from setup.cfg for every supported Python
+PYTHON ?= python3
+JOBS ?= 2
+VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+RUN = $(VENV)/bin/python
+INSTALLED = $(VENV)/installed
+
+.PHONY: test test-all lint format check-python bench goldens peers lock clean
+
+test: lint
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile tests
+
+test-all: lint
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile -m "" tests
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff check --quiet .
+	$(VENV)/bin/ruff format --check --quiet .
+	$(VENV)/bin/lint-imports --no-logo --config setup.cfg
+	$(VENV)/bin/mypy bert_elmo_jax experiments
+
+format: $(INSTALLED)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+# Reinstalled only when what is asked for changed: the stamp is newer than the three files that say it.
+$(INSTALLED): requirements.txt setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "bert_elmo_jax needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make test PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --requirement requirements.txt
+	$(RUN) -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+peers: $(INSTALLED)
+	$(RUN) -m pip install --quiet --editable ".[peers]"
+
+bench: $(INSTALLED)
+	for benchmark in experiments/benchmarks/[a-z]*.py; do $(RUN) -m experiments.benchmarks.$$(basename $$benchmark .py) || exit 1; done
+
+goldens: $(INSTALLED)
+	$(RUN) tests/goldens/make.py
+
+lock: $(INSTALLED)
+	$(RUN) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate --no-emit-index-url \
+	  --custom-compile-command "make lock" setup.cfg --output-file requirements.txt $(if $(UPGRADE),--upgrade)
+
+clean:
+	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""BERT and ELMo in JAX/Flax."""
