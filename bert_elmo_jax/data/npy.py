@@ -1,0 +1,82 @@
+"""Arrays on disk: `.npy` files that grow while they are written, and JSON that appears whole or not at all."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+HEADER = 128  # bytes, whatever the length of the array turns out to be: a multiple of 64, as the format asks
+
+
+class NpyAppender:
+    """A one-dimensional `.npy` file written piece by piece; its header is completed when it closes.
+
+    No memory map while writing: a full disk is then an error that can be caught, not a signal.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "numbers.npy"
+    >>> with NpyAppender(path, np.dtype("uint16")) as numbers:
+    ...     numbers.append(np.array([1, 2]))
+    ...     numbers.append(np.array([3]))
+    >>> np.load(path)
+    array([1, 2, 3], dtype=uint16)
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype):
+        self.dtype, self.length = dtype.newbyteorder("<"), 0
+        self._file = open(path, "wb")  # noqa: SIM115 -- closed by close()
+        self._file.write(b"\0" * HEADER)  # no array yet: a reader refuses it until close() has written the header
+
+    def append(self, values: np.ndarray) -> None:
+        """Add values at the end; they must fit the file's type."""
+        self._file.write(np.ascontiguousarray(values, self.dtype).tobytes())
+        self.length += len(values)
+
+    def close(self) -> None:
+        """Write the header and see everything onto the disk."""
+        facts = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
+        self._file.seek(0)
+        self._file.write(b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little"))
+        self._file.write(facts.ljust(HEADER - 11).encode("latin1") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def __enter__(self) -> "NpyAppender":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._file.close()
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file, in hex."""
+    with open(path, "rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write readable JSON that is there whole or not at all.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "facts.json"
+    >>> write_json(path, {"언어": "한국어"})
+    >>> json.loads(path.read_text(encoding="utf-8"))
+    {'언어': '한국어'}
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with open(partial, "w", encoding="utf-8") as out:
+        json.dump(content, out, indent=1, ensure_ascii=False)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(path)

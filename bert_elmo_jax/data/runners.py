@@ -1,0 +1,145 @@
+"""Who does the jobs: processes of this machine, or a Ray cluster. What comes out is the same."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+J = TypeVar("J")
+Report = Callable[[int], object]  # given bytes of text just done
+
+
+# Calls `function(job, report)` for every job, in any order, and returns when all are done; raises what a job raised.
+Runner = Callable[[Callable[[Any, Report], None], Sequence[Any], Report], None]
+
+
+class Stopped(Exception):
+    """Raised inside a worker whose work is no longer wanted."""
+
+
+def local_runner(workers: int) -> Runner:
+    """Run jobs in this many processes, each on one core.
+
+    >>> local_runner(0)
+    Traceback (most recent call last):
+    ...
+    ValueError: workers=0: use at least one
+    """
+    if workers < 1:
+        raise ValueError(f"workers={workers}: use at least one")
+
+    def run(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
+        if not jobs:
+            return
+        # Not forked: the tokenizers' threads do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        done, stop = context.Value("q", 0), context.Value("b", 0)
+        seen = 0
+        with ProcessPoolExecutor(min(workers, len(jobs)), context, _begin_worker, (done, stop)) as pool:
+            waiting = {pool.submit(_work, function, job) for job in jobs}
+            try:
+                while waiting:
+                    finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                    now = done.value
+                    report(now - seen)
+                    seen = now
+                    for future in finished:
+                        future.result()
+            except BrokenProcessPool as error:
+                raise MemoryError(
+                    "a worker process was killed, most likely for lack of memory; run again with fewer --workers: "
+                    "finished shards are kept"
+                ) from error
+            except BaseException:
+                stop.value = 1
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    return run
+
+
+_done: Any = None
+_stop: Any = None
+
+
+def _begin_worker(done: Any, stop: Any) -> None:
+    global _done, _stop  # a worker's own, set once when it starts
+    _done, _stop = done, stop
+    os.environ["RAYON_NUM_THREADS"] = "1"  # one core a worker: the tokenizer's own threads would fight over them
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)  # nobody is left to work for: a killed parent must leave no orphans
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _work(function: Callable[[J, Report], None], job: J) -> None:
+    def report(size: int) -> None:
+        with _done.get_lock():
+            _done.value += size
+        if _stop.value:
+            raise Stopped
+
+    function(job, report)
+
+
+def ray_runner(address: str | None = None) -> Runner:
+    """Run jobs on a Ray cluster whose machines share the file system (`None`: the cluster around, else a local one).
+
+    >>> callable(ray_runner)
+    True
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("--runner=ray needs Ray: pip install 'bert_elmo_jax[cluster]'") from error
+
+    def run(function: Callable[[J, Report], None], jobs: Sequence[J], report: Report) -> None:
+        with _ray_session(ray, address):
+            task = ray.remote(max_retries=3)(_ray_work)
+            sizes = {task.remote(function, job): getattr(job, "size", 0) for job in jobs}
+            waiting = list(sizes)
+            while waiting:
+                [finished], waiting = ray.wait(waiting, num_returns=1)
+                try:
+                    ray.get(finished)
+                except ray.exceptions.RayTaskError as error:
+                    for rest in waiting:
+                        ray.cancel(rest)
+                    raise error.cause from None
+                report(sizes[finished])
+
+    return run
+
+
+def _ray_work(function: Callable[[J, Report], None], job: J) -> None:
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    function(job, lambda size: None)
+
+
+@contextlib.contextmanager
+def _ray_session(ray: Any, address: str | None) -> Iterator[None]:
+    """Join a cluster, or start one here; leave a session that was open before as it was."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    if address:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    else:
+        ray.init(**quiet)
+    try:
+        yield
+    finally:
+        ray.shutdown()

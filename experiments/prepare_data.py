@@ -1,0 +1,129 @@
+r"""Raw text -> a folder of training shards with its tokenizer.
+
+English novels, a paragraph a line:
+  python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --output=corpora/novels
+
+Korean reviews from JSON lines, a SentencePiece vocabulary, two processes:
+  python -m experiments.prepare_data --input=reviews.jsonl.gz --text_field=review --tokenizer=sentencepiece \
+    --vocab_size=16000 --workers=2 --output=corpora/reviews
+
+Words for ELMo:
+  python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --tokenizer=words --vocab_size=50000 \
+    --output=corpora/novels_words
+
+Stop it whenever you like; the same command goes on where it was. Check a finished folder: --verify --output=…
+"""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from absl import app, flags
+from tqdm import tqdm
+
+from bert_elmo_jax.data.prepare import Request, prepare
+from bert_elmo_jax.data.reading import Reading
+from bert_elmo_jax.data.runners import Report, local_runner, ray_runner
+from bert_elmo_jax.data.store import verify
+
+flags.DEFINE_multi_string(
+    "input", [], "Files or globs (quoted): .txt or .jsonl, plain or .gz .xz .bz2 .zst; may be repeated."
+)
+flags.DEFINE_string("output", None, "The folder to write; it is begun, gone on with, or found finished.", required=True)
+flags.DEFINE_enum(
+    "documents", "blank_line", ["blank_line", "file"], "What ends a document (a .jsonl line always is one)."
+)
+flags.DEFINE_enum(
+    "split", "lines", ["lines", "sentences"], "A line is a sentence, or lines are running text to be split."
+)
+flags.DEFINE_string("encoding", "utf-8", "Of the files: utf-8, utf-8-sig, cp949, utf-16, …")
+flags.DEFINE_string("text_field", "text", "The field of .jsonl records that holds the text.")
+flags.DEFINE_enum(
+    "on_bad", "error", ["error", "skip"], "On a line that cannot be used: stop and name it, or skip and count."
+)
+flags.DEFINE_float("max_line_mb", 4.0, "A longer line is bad input.")
+flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece or words (trained here), or the folder of one.")
+flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.")
+flags.DEFINE_bool("lowercase", False, "Lower-case, for a trained WordPiece vocabulary (Hangul stays composed).")
+flags.DEFINE_enum("sentencepiece_model", "unigram", ["unigram", "bpe"], "Kind of a trained SentencePiece model.")
+flags.DEFINE_enum(
+    "word_rule", "punctuation", ["punctuation", "whitespace"], "What separates words for --tokenizer=words."
+)
+flags.DEFINE_float("heldout", 0.01, "Share of documents held out for evaluation.")
+flags.DEFINE_integer("shards", 0, "How many shards; 0: by the size of the input.")
+flags.DEFINE_float("sample_mb", 32.0, "Text a vocabulary is trained on.")
+flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.")
+flags.DEFINE_integer("workers", os.cpu_count() or 1, "Processes of this machine; changes nothing in what comes out.")
+flags.DEFINE_enum("runner", "local", ["local", "ray"], "This machine, or a Ray cluster that shares the file system.")
+flags.DEFINE_string("ray_address", None, "Of the cluster; without it the one around, or one started here.")
+flags.DEFINE_bool("verify", False, "Check the hash of every file in --output, and do nothing else.")
+FLAGS = flags.FLAGS
+
+
+@contextlib.contextmanager
+def progress(name: str, size: int) -> Iterator[Report]:
+    """A bar with MB/s and time left."""
+    with tqdm(total=size, desc=name, unit="B", unit_scale=True, smoothing=0.1, mininterval=0.2) as bar:
+        yield bar.update
+
+
+def request() -> Request:
+    """What the flags ask for."""
+    asked: dict[str, Any] = FLAGS.flag_values_dict()
+    reading = {f.name: asked[f.name] for f in dataclasses.fields(Reading)}
+    own = {f.name: asked[f.name] for f in dataclasses.fields(Request) if f.name not in ("inputs", "reading")}
+    return Request(inputs=tuple(FLAGS.input), reading=Reading(**reading), **own)
+
+
+def report(manifest: dict, seconds: float) -> None:
+    """The closing report."""
+    size = sum(source["bytes"] for source in manifest["sources"]) / 1e6
+    tokenizer = manifest["tokenizer"]
+    speed = f"{size:.1f} MB in {seconds:.1f} s ({size / seconds:.2f} MB/s)"
+    print(f"\n{FLAGS.output}: {len(manifest['sources'])} files, {speed}, {len(manifest['shards'])} shards")
+    print(f"  {tokenizer['kind']} with {tokenizer['vocab_size']:,} entries")
+    for part, counts in manifest["counts"].items():
+        numbers = "".join(f"{counts[name]:>13,} {name}" for name in ("documents", "sentences", "words", "tokens"))
+        print(f"  {part:8}{numbers}   unknown {counts['unknown'] / max(1, counts['tokens']):.4%}")
+    for what, count in manifest["skipped"].items():
+        print(f"  skipped or mended: {count:,} × {what}")
+    if not manifest["counts"]["heldout"]["documents"] and FLAGS.heldout:
+        print("  nothing is held out: too few documents; raise --heldout, try another --seed, or see --documents")
+
+
+def main(argv: list[str]) -> None:
+    """Prepare, and end every expected trouble in one clear message and status 2."""
+    if len(argv) > 1:
+        sys.exit(_refuse(f"unexpected argument {argv[1]!r}; quote globs and use --input='…'"))
+    start = time.monotonic()
+    try:
+        if FLAGS.verify:
+            print(f"{FLAGS.output}: {verify(FLAGS.output)} files are as they were written")
+            return
+        runner = ray_runner(FLAGS.ray_address) if FLAGS.runner == "ray" else local_runner(FLAGS.workers)
+        print(f"Preparing {' '.join(FLAGS.input)} -> {FLAGS.output} ({FLAGS.runner}, {FLAGS.workers} workers)")
+        report(prepare(request(), runner, progress), time.monotonic() - start)
+    except KeyboardInterrupt:
+        sys.exit(_refuse("stopped; the same command goes on from here", status=130))
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        sys.exit(
+            _refuse(
+                f"{error.strerror or error}{where}; finished shards are kept: mend it and give the same command again"
+            )
+        )
+    except (ValueError, ImportError, MemoryError) as error:
+        sys.exit(_refuse(str(error)))
+
+
+def _refuse(message: str, status: int = 2) -> int:
+    print(f"prepare_data: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    app.run(main)
