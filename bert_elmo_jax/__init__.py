@@ -1,1 +1,22 @@
-"""BERT and ELMo in JAX/Flax."""
+"""BERT and ELMo in JAX/Flax: pretrain, load released weights, transfer, compare.
+
+>>> from bert_elmo_jax import load
+>>> load("tests/goldens/bert_tiny").heads
+('mlm', 'nsp')
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.api import load
+
+__all__ = ["load"]
+
+
+def __getattr__(name: str) -> Any:
+    # Preparing data needs no JAX, and its workers start in a tenth of the time without it.
+    if name in __all__:
+        from bert_elmo_jax import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'bert_elmo_jax' has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -26,6 +26,16 @@ def strict_dtypes():
         yield
 
 
+@pytest.fixture
+def as_users_run():
+    """Without the checks of types that only tests make, to see what a user who passes something else is told."""
+    import jaxtyping
+
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
 @pytest.fixture(scope="session")
 def goldens() -> Path:
     """The frozen reference outputs that travel with the repository."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bert_elmo_jax.data.corpus import iterate_sample
 from bert_elmo_jax.data.npy import write_json
@@ -22,7 +22,7 @@ from bert_elmo_jax.data.shards import Job, building, file_facts, make_piece_shar
 from bert_elmo_jax.data.store import FORMAT, PARTS, read_manifest
 from bert_elmo_jax.data.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.word_table import choose_vocabulary, renumber_shard, write_table
-from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_wordpiece
+from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
 SHARD = 16 << 20  # bytes of text a shard, so that a laptop's corpus already has work for several cores
@@ -39,7 +39,7 @@ class Request:
     tokenizer: str = "wordpiece"  # trained under this name, or a folder to load one from
     vocab_size: int = 8192
     lowercase: bool = False
-    sentencepiece_model: str = "unigram"
+    sentencepiece_model: Literal["unigram", "bpe"] = "unigram"
     word_rule: str = "punctuation"
     heldout: float = 0.01
     shards: int = 0  # 0: by size
@@ -246,8 +246,6 @@ def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
 
         if request.tokenizer == "wordpiece":
             return train_wordpiece(sample(), request.vocab_size, lowercase=request.lowercase)
-        from bert_elmo_jax.text import train_sentencepiece
-
         return train_sentencepiece(sample(), request.vocab_size, model=request.sentencepiece_model)
 
 

@@ -68,6 +68,8 @@ class Reading:
     def wide(self) -> bool:
         """Whether a newline is not the byte 0x0A of its own in this encoding, so that `unpack` rewrites it as UTF-8."""
         name = codecs.lookup(self.encoding).name
+        if name == "utf-8-sig":  # its mark stands before the first line only
+            return False
         return name.startswith(("iso2022", "hz", "utf-7")) or "\n".encode(self.encoding) != b"\n"
 
     @cached_property

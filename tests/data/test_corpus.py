@@ -130,6 +130,16 @@ def test_wide_encodings_become_plain_lines(tmp_path):
     assert sentences == TEXT.splitlines()
 
 
+def test_a_mark_at_the_start_is_dropped_when_it_is_announced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("하나\n둘\n".encode("utf-8-sig"))
+    reading = Reading(encoding="utf-8-sig")
+    assert not needs_unpacking(str(path), reading)
+    assert texts(documents(path, reading)[0]) == [["하나", "둘"]]
+    path.write_bytes("하나\n둘\n".encode())
+    assert texts(documents(path, reading)[0]) == [["하나", "둘"]]
+
+
 def test_korean_code_page(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("첫 줄 똠방각하\n둘째 줄\n".encode("cp949"))

@@ -1,0 +1,153 @@
+"""Texts -> rows that fit a model: special pieces, truncation, windows, and the few widths that rows are padded to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from bert_elmo_jax.text import Encoding, Tokenizer
+
+Words = list[str]
+Text = str | Words | tuple[str, str] | tuple[Words, Words]
+Overflow = Literal["raise", "truncate", "windows"]
+
+# Few enough that compilation is a handful, close enough that little is padded: sorted rows rarely waste a fifth.
+WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A text as the model sees it, in one window or several.
+
+    `windows` are (first, end) of stretches of `body`, the pieces between `prefix` (what every window begins with) and
+    the closing piece; a text that fits has one window, all of it.
+    """
+
+    encoding: Encoding
+    prefix: int
+    windows: tuple[tuple[int, int], ...]
+    words: tuple[int, int]  # how many words the two texts have, whether or not each has a piece
+
+    def __len__(self) -> int:
+        return len(self.encoding)
+
+    def columns(self, window: int) -> Int[np.ndarray, "columns"]:
+        """The pieces of the text that stand in a window, by their place in the text."""
+        start, end = self.windows[window]
+        body = self.prefix + np.arange(start, end)
+        return np.concatenate([np.arange(self.prefix), body, [len(self) - 1]])
+
+    def owners(self) -> Int[np.ndarray, "pieces"]:
+        """Which window each piece's vector is taken from: where the smaller of its two contexts is largest."""
+        if len(self.windows) == 1:
+            return np.zeros(len(self), np.int64)
+        place = np.arange(len(self) - self.prefix - 1)
+        starts, ends = np.array(self.windows).T
+        context = np.minimum(place - starts[:, None], ends[:, None] - 1 - place)
+        best = context.argmax(0)  # of equals the first; outside a window the context is negative
+        return np.concatenate([np.zeros(self.prefix, np.int64), best, [len(self.windows) - 1]])
+
+
+def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: Overflow, stride: int | None) -> Row:
+    """The row of one text of a list, at most `size` pieces a window."""
+    first, second = _parts(text, number)
+    encoding = _encode(tokenizer, first, second)
+    words = (_count_words(first, encoding, 0), _count_words(second, encoding, 1))
+    if len(encoding) == (2 if second is None else 3):
+        raise ValueError(f"text {number} is empty, or has nothing the tokenizer knows: {_shorten(text)}")
+    if overflow == "truncate" and len(encoding) > size:
+        encoding = _truncate(encoding, second is not None, size)
+    prefix = 1 if second is None else int(np.flatnonzero(encoding.types == 1)[0])
+    body, room = len(encoding) - prefix - 1, size - prefix - 1
+    if body <= room:
+        return Row(encoding, prefix, ((0, body),), words)
+    if overflow == "raise":
+        raise ValueError(
+            f"text {number} has {len(encoding)} pieces, the model takes {size}: {_shorten(text)}; "
+            'use overflow="truncate" to cut it, or overflow="windows" to encode it in overlapping windows'
+        )
+    if room < 2:
+        raise ValueError(f"text {number}: its first part fills the {size} pieces the model takes, no window is left")
+    step = stride or max(1, room // 2)
+    if not 0 < step <= room:
+        raise ValueError(f"stride={stride} leaves gaps: a window holds {room} pieces of text {number}; use 1 to {room}")
+    starts = [*range(0, body - room, step), body - room]
+    return Row(encoding, prefix, tuple((start, start + room) for start in starts), words)
+
+
+def _parts(text: Text, number: int) -> tuple[str | Words, str | Words | None]:
+    if isinstance(text, str) or (isinstance(text, list) and all(isinstance(word, str) for word in text)):
+        return text, None
+    if isinstance(text, tuple) and len(text) == 2 and all(_parts(part, number)[1] is None for part in text):
+        if type(text[0]) is type(text[1]):
+            return text
+        raise TypeError(f"text {number} pairs a string with a list of words; give both as strings, or both as words")
+    raise TypeError(
+        f"text {number} is {_shorten(text)}; expected a string, a list of words, or a pair (tuple) of two of these"
+    )
+
+
+def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None) -> Encoding:
+    if isinstance(first, str):
+        assert second is None or isinstance(second, str)
+        return tokenizer.encode(first, second)
+    assert second is None or isinstance(second, list)
+    return tokenizer.encode_words(first, second)
+
+
+def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int:
+    known = len(part) if isinstance(part, list) else 0
+    return known or int(encoding.word_ids[encoding.types == kind].max(initial=-1)) + 1
+
+
+def _truncate(encoding: Encoding, pair: bool, size: int) -> Encoding:
+    """Cut the end of the longer text until all fits, as the reference does for pairs."""
+    first = int((encoding.types == 0).sum()) - 2
+    second = len(encoding) - first - 3 if pair else 0
+    room = size - (3 if pair else 2)
+    if room < 1 + pair:
+        raise ValueError(f"max_length={size} has no room for a piece of each text beside the special ones")
+    # The longer loses a piece at a time, on a tie the second: in the end the shorter keeps up to half.
+    keep_second = min(second, max(room // 2, room - first)) if pair else 0
+    keep_first = min(first, room - keep_second)
+    kept = [0, *range(1, 1 + keep_first), first + 1]
+    if pair:
+        kept += [*range(first + 2, first + 2 + keep_second), len(encoding) - 1]
+    e = encoding
+    tokens = tuple(e.tokens[i] for i in kept)
+    return Encoding(e.ids[kept], e.types[kept], e.offsets[kept], e.word_ids[kept], tokens)
+
+
+def _shorten(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+def width_for(length: int, limit: int) -> int:
+    """The width that rows of this length are padded to.
+
+    >>> [width_for(length, 512) for length in (3, 16, 17, 300)], width_for(100, 100), width_for(600, 1024)
+    ([16, 16, 32, 384], 100, 1024)
+    """
+    return min(next((width for width in WIDTHS if width >= length), limit), limit)
+
+
+def height_for(rows: int, batch_size: int) -> int:
+    """The number of rows a batch is filled up to: the batch size, or for the last one a power of two.
+
+    >>> [height_for(rows, 32) for rows in (1, 3, 17, 32)]
+    [1, 4, 32, 32]
+    """
+    return min(batch_size, 1 << (rows - 1).bit_length())
+
+
+def check_texts(texts: Sequence[Text]) -> None:
+    """Refuse what is no list of texts."""
+    if isinstance(texts, str):
+        raise TypeError(f"a list of texts is expected, a single string was given: write [{_shorten(texts)}]")
+    if isinstance(texts, tuple):
+        raise TypeError("a list of texts is expected, a tuple was given: a pair goes into a list, [(first, second)]")
+    if not len(texts):
+        raise ValueError("no texts were given: the list is empty")

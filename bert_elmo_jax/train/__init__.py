@@ -1,0 +1,1 @@
+"""Training: it is given models, losses and data as functions, and knows none of them."""

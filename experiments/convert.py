@@ -1,0 +1,70 @@
+r"""Weights from one format into another, telling what was mapped, left and initialised.
+
+python -m experiments.convert --from=uncased_L-12_H-768_A-12 --to=bert-base-hf           # Google's -> Hugging Face's
+python -m experiments.convert --from=google-bert/bert-base-uncased --to=runs/base --to_format=run
+python -m experiments.convert --from=runs/base --to=bert-base-for-transformers
+"""
+
+import sys
+from pathlib import Path
+
+from absl import app, flags
+
+from bert_elmo_jax.api import find_tokenizer
+from bert_elmo_jax.api.run_directory import is_run_directory, read_run_directory, write_run_directory
+from bert_elmo_jax.interop import Report, huggingface_bert, read_weights, resolve
+
+flags.DEFINE_string("from", None, "A folder in any format, a checkpoint's prefix, or a hub name.", required=True)
+flags.DEFINE_string("to", None, "The folder to write.", required=True)
+flags.DEFINE_enum("to_format", "huggingface", ["huggingface", "run"], "What transformers loads, or a run directory.")
+flags.DEFINE_enum("format", None, ["huggingface", "google"], "Of --from, where the folder holds two.")
+flags.DEFINE_enum("classifier", None, ["classify", "choice", "tag"], "Which head a nameless classifier is.")
+flags.DEFINE_bool("lowercase", None, "Whether the vocabulary is uncased, where it does not say.")
+FLAGS = flags.FLAGS
+
+
+def convert(source: str, target: str) -> Report:
+    """Read one format and write the other; what became of every tensor."""
+    path = resolve(source)
+    labels, problem = None, None
+    if is_run_directory(path):
+        run = read_run_directory(path)
+        params, config, tokenizer, labels = run.params, run.config, run.tokenizer, run.labels
+        report = Report(f"{path}, step {run.step}")
+    else:
+        params, config, report = read_weights(path, format=FLAGS.format, classifier=FLAGS.classifier)
+        report.raise_if_unusable()
+        tokenizer = find_tokenizer(path if path.is_dir() else path.parent, FLAGS.lowercase)
+        labels, problem = report.extras.get("labels"), report.extras.get("problem_type")
+    if FLAGS.to_format == "run":
+        asked = {"program": "convert", "from": source}
+        write_run_directory(target, config, params, tokenizer, run=asked, labels=labels)
+        return report
+    huggingface_bert.write(target, params, config, labels=labels, problem_type=problem)
+    if tokenizer is not None:
+        tokenizer.save(target)  # vocab.txt and tokenizer_config.json, as transformers reads them
+    return report
+
+
+def main(argv: list[str]) -> None:
+    """Convert, and end every expected trouble in one message and status 2."""
+    if len(argv) > 1:
+        sys.exit(_refuse(f"unexpected argument {argv[1]!r}; use --from=… --to=…"))
+    source, target = str(FLAGS["from"].value), FLAGS.to
+    try:
+        if Path(target).exists() and any(Path(target).iterdir()):
+            sys.exit(_refuse(f"{target} is not empty; give another --to"))
+        print(f"Converting {source} -> {target} ({FLAGS.to_format})")
+        print(convert(source, target))
+        print(f"Written: {', '.join(sorted(p.name for p in Path(target).iterdir()))}")
+    except (ValueError, OSError, ImportError) as error:
+        sys.exit(_refuse(str(error)))
+
+
+def _refuse(message: str) -> int:
+    print(f"convert: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    app.run(main)

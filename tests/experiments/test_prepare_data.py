@@ -1,0 +1,255 @@
+"""The program as people run it: processes, kills, bad files, a full disk."""
+
+import hashlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(*flags):
+    return [sys.executable, "-m", "experiments.prepare_data", *map(str, flags)]
+
+
+def run(*flags, **options):
+    return subprocess.run(
+        command(*flags), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False, **options
+    )
+
+
+def tree(folder):
+    """Every file of a store with the hash of its bytes."""
+    paths = (p for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """2 MB of English and Korean documents in three kinds of file."""
+    import gzip
+    import json
+
+    coins = random.Random(5)
+    words = ["".join(coins.choices("abcdefgh", k=coins.randint(1, 7))) for _ in range(800)]
+    words += ["".join(coins.choices("가나다라마바사아자차카타파하강산", k=coins.randint(1, 4))) for _ in range(800)]
+    folder = tmp_path_factory.mktemp("text")
+
+    def document():
+        return "\n".join(" ".join(coins.choices(words, k=coins.randint(3, 20))) + "." for _ in range(20))
+
+    (folder / "a.txt").write_text("\n\n".join(document() for _ in range(400)), encoding="utf-8")
+    (folder / "b.txt.gz").write_bytes(gzip.compress("\n\n".join(document() for _ in range(200)).encode()))
+    records = "".join(json.dumps({"text": document()}, ensure_ascii=False) + "\n" for _ in range(200))
+    (folder / "c.jsonl").write_text(records, encoding="utf-8")
+    return folder
+
+
+def flags_for(text, output, tokenizer, *more):
+    inputs = [f"--input={text / name}" for name in ("a.txt", "b.txt.gz", "c.jsonl")]
+    return [
+        *inputs,
+        f"--output={output}",
+        f"--tokenizer={tokenizer}",
+        "--vocab_size=600",
+        "--shards=6",
+        "--heldout=0.05",
+        *more,
+    ]
+
+
+@pytest.fixture(scope="module", params=["wordpiece", "words"])
+def undisturbed(request, text, tmp_path_factory):
+    """(kind, the files of a run that nothing disturbed, its duration)."""
+    output = tmp_path_factory.mktemp("undisturbed") / request.param
+    start = time.monotonic()
+    done = run(*flags_for(text, output, request.param, "--workers=1"))
+    assert done.returncode == 0, done.stderr
+    assert "train" in done.stdout
+    assert "MB/s" in done.stdout
+    return request.param, tree(output), time.monotonic() - start
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_number_of_workers_changes_no_byte(text, tmp_path, undisturbed, workers):
+    kind, expected, _ = undisturbed
+    done = run(*flags_for(text, tmp_path / "out", kind, f"--workers={workers}"))
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "out") == expected
+
+
+def test_ray_changes_no_byte(text, tmp_path, undisturbed):
+    pytest.importorskip("ray", reason="needs the extra `cluster`")
+    kind, expected, _ = undisturbed
+    done = run(*flags_for(text, tmp_path / "out", kind, "--runner=ray"))
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 10))])
+def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path, undisturbed, seed):
+    kind, expected, duration = undisturbed
+    coins = random.Random(seed)
+    asked = flags_for(text, tmp_path / "out", kind, "--workers=2")
+    kills = 0
+    for _ in range(3):
+        process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(coins.uniform(0.3, 1.0) * duration)
+        kills += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert kills
+    time.sleep(0.5)  # workers notice that their parent is gone
+    done = run(*asked)
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "out") == expected
+    assert not alive_with(str(tmp_path / "out"))
+
+
+def alive_with(mark):
+    """Processes that still have files of this folder open."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if mark in str(entry.readlink()):
+                found.append(entry.parts[2])
+        except OSError:
+            continue
+    return found
+
+
+BAD = {
+    "nul": ("a.txt", b"fine\nx\0y\n", "a.txt, line 2: a NUL byte"),
+    "bytes": ("a.txt", b"fine\n\xff\xfe\n", "a.txt, line 2: invalid UTF-8"),
+    "truncated": (
+        "a.txt.gz",
+        __import__("gzip").compress(os.urandom(5000).hex().encode())[:-900],
+        "a.txt.gz, line 1: a damaged",
+    ),
+    "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
+    "empty": ("a.txt", b"", "a.txt: an empty file"),
+    "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
+    "windows": ("a.txt", b"one\r\ntwo\r\n", "a.txt, line 1: a Windows line end (CR LF)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_ends_in_one_line_and_status_2(tmp_path, name):
+    file, data, message = BAD[name]
+    (tmp_path / file).write_bytes(data)
+    asked = [
+        f"--input={tmp_path / file}",
+        f"--output={tmp_path / 'out'}",
+        "--tokenizer=words",
+        "--workers=1",
+        "--vocab_size=10",
+    ]
+    done = run(*asked)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert message in last
+    assert "; " in last.split(message)[1]  # a remedy
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_wrong_flags_are_one_line(tmp_path):
+    for flags, message in [
+        ((f"--input={tmp_path}/*.txt",), "no file matches"),
+        ((f"--input={tmp_path}",), "a folder, not a file"),
+        ((), "no input; name files"),
+        (("--input=a", "--encoding=utf-9"), "encoding='utf-9' is not known"),
+        (("--input=a", "--workers=0"), "workers=0: use at least one"),
+        (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
+        (("--verify",), "no such folder"),
+        (("stray.txt",), "unexpected argument 'stray.txt'"),
+    ]:
+        done = run(f"--output={tmp_path / 'out'}", *flags)
+        assert done.returncode == 2
+        [line] = done.stderr.strip().splitlines()
+        assert message in line
+
+
+def test_a_full_disk_is_one_line_and_later_it_goes_on(text, tmp_path, undisturbed):
+    kind, expected, _ = undisturbed
+
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    asked = flags_for(text, tmp_path / "out", kind, "--workers=1")
+    done = run(*asked, preexec_fn=little_room)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert "give the same command again" in done.stderr.splitlines()[-1]
+    assert run(*asked).returncode == 0
+    assert tree(tmp_path / "out") == expected
+
+
+def test_two_at_once_in_one_folder_are_refused(text, tmp_path):
+    asked = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
+    first = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "out" / "plan.json").exists():
+        assert first.poll() is None
+        time.sleep(0.01)
+    second = run(*asked)
+    assert second.returncode == 2
+    assert "another preparation is writing" in second.stderr
+    assert first.wait() == 0
+
+
+def test_interrupting_says_how_to_go_on(text, tmp_path):
+    asked = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
+    process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "out" / "tokenizer").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from here" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.long
+def test_memory_does_not_grow_with_the_corpus(tmp_path):
+    """1 GB in one file, two workers: all processes together stay under 1.5 GB."""
+    coins = random.Random(1)
+    words = ["".join(coins.choices("abcdefghijklmnop", k=coins.randint(2, 9))) for _ in range(50_000)]
+    with open(tmp_path / "a.txt", "w") as out:
+        while out.tell() < 1 << 30:
+            lines = (" ".join(coins.choices(words, k=14)) + f" {coins.randint(0, 10**9)}" for _ in range(30))
+            out.write("\n".join(lines) + "\n\n")
+    asked = [
+        f"--input={tmp_path / 'a.txt'}",
+        f"--output={tmp_path / 'out'}",
+        "--tokenizer=words",
+        "--workers=2",
+        "--vocab_size=50000",
+    ]
+    process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, family_memory(process.pid))
+        time.sleep(0.3)
+    print(f"peak of all processes together: {peak / 1e9:.2f} GB")
+    assert process.returncode == 0
+    assert 5e7 < peak < 1.5e9
+
+
+def family_memory(pid):
+    """Bytes held by a process and its descendants, shared pages counted once (PSS)."""
+    total = 0
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    total += sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:"))
+    return total + sum(family_memory(int(child)) for child in children)
