@@ -70,15 +70,13 @@ def open_writer(path: Path) -> tuple[Callable[[int, np.ndarray], object], Callab
             file.close()
 
         return lambda n, array: file.create_dataset(str(n), data=array), finish
-    if path.suffix == ".npz":
-        archive = zipfile.ZipFile(path.with_name(path.name + ".partial"), "w", allowZip64=True)
+    archive = zipfile.ZipFile(path.with_name(path.name + ".partial"), "w", allowZip64=True)
 
-        def write(n: int, array: np.ndarray) -> None:
-            with archive.open(f"{n}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array)
+    def write(n: int, array: np.ndarray) -> None:
+        with archive.open(f"{n}.npy", "w", force_zip64=True) as entry:
+            np.lib.format.write_array(entry, array)
 
-        return write, lambda keys: archive.close()
-    raise ValueError(f"--output={path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
+    return write, lambda keys: archive.close()
 
 
 def main(argv: list[str]) -> None:
@@ -87,11 +85,13 @@ def main(argv: list[str]) -> None:
         if len(argv) > 1:
             raise ValueError(f"unexpected argument {argv[1]!r}; use --input=…")
         layers = "all" if FLAGS.layers == ["all"] else [int(layer) for layer in FLAGS.layers]
-        path, texts = Path(FLAGS.output), texts_of(FLAGS.input)
+        path = Path(FLAGS.output)
+        if path.suffix not in (".h5", ".hdf5", ".npz"):
+            raise ValueError(f"--output={path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
         if path.exists():
             raise FileExistsError(f"{path} exists; remove it, or give another --output")
+        texts, encoder = texts_of(FLAGS.input), load(FLAGS.model, dtype=FLAGS.dtype)
         write, finish = open_writer(path)
-        encoder = load(FLAGS.model, dtype=FLAGS.dtype)
         print(f"{len(texts):,} texts of {FLAGS.input} -> {path} (layers {','.join(FLAGS.layers)}, {FLAGS.units})")
         number, options = 0, {"batch_size": FLAGS.batch_size, "overflow": FLAGS.overflow, "layers": layers}
         with tqdm(total=len(texts), desc="extracting", unit="texts") as bar:

@@ -1,0 +1,183 @@
+"""A pickle machine that builds containers and nothing else: no import, no call, no attribute ever set.
+
+Python's own Unpickler, however restricted, calls what it finds. This one walks the opcodes with `pickletools` and
+writes down what a pickle asks for: a name it may mention becomes a `Name`, a call of such a name a `Called`,
+everything else is refused.
+"""
+
+import io
+import mmap
+import pickletools
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+MOST_OPCODES = 1_000_000  # a thousand layers need half of it
+MOST_BITS = 128  # of an integer: the magic number of old files has 77
+ORDERED_DICT = "collections OrderedDict"
+
+
+@dataclass(frozen=True, eq=False)
+class Name:
+    """Something a pickle mentions, as "module name"; it was not imported."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """A call a pickle asks for; it was not made."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Callable[[Any], Any]) -> Any:
+    """Return what one pickle of a stream describes, the stream then standing behind it.
+
+    A memory map is read rather than a file, because it does not believe what a pickle says about its lengths.
+    `allowed` are the names it may mention; `persistent` is told the id of every object stored outside the pickle and
+    returns what stands for it.
+
+    >>> import pickle
+    >>> run_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5]}, 2)), set(), None)
+    {'a': [1, 2.5]}
+    >>> run_pickle(io.BytesIO(pickle.dumps(print, 4)), set(), None)
+    Traceback (most recent call last):
+    ValueError: it asks for builtins.print, which is refused: only tensors and containers are read, nothing is executed
+    """
+    machine = _Machine(allowed, persistent)
+    try:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(cast("IO[bytes]", file))):
+            if count > MOST_OPCODES:
+                raise ValueError(f"its pickle has more than {MOST_OPCODES:,} steps: that is no list of tensors")
+            machine.step(opcode.name, argument)
+    except (IndexError, KeyError, TypeError, OverflowError) as problem:
+        raise ValueError(f"its pickle is damaged ({type(problem).__name__}: {problem})") from None
+    return machine.stack[-1]
+
+
+def _refuse(name: str) -> ValueError:
+    return ValueError(
+        f"it asks for {name}, which is refused: only tensors and containers are read, nothing is executed"
+    )
+
+
+class _Machine:
+    def __init__(self, allowed: Set[str], persistent: Callable[[Any], Any]):
+        self.allowed = allowed
+        self.persistent = persistent
+        self.stack: list[Any] = []
+        self.below: list[list[Any]] = []  # the stacks under each open mark
+        self.memo: dict[int, Any] = {}
+
+    def items(self) -> list[Any]:
+        """What was pushed since the last mark."""
+        items, self.stack = self.stack, self.below.pop()
+        return items
+
+    def name(self, text: str) -> Name:
+        if text not in self.allowed | {ORDERED_DICT}:
+            raise _refuse(text.replace(" ", "."))
+        return Name(text)
+
+    def fill(self, container: Any, keys: list[Any], values: list[Any]) -> None:
+        if not isinstance(container, dict) or len(keys) != len(values):
+            raise TypeError("items for something that is no dictionary")
+        for key, value in zip(keys, values):
+            if not isinstance(key, str | int):
+                raise _refuse(f"a dictionary key of type {type(key).__name__}")
+            container[key] = value
+
+    def extend(self, container: Any, values: list[Any]) -> None:
+        if not isinstance(container, list):
+            raise TypeError("items for something that is no list")
+        container += values
+
+    def call(self, function: Any, arguments: Any) -> Any:
+        if not isinstance(function, Name) or not isinstance(arguments, tuple):
+            raise _refuse(f"a call of a {type(function).__name__}")
+        if function.text != ORDERED_DICT:
+            return Called(function.text, arguments)
+        pairs = [tuple(pair) for pair in arguments[0]] if arguments else []
+        result: dict[Any, Any] = {}
+        self.fill(result, [key for key, _ in pairs], [value for _, value in pairs])
+        return result
+
+    def step(self, opcode: str, argument: Any) -> None:
+        stack = self.stack
+        match opcode:
+            case "PROTO" | "FRAME":
+                pass
+            case "STOP":
+                if len(stack) != 1 or self.below:
+                    raise ValueError("its pickle is damaged: something is left over at its end")
+            case "NONE":
+                stack.append(None)
+            case "NEWTRUE" | "NEWFALSE":
+                stack.append(opcode == "NEWTRUE")
+            case "BININT" | "BININT1" | "BININT2" | "LONG1" | "LONG4":
+                if argument.bit_length() > MOST_BITS:
+                    raise ValueError(
+                        f"its pickle holds an integer of {argument.bit_length()} bits: that is no size of a tensor"
+                    )
+                stack.append(argument)
+            case (
+                "BINFLOAT"
+                | "BINUNICODE"
+                | "SHORT_BINUNICODE"
+                | "BINSTRING"
+                | "SHORT_BINSTRING"
+                | "BINBYTES"
+                | "SHORT_BINBYTES"
+            ):
+                stack.append(argument)
+            case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
+                stack.append({"EMPTY_DICT": {}, "EMPTY_LIST": [], "EMPTY_TUPLE": ()}[opcode])
+            case "MARK":
+                self.below.append(stack)
+                self.stack = []
+            case "TUPLE":
+                items = self.items()
+                self.stack.append(tuple(items))
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                size = int(opcode[-1])
+                if len(stack) < size:
+                    raise IndexError("a tuple of more than there is")
+                stack[-size:] = [tuple(stack[-size:])]
+            case "APPEND":
+                value = stack.pop()
+                self.extend(stack[-1], [value])
+            case "APPENDS":
+                items = self.items()
+                self.extend(self.stack[-1], items)
+            case "SETITEM":
+                value, key = stack.pop(), stack.pop()
+                self.fill(stack[-1], [key], [value])
+            case "SETITEMS":
+                items = self.items()
+                self.fill(self.stack[-1], items[::2], items[1::2])
+            case "BINPUT" | "LONG_BINPUT":
+                self.memo[argument] = stack[-1]
+            case "MEMOIZE":
+                self.memo[len(self.memo)] = stack[-1]
+            case "BINGET" | "LONG_BINGET":
+                stack.append(self.memo[argument])
+            case "GLOBAL":
+                stack.append(self.name(argument))
+            case "STACK_GLOBAL":
+                name, module = stack.pop(), stack.pop()
+                stack.append(self.name(f"{module} {name}" if isinstance(module, str) else "a module without a name"))
+            case "REDUCE":
+                arguments, function = stack.pop(), stack.pop()
+                stack.append(self.call(function, arguments))
+            case "BUILD":  # a state dictionary carries its modules' versions as an attribute: they are let go
+                stack.pop()
+                if not isinstance(stack[-1], dict):
+                    raise _refuse(f"a change of a {type(stack[-1]).__name__}")
+            case "BINPERSID":
+                stack.append(self.persistent(stack.pop()))
+            case "INST":
+                raise _refuse(argument.replace(" ", "."))
+            case _:
+                raise _refuse(f"the pickle operation {opcode}")

@@ -1,0 +1,45 @@
+"""Every Python block of the README runs, word for word."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+COMMANDS = re.findall(
+    r"python -m experiments\.(\w+)((?:[^`\n]|\\\n)*)", (ROOT / "README.md").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture
+def somewhere(tmp_path, monkeypatch):
+    """A folder with what the blocks speak of."""
+    from bert_elmo_jax.data.prepare import Request, prepare
+
+    from .data.conftest import inline, no_bar
+
+    shutil.copytree(ROOT / "tests" / "goldens" / "bert_tiny", tmp_path / "tests" / "goldens" / "bert_tiny")
+    (tmp_path / "novel.txt").write_text("The river was muddy.\n배를 타고 강을 건넜다.\n" * 20, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    prepare(Request(("novel.txt",), "corpora/novels", vocab_size=60, heldout=0.0), inline, no_bar)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[-1][:30])
+@pytest.mark.usefixtures("somewhere", "as_users_run")
+def test_python_blocks_run(block):
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_there_are_blocks():
+    assert len(BLOCKS) >= 3
+    assert len(COMMANDS) >= 4
+
+
+@pytest.mark.parametrize(("program", "flags"), COMMANDS)
+def test_commands_name_flags_that_exist(program, flags):
+    source = (ROOT / "experiments" / f"{program}.py").read_text(encoding="utf-8")
+    for flag in re.findall(r"--(\w+)", flags):
+        assert re.search(rf'flags\.DEFINE_\w+\(\s*"{flag}"', source), f"{program} has no flag --{flag}"
