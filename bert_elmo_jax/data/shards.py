@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -168,7 +169,8 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
     numbers: dict[str, int] = {}
 
     def encode(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        words = [split_words(line, job.word_rule) for line in lines]
+        # Composed, as the vocabularies of pieces trained here: a file from a Mac spells the same words in other bytes.
+        words = [split_words(unicodedata.normalize("NFC", line), job.word_rule) for line in lines]
         ids = [numbers.setdefault(word, len(numbers)) for line in words for word in line]
         return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
 

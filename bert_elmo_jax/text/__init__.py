@@ -1,1 +1,26 @@
-"""."""
+"""Strings to ids: WordPiece, SentencePiece, words and characters."""
+
+from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
+from bert_elmo_jax.text.encoding import Encoding
+from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
+from bert_elmo_jax.text.tokenizer import Tokenizer, load_tokenizer
+from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
+from bert_elmo_jax.text.words import WORD_PATTERNS, WordVocabulary, split_words
+
+__all__ = [
+    "NUM_CHARACTERS",
+    "WORD_PATTERNS",
+    "Encoding",
+    "SentencePiece",
+    "Tokenizer",
+    "WordPiece",
+    "WordVocabulary",
+    "boundary_characters",
+    "character_table",
+    "load_sentencepiece",
+    "load_tokenizer",
+    "load_wordpiece",
+    "split_words",
+    "train_sentencepiece",
+    "train_wordpiece",
+]

@@ -77,6 +77,14 @@ def test_a_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     assert list(open_store(tmp_path / "again").forms)[:30] == list(open_store(words).forms)[:30]
 
 
+def test_korean_words_are_composed_however_they_were_written(tmp_path):
+    import unicodedata
+
+    (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "강가의 은행 은행"), encoding="utf-8")
+    prepare(ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=5), inline, no_bar)
+    assert list(open_store(tmp_path / "out").forms) == ["<S>", "</S>", "<UNK>", "은행", "강가의"]
+
+
 def test_a_literal_mark_in_a_text_is_a_word_outside_the_vocabulary(tmp_path):
     (tmp_path / "a.txt").write_text("<UNK> <S> </S> x x\n")
     request = ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=4, word_rule="whitespace")

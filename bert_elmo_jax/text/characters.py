@@ -1,0 +1,58 @@
+"""ELMo's character ids: the UTF-8 bytes of a word between two marks, so that every word of every script has ids.
+
+A byte has its own value; begin-sentence is 256, end-sentence 257, begin-word 258, end-word 259, padding within a word
+260; and every id is one more than that, so that 0 is left for the characters of a word that is only padding.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int32
+
+from bert_elmo_jax.text.special import reject_text
+
+BOS_CHARACTER, EOS_CHARACTER, BOW_CHARACTER, EOW_CHARACTER, PAD_CHARACTER = 257, 258, 259, 260, 261
+NUM_CHARACTERS = 262
+
+
+def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.ndarray, "N C"]:
+    """The ids of each word: begin-word, its bytes + 1 (cut to `max_characters` - 2), end-word, padding.
+
+    >>> character_table(["a", "배"], max_characters=6).tolist()
+    [[259, 98, 260, 261, 261, 261], [259, 236, 177, 177, 260, 261]]
+    """
+    _check_room(max_characters)
+    words = list(words)
+    room = max_characters - 2
+    try:
+        encoded = [word.encode()[:room] for word in words]
+    except (UnicodeEncodeError, AttributeError) as error:
+        reject_text(words, error)
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    table = np.full((len(words), max_characters), PAD_CHARACTER, np.int32)
+    table[:, 0] = BOW_CHARACTER
+    # Where each of the joined bytes goes: behind its row's begin-word mark, in the flat table.
+    starts = np.cumsum(lengths) - lengths
+    place = np.repeat(np.arange(len(words)) * max_characters + 1 - starts, lengths)
+    place += np.arange(len(place))
+    table.reshape(-1)[place] = np.frombuffer(b"".join(encoded), np.uint8).astype(np.int32) + 1
+    table[np.arange(len(words)), lengths + 1] = EOW_CHARACTER
+    return table
+
+
+def boundary_characters(max_characters: int = 50) -> Int32[np.ndarray, "2 C"]:
+    """The ids of the two words that begin and end a sentence.
+
+    >>> boundary_characters(5).tolist()
+    [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
+    """
+    _check_room(max_characters)
+    table = np.full((2, max_characters), PAD_CHARACTER, np.int32)
+    table[:, 0], table[:, 2] = BOW_CHARACTER, EOW_CHARACTER
+    table[:, 1] = BOS_CHARACTER, EOS_CHARACTER
+    return table
+
+
+def _check_room(max_characters: int) -> None:
+    if max_characters < 3:
+        raise ValueError(f"max_characters={max_characters} has no room for a byte between the two marks; 50 is usual")

@@ -1,0 +1,65 @@
+"""What both trainers start from: how often each string and each character of a corpus occurs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from bert_elmo_jax.text.special import SPECIALS
+
+# The share of a text's characters that must have a piece of their own; the rest of them are rare enough to be [UNK].
+COVERAGE = 0.9995
+
+
+def count_strings(texts: Iterable[str]) -> Counter[str]:
+    r"""How often each string between spaces and newlines occurs.
+
+    Whatever stands between two of them is normalised and split on its own, so it is enough to do so once for each
+    distinct string. Other whitespace is left to the libraries: their idea of it is not Python's.
+
+    >>> sorted(count_strings(["the sea\nthe ship", "the\tsea"]).items())
+    [('sea', 1), ('ship', 1), ('the', 2), ('the\tsea', 1)]
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"expected several texts; found one, {texts!r:.60}. Put it in a list: [text]")
+    counts: Counter[str] = Counter()
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"expected texts, each a str; found {text!r:.60}, a {type(text).__name__}")
+        counts.update(text.replace("\n", " ").split(" "))
+    del counts[""]
+    return counts
+
+
+def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str], list[str]]) -> list[str]:
+    """The pieces of single characters, sorted; `forms(character)` are those a character needs.
+
+    Characters are taken by frequency: as many as cover 9,995 of 10,000, and then the rare ones as long as they take
+    less than a third of the vocabulary.
+
+    >>> choose_alphabet(Counter({"sea": 3, "배": 1}), 20, lambda character: [character, character.upper()])
+    ['A', 'E', 'S', 'a', 'e', 's', '배', '배']
+    """
+    if not words:
+        raise ValueError(
+            "the texts hold no words (or none but endless ones), so there is nothing to learn a vocabulary from"
+        )
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    room = vocab_size - len(SPECIALS)
+    needed = COVERAGE * counts.total()
+    covered = 0
+    pieces: list[str] = []
+    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        more = forms(character)
+        if covered >= needed and len(pieces) + len(more) > room // 3:
+            break
+        covered += count
+        pieces += more
+    if len(pieces) > room:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: the {len(SPECIALS)} special pieces and the characters of these "
+            f"texts alone take {len(SPECIALS) + len(pieces)}; give it some thousand more (8192 suits English novels, "
+            "16000 Korean)"
+        )
+    return sorted(pieces)

@@ -1,0 +1,234 @@
+"""SentencePiece: sub-words of running text, released or trained here, through the `sentencepiece` library."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import sentencepiece
+from jaxtyping import Bool, Int32, Int64, Integer
+
+from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
+from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint, read_json, write_atomically, write_json
+from bert_elmo_jax.text.sentencepiece_model import MODEL_FILES, find_model, find_specials, without_literals
+from bert_elmo_jax.text.sentencepiece_training import SPACE_MARK, learn_model
+from bert_elmo_jax.text.special import MASK, UNK, check_ids, reject_text
+
+
+class SentencePiece:
+    """A SentencePiece tokenizer, from the bytes of a `.model` file.
+
+    `encode` and `encode_words` read a literal special piece (`[MASK]`, or as the model calls it) in the text as that
+    piece; `encode_lines` reads corpora, where such a string is text like any other. Pieces are numbered to words by
+    the mark ▁ that begins a word. Offsets leave out the space in front of a word.
+
+    >>> tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
+    >>> encoding = tokenizer.encode("배를 [MASK]", specials=False)
+    >>> encoding.tokens, encoding.offsets.tolist(), encoding.word_ids.tolist()
+    (('▁배를', '[MASK]'), [[0, 2], [3, 9]], [0, 1])
+    """
+
+    kind = "sentencepiece"
+
+    def __init__(self, model: bytes, source: str = "this model"):
+        try:
+            # Not through the constructor, which takes an empty model for none and does not complain.
+            self._library = sentencepiece.SentencePieceProcessor()
+            self._library.load_from_serialized_proto(model)
+            self.vocab_size: int = self._library.vocab_size()
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
+        numbers = list(range(self.vocab_size))
+        self.tokens: tuple[str, ...] = tuple(self._library.id_to_piece(numbers))
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = find_specials(
+            self.tokens, self._library, source
+        )
+        specials = [self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id]
+        self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
+        self.word_starts[specials] = False
+        self.fingerprint = hashlib.sha256(model).hexdigest()
+        self._model = model
+        self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
+        self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
+        self._texts = without_literals(self._library, model, specials)
+        self._cls, self._sep = (
+            encoding_of([number], [(0, 0)], [-1], [self.tokens[number]]) for number in (self.cls_id, self.sep_id)
+        )
+        self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)
+        self._written = [self._bytes_of(number) for number in numbers]
+
+    def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
+        """One text, or two as `[CLS] text [SEP] pair [SEP]`; a text of any length, an empty one gives no pieces."""
+        second = None if pair is None else self._encode_one(pair)
+        return self._join(self._encode_one(text), second, specials)
+
+    def encode_words(
+        self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
+    ) -> Encoding:
+        """Text that is split into words already; `word_ids` count the given words, offsets are within each word.
+
+        A word that the normalisation empties (a control character, say) has no piece, so its number does not occur.
+        """
+        second = None if pair is None else self._encode_list(pair)
+        return self._join(self._encode_list(words), second, specials)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
+        """The ids of many lines, one after the other, and how many each line has; no special pieces.
+
+        This is the bulk path: it runs on all cores. Give it a few thousand lines at a time.
+
+        >>> ids, lengths = train_sentencepiece(["배를 타고"], vocab_size=20).encode_lines(["배를 타고", ""])
+        >>> (len(ids) - lengths).tolist()[0], lengths.tolist()[1]
+        (0, 0)
+        """
+        lines = list(lines)
+        try:
+            if any("\0" in line for line in lines):
+                lines = [_replace_nul(line) for line in lines]
+            found = self._texts.encode(lines, return_type="numpy")
+        except (TypeError, RuntimeError, UnicodeError) as error:
+            reject_text(lines, error)
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        return np.concatenate([np.empty(0, np.int32), *found]), lengths
+
+    def normalize(self, text: str) -> str:
+        """The text as the ids remember it, by the model's own rules.
+
+        >>> train_sentencepiece(["배를 타고"], vocab_size=20).normalize("  배를   타고 ㅋㅋ")
+        '배를 타고 ㅋㅋ'
+        """
+        try:
+            return self._plain(self._texts.normalize(_replace_nul(text)))
+        except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
+            reject_text([text], error)
+
+    def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
+        """The text of some ids: `normalize` of what was encoded, as far as no `[UNK]` hides it.
+
+        The special pieces are left out, but `[UNK]` and `[MASK]` show.
+        """
+        numbers = check_ids(ids, self.vocab_size)
+        written = self._written
+        # Bytes, as a model may spell rare characters byte by byte.
+        return self._plain(b"".join([written[number] for number in numbers]).decode(errors="replace"))
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `tokenizer_config.json` and `sentencepiece.model`; loading them gives the same fingerprint."""
+        folder = Path(folder)
+        write_json(folder / "tokenizer_config.json", {OWN_KEY: {"fingerprint": self.fingerprint}})
+        write_atomically(folder / "sentencepiece.model", self._model)
+
+    def _bytes_of(self, number: int) -> bytes:
+        if self._library.is_byte(number):
+            return bytes([int(self.tokens[number][3:5], 16)])
+        if number == self.unk_id:
+            return UNK.encode()
+        if number == self.mask_id:
+            return f"{SPACE_MARK}{MASK}".encode()
+        if number in self._index.values() or self._library.is_control(number):
+            return b""
+        return self.tokens[number].encode()
+
+    def _plain(self, text: str) -> str:
+        text = text.replace(SPACE_MARK, " ")
+        return text.removeprefix(" ") if self._adds_space else text
+
+    def _encode_one(self, text: str) -> Encoding:
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        word_ids: list[int] = []
+        word = -1
+        try:
+            # Every second part is a literal special piece, which is a word of its own.
+            parts = self._literal.split(text)
+            start = 0
+            for number, part in enumerate(parts):
+                if number % 2:
+                    found = [(self._index[part], (0, len(part)))]
+                else:
+                    found = self._pieces(part)
+                for position, (piece, (begin, end)) in enumerate(found):
+                    word += position == 0 or self.tokens[piece].startswith(SPACE_MARK)
+                    ids.append(piece)
+                    offsets.append((start + begin, start + end))
+                    word_ids.append(word)
+                start += len(part)
+        except (TypeError, RuntimeError, UnicodeError) as error:
+            reject_text([text], error)
+        return encoding_of(ids, offsets, word_ids, [self.tokens[piece] for piece in ids])
+
+    def _encode_list(self, words: Sequence[str]) -> Encoding:
+        found = [self._encode_one(word) for word in words]
+        nothing = encoding_of([], [], [], [])
+        return Encoding(
+            ids=np.concatenate([nothing.ids, *(word.ids for word in found)]),
+            types=np.concatenate([nothing.types, *(word.types for word in found)]),
+            offsets=np.concatenate([nothing.offsets, *(word.offsets for word in found)]),
+            word_ids=np.repeat(np.arange(len(found), dtype=np.int32), [len(word) for word in found]),
+            tokens=tuple(token for word in found for token in word.tokens),
+        )
+
+    def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
+        """Each piece with its offsets, as the library gives them but for two things that help nobody."""
+        found = self._texts.encode(_replace_nul(text), return_type="offset_mapping")
+        spans: list[tuple[int, int]] = []
+        for piece, (start, end) in zip(reversed(found["ids"]), reversed(found["offsets"])):
+            # Of the bytes of one character, only the last is given the character's place.
+            if start == end and spans and self._library.is_byte(piece):
+                start, end = spans[-1]
+            # The space in front of a word is part of its piece.
+            while start < end and text[start].isspace():
+                start += 1
+            spans.append((start, end))
+        return list(zip(found["ids"], reversed(spans)))
+
+    def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
+        return join_texts(first, second, *((self._cls, self._sep) if specials else (None, None)))
+
+
+def load_sentencepiece(path: str | Path) -> SentencePiece:
+    """A released or saved model: a `.model` file, or a folder with one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_sentencepiece(["배를 타고"], vocab_size=20).save(folder)
+    ...     load_sentencepiece(folder).tokens[:5]
+    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
+    """
+    path = Path(path)
+    file = find_model(path) if path.is_dir() else path
+    if file is None or not file.is_file():
+        raise FileNotFoundError(
+            f"no SentencePiece model at {path}: expected a .model file, or a folder that holds a single one or "
+            f"{', '.join(MODEL_FILES)}"
+        )
+    tokenizer = SentencePiece(file.read_bytes(), str(file))
+    config = read_json(file.parent / "tokenizer_config.json")
+    check_fingerprint(config, tokenizer.fingerprint, file)
+    if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):
+        raise ValueError(
+            f"{file.parent / 'tokenizer_config.json'} asks for lower-casing outside of the model (do_lower_case), "
+            "which is not supported. Lower-case the texts yourself, with do_lower_case false in a copy of the folder."
+        )
+    return tokenizer
+
+
+def train_sentencepiece(
+    texts: Iterable[str], vocab_size: int, *, model: Literal["unigram", "bpe"] = "unigram"
+) -> SentencePiece:
+    """A model learnt from texts (lines, documents, whatever): the same whatever their order or the threads.
+
+    Text is kept composed (NFC). `vocab_size` counts the five special pieces, which get the ids 0 to 4; a small corpus
+    may not hold enough pieces to fill it. The distinct words are held in memory, so give it a sample of a large corpus.
+
+    >>> train_sentencepiece(["배를 타고 배를"], vocab_size=20, model="bpe").encode("배를", specials=False).tokens
+    ('▁배를',)
+    """
+    return SentencePiece(learn_model(texts, vocab_size, model))
+
+
+def _replace_nul(text: str) -> str:
+    # The library's rules cannot name NUL; the next control character is as long, and they do away with that one.
+    return text.replace("\0", "\1")

@@ -1,0 +1,134 @@
+"""Learning SentencePiece models that keep Korean as it is written, and that come out the same each time.
+
+The library's own rules are NFKC, which turns Korean jamo (ㅋㅋ, ㅠㅠ) into other characters. A model learnt here has
+NFC for its rules instead, so that its `.model` file alone does the same wherever it is loaded. The library is given
+counted words in a fixed order and one thread: with several it adds up in another order and finds other pieces.
+"""
+
+import io
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from itertools import permutations
+from typing import Literal
+
+import sentencepiece
+
+from bert_elmo_jax.text.counting import choose_alphabet, count_strings
+from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, UNK, reject_text
+
+# SentencePiece writes a space as this mark; a literal one in a text reads as a space.
+SPACE_MARK = "▁"
+
+# The library keeps this character for itself and refuses it in an alphabet; in a text it is unknown.
+RESERVED = "▅"
+
+# As many distinct words as the library learns from in about a minute.
+MOST_WORDS = 400_000
+
+
+@cache
+def nfc_rules() -> tuple[tuple[str, str], ...]:
+    r"""Composition (NFC) and BERT's cleaning as rules (from, to): whitespace to a space, control characters to nothing.
+
+    A character with a decomposition has a rule for each way to spell it: decomposed, partly composed, and with its
+    marks in any order that Unicode holds for the same. Marks in a wrong order that belong to no single character stay
+    as they are. NUL cannot be a key, so `SentencePiece` takes it out itself.
+
+    >>> rules = dict(nfc_rules())
+    >>> [rules[spelling] for spelling in ("하\u11ab", "\u1112\u1161\u11ab", "e\u0301", "\u200b")]
+    ['한', '한', 'é', '']
+    """
+    rules = {}
+    for code in range(1, 0x110000):
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category in ("Zs", "Zl", "Zp") or character in f"\t\n\r{SPACE_MARK}":
+            rules[character] = " "
+            continue
+        # U+134xx arranges hieroglyphs: text rather than control, and Python versions disagree which of them exist.
+        if (category in ("Cc", "Cf") and code >> 8 != 0x134) or character == "\ufffd":
+            rules[character] = ""
+            continue
+        if unicodedata.is_normalized("NFD", character):
+            continue
+        composed = unicodedata.normalize("NFC", character)
+        decomposed = unicodedata.normalize("NFD", character)
+        rules[character] = composed
+        for order in permutations(decomposed[1:]):
+            spelling = decomposed[0] + "".join(order)
+            if unicodedata.normalize("NFC", spelling) == composed:
+                for end in range(1, len(spelling) + 1):
+                    rules[unicodedata.normalize("NFC", spelling[:end]) + spelling[end:]] = composed
+    return tuple(sorted((source, target) for source, target in rules.items() if source != target))
+
+
+def learn_model(texts: Iterable[str], vocab_size: int, model: Literal["unigram", "bpe"] = "unigram") -> bytes:
+    """The bytes of a `.model` file, the five special pieces first.
+
+    >>> learn_model(["배를 타고 배를 보다"] * 3, 30) == learn_model(["배를 보다 배를 타고"] * 3, 30)
+    True
+    """
+    if model not in ("unigram", "bpe"):
+        raise ValueError(f"model is {model!r}; SentencePiece models trained here are 'unigram' or 'bpe'")
+    # The library logs each step to stderr; only its errors say anything that ours do not.
+    sentencepiece.set_min_log_level(2)
+    rules = list(nfc_rules())
+    words = _count_words(
+        texts,
+        sentencepiece.SentencePieceNormalizer(
+            norm_map=rules, add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=True
+        ),
+    )
+    # Each word begins with the mark in the model's eyes, so the mark is part of the alphabet.
+    marked = Counter({SPACE_MARK + word: count for word, count in words.items()})
+    alphabet = choose_alphabet(marked, vocab_size, lambda character: [character])
+    # As in WordPiece, words with a rarer character teach nothing; without them, all characters left are wanted ones.
+    wanted = set(alphabet)
+    known = [(word, count) for word, count in words.items() if wanted.issuperset(word)]
+    # The many words that occur once are taken as their checksums fall, which favours no letter over another.
+    ordered = sorted(known, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0]))[:MOST_WORDS]
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=(f"{word}\t{count}" for word, count in ordered),
+        input_format="tsv",
+        model_writer=written,
+        model_type=model,
+        vocab_size=vocab_size,
+        # A corpus too small for that many pieces gives fewer.
+        hard_vocab_limit=False,
+        normalizer=sentencepiece.SentencePieceNormalizer(
+            norm_map=rules, add_dummy_prefix=True, escape_whitespaces=True, remove_extra_whitespaces=True
+        ),
+        required_chars="".join(alphabet),
+        character_coverage=1.0,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        pad_piece=PAD,
+        unk_piece=UNK,
+        unk_surface=UNK,
+        control_symbols=[CLS, SEP, MASK],
+        num_threads=1,
+        input_sentence_size=0,
+        shuffle_input_sentence=False,
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+def _count_words(texts: Iterable[str], normalizer: sentencepiece.SentencePieceNormalizer) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for string, count in count_strings(texts).items():
+        try:
+            normal = normalizer.normalize(string.replace("\0", ""))
+        except (TypeError, RuntimeError, UnicodeError) as error:
+            reject_text([string], error)
+        for word in normal.replace(RESERVED, " ").split(" "):
+            # The library skips what is longer.
+            if 0 < len(word) <= 1000:
+                words[word] += count
+    return words

@@ -1,0 +1,216 @@
+"""WordPiece: the sub-words of BERT, released or trained here, through the `tokenizers` library."""
+
+import hashlib
+import json
+import unicodedata
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Int32, Int64, Integer
+from tokenizers import AddedToken, models, pre_tokenizers
+from tokenizers import Encoding as LibraryEncoding
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from bert_elmo_jax.text.composition import compose
+from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
+from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint, read_json, write_atomically, write_json
+from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, SPECIALS, UNK, check_ids, reject_text
+from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, read_options
+from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
+from bert_elmo_jax.text.wordpiece_vocabulary import (
+    VOCABULARY_FILES,
+    check_added,
+    check_vocabulary,
+    find_vocabulary,
+    read_vocabulary,
+)
+
+
+class WordPiece:
+    """A WordPiece tokenizer: a list of pieces, and how text is normalised before it is cut into them.
+
+    `encode` and `encode_words` read a literal `[MASK]` (or another special piece) in the text as that piece, as
+    released tokenizers do. `encode_lines` reads corpora, where such a string is text like any other.
+
+    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "the", "ship", "play", "##ing"]
+    >>> tokenizer = WordPiece(pieces)
+    >>> tokenizer.encode("the [MASK]", "배를 playing").tokens
+    ('[CLS]', 'the', '[MASK]', '[SEP]', '배', '##를', 'play', '##ing', '[SEP]')
+    >>> ids, lengths = tokenizer.encode_lines(["the ship", "", "배를"])
+    >>> ids.tolist(), lengths.tolist(), tokenizer.decode(ids)
+    ([7, 8, 5, 6], [2, 0, 2], 'the ship 배를')
+    """
+
+    kind = "wordpiece"
+
+    def __init__(self, pieces: Sequence[str], options: WordPieceOptions | None = None):
+        check_vocabulary(pieces, "this list of pieces")
+        self.tokens: tuple[str, ...] = tuple(pieces)
+        self.options = WordPieceOptions() if options is None else options
+        self.vocab_size = len(self.tokens)
+        index = {piece: number for number, piece in enumerate(self.tokens)}
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (index[piece] for piece in SPECIALS)
+        continues = np.array([piece.startswith("##") for piece in self.tokens])
+        self.word_starts: Bool[np.ndarray, "V"] = ~continues
+        self.word_starts[[index[piece] for piece in SPECIALS]] = False
+        # Lists and dictionaries written by json are the same bytes everywhere.
+        self.fingerprint = hashlib.sha256(
+            json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True).encode()
+        ).hexdigest()
+        self._texts = _library_tokenizer(index, self.options)
+        self._marked = _library_tokenizer(index, self.options)
+        self._marked.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in SPECIALS])
+        self._cls, self._sep = (encoding_of([index[piece]], [(0, 0)], [-1], [piece]) for piece in (CLS, SEP))
+        written = {PAD: "", CLS: "", SEP: "", UNK: f" {UNK}", MASK: f" {MASK}"}
+        self._written = [
+            written.get(piece, piece[2:] if piece.startswith("##") else f" {piece}") for piece in self.tokens
+        ]
+
+    def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
+        """One text, or two as `[CLS] text [SEP] pair [SEP]`; a text of any length, an empty one gives no pieces."""
+        return self._join(self._encode_one(text), None if pair is None else self._encode_one(pair), specials)
+
+    def encode_words(
+        self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
+    ) -> Encoding:
+        """Text that is split into words already; `word_ids` count the given words, offsets are within each word.
+
+        A word that the normalisation empties (a control character, say) has no piece, so its number does not occur.
+        """
+        return self._join(
+            self._encode_one(list(words)), None if pair is None else self._encode_one(list(pair)), specials
+        )
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
+        """The ids of many lines, one after the other, and how many each line has; no special pieces.
+
+        This is the bulk path: it runs on all cores (`RAYON_NUM_THREADS` limits them). Give it a few thousand lines at
+        a time.
+        """
+        lines = list(lines)
+        try:
+            encodings = self._texts.encode_batch_fast(lines, add_special_tokens=False)
+        except (TypeError, UnicodeError) as error:
+            reject_text(lines, error)
+        # array.fromlist is the quickest way from a Python list to int32: half the time of np.array.
+        ids = array("i")
+        lengths = np.empty(len(lines), np.int64)
+        for number, encoding in enumerate(encodings):
+            line = encoding.ids
+            ids.fromlist(line)
+            lengths[number] = len(line)
+        return np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32), lengths
+
+    def normalize(self, text: str) -> str:
+        r"""The text as the ids remember it: normalised words and punctuation, single spaces between them.
+
+        >>> WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).normalize("  It's\tfine. ")
+        "It ' s fine ."
+        """
+        try:
+            normal = self._texts.normalizer.normalize_str(text)
+        except (TypeError, UnicodeError) as error:
+            reject_text([text], error)
+        return " ".join(word for word, _ in self._texts.pre_tokenizer.pre_tokenize_str(normal))
+
+    def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
+        """The text of some ids: `normalize` of what was encoded, as far as no `[UNK]` hides it.
+
+        `[CLS]`, `[SEP]` and `[PAD]` are left out; `[UNK]` and `[MASK]` show.
+        """
+        numbers = check_ids(ids, self.vocab_size)
+        written = self._written
+        return "".join([written[number] for number in numbers]).removeprefix(" ")
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `tokenizer_config.json` and `vocab.txt`, which other programs read too.
+
+        `load_tokenizer(folder)` gives a tokenizer with the same fingerprint.
+        """
+        folder = Path(folder)
+        config = self.options.config()
+        config[OWN_KEY]["fingerprint"] = self.fingerprint
+        names = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
+        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config})
+        write_atomically(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
+
+    def _encode_one(self, text: str | list[str]) -> Encoding:
+        split = isinstance(text, list)
+        units = text if isinstance(text, list) else [text]
+        spans = None
+        try:
+            if self.options.compose and not all(unicodedata.is_normalized("NFC", unit) for unit in units):
+                composed = [compose(unit) for unit in units]
+                units, spans = [unit for unit, _ in composed], [place for _, place in composed]
+            found: LibraryEncoding = self._marked.encode(
+                list(units) if split else units[0], is_pretokenized=split, add_special_tokens=False
+            )
+        except (TypeError, UnicodeError) as error:
+            reject_text(units, error)
+        word_ids = [-1 if word is None else word for word in found.word_ids]
+        offsets = found.offsets
+        if spans is not None:
+            places = [spans[word if split else 0] for word in word_ids]
+            offsets = [(place[start][0], place[end - 1][1]) for place, (start, end) in zip(places, offsets)]
+        return encoding_of(found.ids, offsets, word_ids, found.tokens)
+
+    def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
+        return join_texts(first, second, *((self._cls, self._sep) if specials else (None, None)))
+
+
+def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPiece:
+    """A released or saved tokenizer: a folder with `vocab.txt` or `tokenizer.json`, or the path of a vocabulary file.
+
+    Whether text is lower-cased, and the other options, come from `tokenizer_config.json` or `tokenizer.json` beside
+    it, else from the pieces themselves (see `guess_options`); `lowercase` overrides.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_wordpiece(["배를 타고"], vocab_size=20).save(folder)
+    ...     load_wordpiece(folder).normalize("배를  타고")
+    '배를 타고'
+    """
+    path = Path(path)
+    file = find_vocabulary(path) if path.is_dir() else path
+    if file is None or not file.is_file():
+        raise FileNotFoundError(
+            f"no WordPiece vocabulary at {path}: expected a vocab.txt, or a folder with {' or '.join(VOCABULARY_FILES)}"
+        )
+    pieces = read_vocabulary(file)
+    check_vocabulary(pieces, str(file))
+    check_added(file.parent, pieces)
+    options = read_options(file.parent, pieces)
+    tokenizer = WordPiece(pieces, options)
+    check_fingerprint(read_json(file.parent / "tokenizer_config.json"), tokenizer.fingerprint, file)
+    if lowercase is None or lowercase == options.lowercase:
+        return tokenizer
+    return WordPiece(pieces, read_options(file.parent, pieces, lowercase))
+
+
+def train_wordpiece(
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    lowercase: bool = False,
+    strip_accents: bool = False,
+) -> WordPiece:
+    """A vocabulary learnt from texts (lines, documents, whatever): the same pieces whatever their order or the threads.
+
+    Text is kept composed (NFC). `vocab_size` counts the five special pieces, which get the ids 0 to 4; a small corpus
+    may not hold enough pieces to fill it. The distinct words are held in memory, so give it a sample of a large corpus.
+
+    >>> train_wordpiece(["the sea the ship"] * 9, vocab_size=40).encode("the shape", specials=False).tokens
+    ('the', 's', '##h', '##a', '##p', '##e')
+    """
+    options = WordPieceOptions(lowercase=lowercase, strip_accents=strip_accents, compose=True)
+    return WordPiece(learn_pieces(count_words(texts, options), vocab_size), options)
+
+
+def _library_tokenizer(index: dict[str, int], options: WordPieceOptions) -> LibraryTokenizer:
+    tokenizer = LibraryTokenizer(models.WordPiece(index, unk_token=UNK, max_input_chars_per_word=options.longest_word))
+    tokenizer.normalizer = options.normalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer

@@ -1,0 +1,105 @@
+"""The pieces of a WordPiece vocabulary: where they are read from, and what must be true of any."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bert_elmo_jax.text.files import read_json, read_utf8
+from bert_elmo_jax.text.special import SPECIALS
+
+# Newer releases of Hugging Face write the second one alone.
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
+
+
+def find_vocabulary(folder: Path) -> Path | None:
+    """The file of a folder that holds its WordPiece vocabulary.
+
+    >>> find_vocabulary(Path("no/such/folder")) is None
+    True
+    """
+    return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    r"""The pieces in a `vocab.txt`, one a line, in the order of their ids.
+
+    Only \n (or \r\n) ends a line: released vocabularies hold pieces such as U+2028 at which `str.splitlines` would
+    split, and ones that `str.strip` would empty. Blank lines at the end are no pieces.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "vocab.txt"
+    ...     _ = path.write_bytes("[PAD]\r\n\u2028\r\n배\r\n\r\n".encode())
+    ...     read_vocabulary(path)
+    ['[PAD]', '\u2028', '배']
+    """
+    if path.suffix == ".json":
+        return _read_whole(path)
+    pieces = [line.removesuffix("\r") for line in read_utf8(path).split("\n")]
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    return pieces
+
+
+def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str] = SPECIALS) -> None:
+    """Raises where a piece is there twice or a special piece is not there; the error lists all of them.
+
+    >>> check_vocabulary(["[PAD]", "[UNK]", "a", "b", "a"], "vocab.txt")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: vocab.txt cannot be used as a vocabulary (5 pieces): it lacks [CLS], [SEP], [MASK]; ...
+    """
+    lines: dict[str, list[int]] = {}
+    for number, piece in enumerate(pieces, start=1):
+        lines.setdefault(piece, []).append(number)
+    missing = [piece for piece in specials if piece not in lines]
+    problems = [f"it lacks {', '.join(missing)}"] if missing else []
+    if len(lines) < len(pieces):
+        problems += [
+            f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
+            for piece, where in lines.items()
+            if len(where) > 1
+        ]
+    problems += [
+        f"{piece!r} on line {where[0]} holds a line break, which no vocab.txt can"
+        for piece, where in lines.items()
+        if "\n" in piece or piece.endswith("\r")
+    ]
+    if problems:
+        raise ValueError(
+            f"{source} cannot be used as a vocabulary ({len(pieces)} pieces): {'; '.join(problems)}. "
+            "Add what is missing and remove what is there twice, one piece a line, keeping the ids the weights were "
+            "trained with."
+        )
+
+
+def check_added(folder: Path, pieces: Sequence[str]) -> None:
+    """Raises where files beside a vocabulary add pieces to it: their ids would otherwise be lost without a word.
+
+    >>> check_added(Path("no/such/folder"), ["[PAD]"])
+    """
+    config = read_json(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
+    added = [(entry["content"], int(number)) for number, entry in config.items()]
+    added += [
+        (entry["content"], entry["id"]) for entry in read_json(folder / "tokenizer.json").get("added_tokens") or []
+    ]
+    added += list(read_json(folder / "added_tokens.json").items())
+    unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
+    if unknown:
+        raise ValueError(
+            f"{folder} adds pieces that its vocabulary does not hold at their ids: "
+            f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
+            "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
+        )
+
+
+def _read_whole(path: Path) -> list[str]:
+    vocabulary = read_json(path).get("model", {}).get("vocab")
+    if not isinstance(vocabulary, dict):
+        raise ValueError(
+            f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object of pieces and ids"
+        )
+    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise ValueError(
+            f"{path}: the ids of its {len(vocabulary)} pieces are not 0 to {len(vocabulary) - 1}, each once"
+        )
+    return sorted(vocabulary, key=vocabulary.__getitem__)

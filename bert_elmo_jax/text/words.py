@@ -1,0 +1,194 @@
+"""Words: splitting text into them, and the frequency-sorted vocabulary of a word or character language model."""
+
+import hashlib
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32, Integer
+
+from bert_elmo_jax.text.files import read_utf8, write_atomically
+from bert_elmo_jax.text.special import reject_text
+
+BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
+
+# The ideographs that BERT, too, takes one by one, as nothing stands between Chinese words.
+IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f"
+
+
+def _punctuation_class() -> str:
+    """Unicode's punctuation, and of ASCII also the symbols such as $ and +, as ranges of a regular expression."""
+    codes = [
+        code
+        for code in range(33, 0x20000)
+        if (code < 127 and not chr(code).isalnum()) or unicodedata.category(chr(code))[0] == "P"
+    ]
+    first = [code for code, before in zip(codes, [0, *codes]) if code != before + 1]
+    last = [code for code, after in zip(codes, [*codes[1:], 0]) if code != after - 1]
+    return "".join(f"{re.escape(chr(start))}-{re.escape(chr(end))}" for start, end in zip(first, last))
+
+
+_APART = _punctuation_class() + IDEOGRAPHS
+
+# Each rule as a pattern whose matches are the words, for loops that split millions of lines. The first alternative of
+# `punctuation` changes nothing but the speed (three times): most words begin with characters from a small class.
+WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
+    "whitespace": re.compile(r"\S+"),
+    "punctuation": re.compile(rf"[0-9A-Za-z가-힣]++(?:[^\s{_APART}]++)?|[^\s{_APART}]++|\S"),
+}
+
+
+def split_words(text: str, rule: str = "punctuation") -> list[str]:
+    """The words of a text, unchanged; by `punctuation`, a mark or a Chinese character is a word of its own as in BERT.
+
+    >>> split_words("배를 탔다. It's 漢字!")
+    ['배를', '탔다', '.', 'It', "'", 's', '漢', '字', '!']
+    >>> split_words("배를 탔다. It's", rule="whitespace")
+    ['배를', '탔다.', "It's"]
+    """
+    if rule not in WORD_PATTERNS:
+        raise ValueError(f"there is no rule {rule!r} for splitting words; the rules are {', '.join(WORD_PATTERNS)}")
+    return WORD_PATTERNS[rule].findall(text)
+
+
+class WordVocabulary:
+    """Words by frequency, `<S>`, `</S>` and `<UNK>` first; what a language model predicts.
+
+    The order matters: the sampled softmax takes a word's rank for its frequency. `counts` is None where they are not
+    known, as for released vocabularies.
+
+    >>> vocabulary = WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6)
+    >>> vocabulary.words
+    ('<S>', '</S>', '<UNK>', '배', 'sea', 'ship')
+    >>> vocabulary.ids(["ship", "rare", "<S>"]).tolist(), vocabulary.counts.tolist()
+    ([5, 2, 2], [0, 0, 1, 5, 2, 2])
+    """
+
+    def __init__(self, words: Sequence[str], counts: Integer[np.ndarray, "V"] | None = None, source: str = "this list"):
+        _check_words(words, source)
+        if counts is not None and len(counts) != len(words):
+            raise ValueError(
+                f"{source} has {len(words)} words but {len(counts)} counts; they belong to different lists"
+            )
+        if counts is not None and (np.diff(counts[3:]) > 0).any():
+            line = int(np.argmax(np.diff(counts[3:]) > 0)) + 5
+            raise ValueError(
+                f"{source} is not sorted by frequency: the word on line {line} ({words[line - 1]!r}) is more frequent "
+                "than the one before it. Sort the words, most frequent first."
+            )
+        self.words: tuple[str, ...] = tuple(words)
+        self.counts = None if counts is None else np.asarray(counts, np.int64)
+        self.vocab_size = len(self.words)
+        self.bos_id, self.eos_id, self.unk_id = (self.words.index(word) for word in WORD_SPECIALS)
+        self.fingerprint = hashlib.sha256(_file_of(self.words)).hexdigest()
+        # A literal "<S>" in a text is no sentence boundary: those are set by whoever builds the sentences.
+        self._index = {word: number for number, word in enumerate(self.words) if number > 2}
+
+    @classmethod
+    def build(
+        cls, counts: Mapping[str, int] | Iterable[tuple[str, int]], *, size: int | None = None, min_count: int = 1
+    ) -> "WordVocabulary":
+        """The most frequent words, ties by code point; what is left out is counted as `<UNK>`.
+
+        `size` counts the three special words. A word given twice is an error.
+
+        >>> WordVocabulary.build([("b", 1), ("a", 1)]).words[3:]
+        ('a', 'b')
+        """
+        pairs = list(counts.items() if isinstance(counts, Mapping) else counts)
+        if size is not None and size < len(WORD_SPECIALS):
+            raise ValueError(f"size={size} has no room for {', '.join(WORD_SPECIALS)}")
+        usable = [pair for pair in pairs if pair[1] >= min_count and pair[0] not in WORD_SPECIALS]
+        usable.sort(key=lambda pair: (-pair[1], pair[0]))
+        if size is not None:
+            del usable[size - len(WORD_SPECIALS) :]
+        left_out = sum(count for _, count in pairs) - sum(count for _, count in usable)
+        return cls(
+            [*WORD_SPECIALS, *(word for word, _ in usable)],
+            np.array([0, 0, left_out, *(count for _, count in usable)], np.int64),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "WordVocabulary":
+        """From a folder with `words.txt` (and `counts.npy`), or from such a file, one word a line.
+
+        Released vocabularies are such files too; their three special words may come in any order.
+        """
+        path = Path(path)
+        file = path / "words.txt" if path.is_dir() else path
+        if not file.is_file():
+            raise FileNotFoundError(f"no word vocabulary at {path}: expected a words.txt, or a folder that holds one")
+        words = [line.removesuffix("\r") for line in read_utf8(file).removesuffix("\n").split("\n")]
+        numbers = file.with_name("counts.npy")
+        counts = None
+        if file.name == "words.txt" and numbers.is_file():
+            try:
+                counts = np.load(numbers).astype(np.int64, casting="safe").reshape(-1)
+            except (ValueError, EOFError, TypeError) as error:
+                raise ValueError(
+                    f"{numbers} is not a complete array of counts ({error}); copy or build it again"
+                ) from None
+        return cls(words, counts, str(file))
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `counts.npy` and then `words.txt`, each complete or not at all."""
+        folder = Path(folder)
+        if self.counts is None:
+            (folder / "counts.npy").unlink(missing_ok=True)
+        else:
+            data = io.BytesIO()
+            np.save(data, self.counts)
+            write_atomically(folder / "counts.npy", data.getvalue())
+        write_atomically(folder / "words.txt", _file_of(self.words))
+
+    def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
+        """The number of each word; a word that is not there, or reads like a special one, is `<UNK>`."""
+        return np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._index
+
+
+def _file_of(words: Sequence[str]) -> bytes:
+    return ("\n".join(words) + "\n").encode()
+
+
+def _check_words(words: Sequence[str], source: str) -> None:
+    """Raises where the words cannot be a vocabulary; the error names all lines at fault, counted from 1."""
+    problems = []
+    if sorted(words[:3]) != sorted(WORD_SPECIALS):
+        problems.append(
+            f"the first three lines should be {', '.join(WORD_SPECIALS)}; they are {', '.join(map(repr, words[:3]))}"
+        )
+    lines: dict[str, list[int]] = {}
+    for number, word in enumerate(words, start=1):
+        lines.setdefault(word, []).append(number)
+    blank = sorted(number for word, where in lines.items() if not word.strip() for number in where)
+    if blank:
+        problems.append(f"blank: line {', '.join(map(str, blank))}")
+    # Other readers of this layout strip each line, so that such a word would be another one there.
+    edged = [f"{where[0]} ({word!r})" for word, where in lines.items() if word.strip() and word != word.strip()]
+    edged += [f"{where[0]} ({word!r})" for word, where in lines.items() if "\n" in word.strip()]
+    if edged:
+        problems.append(f"whitespace at an end, or a line break, in: line {', '.join(edged)}")
+    problems += [
+        f"{word!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
+        for word, where in lines.items()
+        if len(where) > 1 and word.strip()
+    ]
+    if problems:
+        raise ValueError(
+            f"{source} cannot be used as a word vocabulary ({len(words)} words): {'; '.join(problems)}. It needs one "
+            f"word a line, {', '.join(WORD_SPECIALS)} first, then the most frequent first, each once."
+        )
+    try:
+        _file_of(words)
+    except UnicodeEncodeError as error:
+        reject_text(words, error)

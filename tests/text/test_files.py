@@ -1,0 +1,38 @@
+"""Files are whole or not there."""
+
+from pathlib import Path
+
+import pytest
+
+from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text.files import write_atomically
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    file = tmp_path / "vocab.txt"
+    write_atomically(file, b"old")
+
+    def fail(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+
+def test_the_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
+    # Killed between the two files, a folder has no vocabulary and so is no tokenizer.
+    real = Path.replace
+
+    def fail(self, target):
+        if Path(target).name == "vocab.txt":
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        wordpiece.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is tokenizer_config.json"):
+        load_tokenizer(tmp_path)

@@ -1,0 +1,277 @@
+"""What holds for a tokenizer of any kind, and telling the kinds apart."""
+
+import json
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
+
+# Characters that the corpora hold, and ones that make trouble: marks, spaces, controls, jamo, astral, [MASK]'s own.
+FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
+MARKS = "\u0301\u11ab\u1112\u1161"
+HOSTILE = [
+    *"  \t\n\r\u3000\u200b\u00a0\0\x01\x85\u2028\ufeff▁#[]",
+    *"漢字😀ẞİıß",
+    *MARKS,
+    "[MASK]",
+    "##",
+]
+LETTERS = st.sampled_from(FRIENDLY) | st.sampled_from(HOSTILE)
+ANY_TEXT = st.lists(LETTERS, max_size=40).map("".join)
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def test_it_is_a_tokenizer(tokenizer):
+    assert isinstance(tokenizer, Tokenizer)
+    assert tokenizer.vocab_size == len(tokenizer.tokens) == len(tokenizer.word_starts)
+
+
+def test_the_special_pieces_come_first(tokenizer):
+    assert tokenizer.tokens[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
+    assert ids == [0, 1, 2, 3, 4]
+    assert not tokenizer.word_starts[:5].any()
+
+
+@QUICK
+@given(text=ANY_TEXT)
+def test_lines_come_back_as_normalised(tokenizer, text):
+    ids, lengths = tokenizer.encode_lines([text])
+    assert lengths.tolist() == [len(ids)]
+    assert ids.dtype == np.int32
+    assert lengths.dtype == np.int64
+    assert not np.isin(ids, [0, 2, 3, 4]).any(), "corpus text never turns into special pieces"
+    if tokenizer.unk_id not in ids:
+        assert tokenizer.decode(ids) == tokenizer.normalize(text)
+
+
+@QUICK
+@given(text=ANY_TEXT)
+def test_normalising_twice_is_normalising_once(tokenizer, text):
+    # SentencePiece's rules pass over a text once: what a control character kept apart, a second pass would compose.
+    text = "".join(character for character in text if character not in MARKS)
+    once = tokenizer.normalize(text)
+    assert tokenizer.normalize(once) == once
+    assert once == once.strip(" ")
+    assert "  " not in once
+
+
+@QUICK
+@given(lines=st.lists(ANY_TEXT, max_size=5))
+def test_bulk_and_single_agree(tokenizer, lines):
+    lines = [line.replace("[MASK]", "") for line in lines]
+    ids, lengths = tokenizer.encode_lines(lines)
+    singles = [tokenizer.encode(line, specials=False).ids for line in lines]
+    assert lengths.tolist() == [len(single) for single in singles]
+    assert ids.tolist() == [number for single in singles for number in single]
+
+
+@QUICK
+@given(text=ANY_TEXT, pair=st.none() | ANY_TEXT, specials=st.booleans())
+def test_an_encoding_is_consistent(tokenizer, text, pair, specials):
+    encoding = tokenizer.encode(text, pair, specials=specials)
+    assert [tokenizer.tokens[number] for number in encoding.ids] == list(encoding.tokens)
+    assert len(encoding) == len(encoding.types) == len(encoding.word_ids) == len(encoding.offsets)
+    added = encoding.word_ids == -1
+    assert added.sum() == (0 if not specials else 2 if pair is None else 3)
+    assert (encoding.offsets[added] == 0).all()
+    for number, original in enumerate([text] if pair is None else [text, pair]):
+        mine = (encoding.types == number) & ~added
+        offsets, words = encoding.offsets[mine], encoding.word_ids[mine]
+        assert (offsets[:, 0] <= offsets[:, 1]).all()
+        assert (offsets <= len(original)).all()
+        assert (np.diff(offsets[:, 0]) >= 0).all()
+        assert (np.diff(words) >= 0).all()
+        assert (np.diff(words) <= 1).all()
+        assert words[:1].tolist() in ([], [0])
+        alone = tokenizer.encode(original, specials=False)
+        assert encoding.ids[mine].tolist() == alone.ids.tolist()
+
+
+def test_a_pair_has_the_layout_of_bert(tokenizer):
+    encoding = tokenizer.encode("the river", "배를")
+    first = len(tokenizer.encode("the river", specials=False))
+    second = len(tokenizer.encode("배를", specials=False))
+    assert encoding.types.tolist() == [0] * (first + 2) + [1] * (second + 1)
+    assert encoding.ids[[0, first + 1, -1]].tolist() == [tokenizer.cls_id, tokenizer.sep_id, tokenizer.sep_id]
+    assert encoding.offsets[first + 2 :][:-1, 1].max() == 2, "the second text's offsets point into the second text"
+
+
+def test_offsets_cut_the_words_out_of_the_text(tokenizer):
+    text = "  The river,  배를\t타고 river"
+    encoding = tokenizer.encode(text, specials=False)
+    cut = {}
+    for word, (start, end) in zip(encoding.word_ids.tolist(), encoding.offsets.tolist()):
+        cut[word] = cut.get(word, "") + text[start:end]
+    words = list(cut.values())
+    expected = ["The", "river", ",", "배를", "타고", "river"]
+    assert words == (expected if tokenizer.kind == "wordpiece" else ["The", "river,", "배를", "타고", "river"])
+
+
+def test_decomposed_hangul_is_composed_and_points_into_the_original(tokenizer):
+    composed = "배를 타고 강을 건너서"
+    decomposed = unicodedata.normalize("NFD", composed)
+    one, other = tokenizer.encode(composed, specials=False), tokenizer.encode(decomposed, specials=False)
+    assert tokenizer.unk_id not in one.ids
+    assert one.ids.tolist() == other.ids.tolist()
+    for (start, end), (start_nfd, end_nfd) in zip(one.offsets.tolist(), other.offsets.tolist()):
+        assert unicodedata.normalize("NFC", decomposed[start_nfd:end_nfd]) == composed[start:end]
+    assert tokenizer.decode(other.ids) == composed
+
+
+def test_jamo_stay_as_they_are_written(tokenizer):
+    assert tokenizer.normalize("ㅋㅋ ㅠㅠ") == "ㅋㅋ ㅠㅠ"
+
+
+def test_a_literal_mask_is_the_mask_in_a_query_and_text_in_a_corpus(tokenizer):
+    text = "the [MASK] sailed [SEP]"
+    encoding = tokenizer.encode(text, specials=False)
+    where = encoding.tokens.index("[MASK]")
+    assert encoding.ids[where] == tokenizer.mask_id
+    assert encoding.offsets[where].tolist() == [4, 10]
+    assert encoding.word_ids[where] == 1
+    assert encoding.ids[-1] == tokenizer.sep_id
+    assert tokenizer.encode_words(["the", "[MASK]"], specials=False).ids[-1] == tokenizer.mask_id
+    ids, _ = tokenizer.encode_lines([text])
+    assert not np.isin(ids, [tokenizer.mask_id, tokenizer.sep_id]).any()
+    assert tokenizer.decode(encoding.ids) == "the [MASK] sailed"
+
+
+@QUICK
+@given(words=st.lists(st.lists(LETTERS, max_size=6).map("".join), max_size=8))
+def test_words_given_are_counted_as_given(tokenizer, words):
+    encoding = tokenizer.encode_words(words, specials=False)
+    for word, (start, end) in zip(encoding.word_ids.tolist(), encoding.offsets.tolist()):
+        assert 0 <= start <= end <= len(words[word])
+    for number, word in enumerate(words):
+        mine = encoding.ids[encoding.word_ids == number]
+        assert mine.tolist() == tokenizer.encode(word, specials=False).ids.tolist()
+
+
+def test_a_word_that_vanishes_has_no_piece(tokenizer):
+    encoding = tokenizer.encode_words(["river", "\x07", "", "배를"])
+    assert set(encoding.word_ids.tolist()) == {-1, 0, 3}
+    pair = tokenizer.encode_words([], ["river"])
+    assert pair.types.tolist() == [0, 0, *[1] * (len(pair) - 2)]
+
+
+def test_nothing_is_nothing(tokenizer):
+    assert len(tokenizer.encode("", specials=False)) == 0
+    assert tokenizer.encode("").ids.tolist() == [tokenizer.cls_id, tokenizer.sep_id]
+    assert tokenizer.encode(" \t\n ", "\0").ids.tolist() == [2, 3, 3]
+    ids, lengths = tokenizer.encode_lines([])
+    assert (ids.size, lengths.size, ids.dtype) == (0, 0, np.int32)
+    assert tokenizer.encode_lines(["", "river", " "])[1].tolist()[::2] == [0, 0]
+    assert tokenizer.decode([]) == tokenizer.normalize("") == ""
+
+
+def test_a_text_may_be_longer_than_any_model(tokenizer):
+    assert len(tokenizer.encode("the river " * 5000, specials=False)) >= 10_000
+
+
+def test_control_characters_are_cleaned_as_in_bert(tokenizer):
+    for dirty in ("ri\0ver", "ri\x07ver", "ri\u200bver", "ri\ufeffver", "ri\ufffdver", "\r\nriver\u3000"):
+        assert tokenizer.normalize(dirty) == "river", ascii(dirty)
+    assert tokenizer.normalize("the\u00a0\triver") == "the river"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.encode("ok", "half \ud83d"),
+        lambda t: t.encode_words(["ok", "half \ud83d"]),
+        lambda t: t.encode_lines(["ok", "half \ud83d"]),
+        lambda t: t.normalize("half \ud83d"),
+    ],
+)
+def test_a_lone_surrogate_is_explained(tokenizer, call):
+    with pytest.raises(ValueError, match=r"text \d holds a lone surrogate, U\+D83D at character 5.*Decode its source"):
+        call(tokenizer)
+
+
+def test_ids_of_another_tokenizer_are_refused(tokenizer):
+    for ids in ([0, tokenizer.vocab_size], np.array([5, -1])):
+        with pytest.raises(ValueError, match=r"at position 1 is none of this vocabulary's \d+ pieces"):
+            tokenizer.decode(ids)
+    assert tokenizer.decode(np.array([6, 7], np.uint16)) == tokenizer.decode([6, 7])
+
+
+def test_decoding_shows_what_is_unknown_and_drops_the_frame(tokenizer):
+    text = tokenizer.decode([tokenizer.cls_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.sep_id, tokenizer.pad_id])
+    assert text.replace(" ", "") == "[UNK][MASK]"
+
+
+def test_saved_and_loaded_it_is_the_same(tokenizer, texts, tmp_path):
+    tokenizer.save(tmp_path / "a" / "b")
+    again = load_tokenizer(tmp_path / "a" / "b")
+    assert again.kind == tokenizer.kind
+    assert again.fingerprint == tokenizer.fingerprint
+    assert again.tokens == tokenizer.tokens
+    assert again.encode_lines(texts)[0].tolist() == tokenizer.encode_lines(texts)[0].tolist()
+    again.save(tmp_path / "c")
+    names = sorted(path.name for path in (tmp_path / "c").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
+    for name in names:
+        assert (tmp_path / "c" / name).read_bytes() == (tmp_path / "a" / "b" / name).read_bytes()
+
+
+def test_word_starts_are_where_words_begin(tokenizer):
+    encoding = tokenizer.encode("the river, 배를 타고", specials=False)
+    begins = np.diff(encoding.word_ids, prepend=-1) == 1
+    assert tokenizer.word_starts[encoding.ids].tolist() == begins.tolist()
+
+
+def test_a_file_edited_after_saving_is_noticed(wordpiece, tmp_path):
+    wordpiece.save(tmp_path)
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text(vocabulary.read_text("utf-8") + "extra\n", "utf-8")
+    with pytest.raises(ValueError, match=r"vocab.txt does not belong to the tokenizer_config.json beside it"):
+        load_tokenizer(tmp_path)
+
+
+def test_what_is_no_tokenizer_is_described(wordpiece, sentencepiece, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        load_tokenizer(tmp_path / "nowhere")
+    (tmp_path / "notes.md").write_text("")
+    with pytest.raises(FileNotFoundError, match=r"looked for vocab.txt.*sentencepiece.model.*there is notes.md$"):
+        load_tokenizer(tmp_path)
+    WordVocabulary.build({"sea": 1}).save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is .*words.txt .*WordVocabulary.load reads it"):
+        load_tokenizer(tmp_path)
+    wordpiece.save(tmp_path)
+    (tmp_path / "spiece.model").write_bytes(sentencepiece._model)
+    with pytest.raises(ValueError, match=r"both vocab.txt and .*spiece.model"):
+        load_tokenizer(tmp_path)
+    assert load_tokenizer(tmp_path / "vocab.txt").kind == "wordpiece"
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert load_tokenizer(tmp_path / "spiece.model").kind == "sentencepiece"
+    with pytest.raises(ValueError, match="leave lowercase out"):
+        load_tokenizer(tmp_path / "spiece.model", lowercase=True)
+
+
+def test_a_broken_configuration_is_named(wordpiece, tmp_path):
+    wordpiece.save(tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text("{")
+    with pytest.raises(ValueError, match=r"tokenizer_config.json is not JSON"):
+        load_tokenizer(tmp_path)
+    config.write_text("[]")
+    with pytest.raises(ValueError, match=r"should hold a JSON object"):
+        load_tokenizer(tmp_path)
+    config.write_text(json.dumps({"do_lower_case": "yes"}))
+    with pytest.raises(ValueError, match=r"do_lower_case is 'yes'; expected true, false or null"):
+        load_tokenizer(tmp_path)
+
+
+def test_fingerprints_tell_options_and_pieces_apart(texts):
+    prints = {
+        train_wordpiece(texts, 300).fingerprint,
+        train_wordpiece(texts, 299).fingerprint,
+        train_wordpiece(texts, 300, lowercase=True).fingerprint,
+        train_wordpiece(texts, 300, strip_accents=True).fingerprint,
+    }
+    assert len(prints) == 4

@@ -1,0 +1,209 @@
+"""WordPiece: released vocabularies behave as released, ours keep what was written."""
+
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers.implementations import BertWordPieceTokenizer
+
+from bert_elmo_jax.text import WordPiece, load_wordpiece, train_wordpiece
+from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
+
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SENTENCES = [
+    "The quick brown Fox can't jump: naïve café, unaffable — 3.14%!",
+    "배를 타고 강을 건넜다. ㅋㅋ 한국어 BERT",
+    "漢字かな交じり文 и русский текст, العربية ¿Qué?",
+    "it's [MASK] or [SEP]; ##ing 😀 \u200b\x00 tab\there\u3000wide",
+    "Ångström ÉCOLE İstanbul ẞ ﬁ ½ “quotes” …",
+]
+
+
+def python_wordpiece(text: str, pieces: set[str], lowercase: bool) -> list[str]:
+    """The published algorithm once more, for text without control or Chinese characters."""
+    words: list[str] = []
+    for word in text.split():
+        if lowercase:
+            word = "".join(c for c in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(c) != "Mn")
+        current = ""
+        for character in word:
+            mark = unicodedata.category(character)[0] == "P" or (character.isascii() and not character.isalnum())
+            words += [w for w in (current, character) if w] if mark else []
+            current = "" if mark else current + character
+        words += [current] if current else []
+    found = []
+    for word in words:
+        start, mine = 0, []
+        while start < len(word):
+            prefix = "##" if start else ""
+            ends = [end for end in range(len(word), start, -1) if prefix + word[start:end] in pieces]
+            if not ends or len(word) > 100:
+                mine, start = ["[UNK]"], len(word)
+            else:
+                mine.append(prefix + word[start : ends[0]])
+                start = ends[0]
+        found += mine
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.sampled_from("abcdeilnorstuvAEÉéüñÇ .,-'$+배를한국"), max_size=40), lowercase=st.booleans())
+def test_it_agrees_with_the_published_algorithm(text, lowercase):
+    pieces = [*SPECIALS, *"abcdeilnorstuv.,-'$", *(f"##{c}" for c in "abcdeilnorstuv")]
+    pieces += ["the", "##est", "in", "##ion", "ve", "##ue", "é", "##É", "A", "배", "##를", "배를", "\u1112\u1161\u11ab"]
+    tokenizer = WordPiece(pieces, WordPieceOptions(lowercase=lowercase, strip_accents=lowercase))
+    assert list(tokenizer.encode(text, specials=False).tokens) == python_wordpiece(text, set(pieces), lowercase)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ids"),
+    [
+        ("bert-base-uncased", "Hello, world! unaffable", [101, 7592, 1010, 2088, 999, 14477, 20961, 3468, 102]),
+        ("bert-base-cased", "Hello, World!", [101, 8667, 117, 1291, 106, 102]),
+        ("bert-base-uncased", "The café [MASK].", [101, 1996, 7668, 103, 1012, 102]),
+    ],
+)
+def test_released_ids(released, name, text, ids):
+    assert load_wordpiece(released / f"{name}-vocab.txt").encode(text).ids.tolist() == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "lowercase", "size"),
+    [("bert-base-uncased", True, 30522), ("bert-base-cased", False, 28996), ("koelectra", False, 32200)],
+)
+def test_released_vocabularies_are_read_as_released(released, name, lowercase, size):
+    file = released / f"{name}-vocab.txt"
+    tokenizer = load_wordpiece(file)
+    assert tokenizer.vocab_size == size
+    assert tokenizer.options == WordPieceOptions(lowercase=lowercase, strip_accents=lowercase)
+    peer = BertWordPieceTokenizer(str(file), lowercase=lowercase, strip_accents=lowercase)
+    for first, second in [(s, None) for s in SENTENCES] + [(SENTENCES[0], SENTENCES[1])]:
+        ours, theirs = tokenizer.encode(first, second), peer.encode(first, second)
+        assert ours.ids.tolist() == theirs.ids
+        assert ours.types.tolist() == theirs.type_ids
+        assert [tuple(offset) for offset in ours.offsets.tolist()] == theirs.offsets
+        assert list(ours.tokens) == theirs.tokens
+
+
+def test_a_released_uncased_vocabulary_takes_hangul_apart(released):
+    tokenizer = load_wordpiece(released / "bert-base-uncased-vocab.txt")
+    text = "배를 타고"
+    ids, _ = tokenizer.encode_lines([text])
+    assert tokenizer.unk_id not in ids
+    assert tokenizer.decode(ids) == tokenizer.normalize(text) == unicodedata.normalize("NFD", text)
+    assert unicodedata.normalize("NFC", tokenizer.decode(ids)) == text
+
+
+def test_a_released_korean_vocabulary_keeps_it_whole(released):
+    tokenizer = load_wordpiece(released / "koelectra-vocab.txt")
+    ids, _ = tokenizer.encode_lines(["한국어 문장을 배웠다"])
+    assert tokenizer.decode(ids) == "한국어 문장을 배웠다"
+
+
+def test_saving_a_released_one_keeps_its_fingerprint(released, tmp_path):
+    for name in ("bert-base-uncased", "bert-base-cased", "koelectra"):
+        tokenizer = load_wordpiece(released / f"{name}-vocab.txt")
+        tokenizer.save(tmp_path / name)
+        assert load_wordpiece(tmp_path / name).fingerprint == tokenizer.fingerprint
+
+
+def test_ours_keep_accents_case_and_hangul_unless_asked(texts):
+    text = "Naïve CAFÉ 배를"
+    assert train_wordpiece(texts, 600).normalize(text) == text
+    assert train_wordpiece(texts, 600, lowercase=True).normalize(text) == "naïve café 배를"
+    assert train_wordpiece(texts, 600, strip_accents=True).normalize(text) == "Naive CAFE 배를"
+    both = train_wordpiece(texts, 600, lowercase=True, strip_accents=True)
+    assert both.normalize(unicodedata.normalize("NFD", text)) == "naive cafe 배를"
+    ids, _ = both.encode_lines([text])
+    assert both.decode(ids) == "naive cafe 배를"
+
+
+def test_composition_finds_the_parts_of_a_character_in_words_too(wordpiece):
+    words = [unicodedata.normalize("NFD", word) for word in ("café", "배를")] + ["river"]
+    encoding = wordpiece.encode_words(words, specials=False)
+    for word in range(3):
+        mine = encoding.offsets[encoding.word_ids == word]
+        assert mine[0, 0] == 0
+        assert mine[-1, 1] == len(words[word])
+        assert (mine[1:, 0] == mine[:-1, 1]).all()
+
+
+def test_a_trained_vocabulary_is_in_canonical_order(wordpiece):
+    singles = [piece for piece in wordpiece.tokens[5:] if len(piece.removeprefix("##")) == 1 and piece != "##"]
+    assert list(wordpiece.tokens[:5]) == SPECIALS
+    assert list(wordpiece.tokens[5 : 5 + len(singles)]) == sorted(singles)
+    assert "배" in singles
+    assert "##." not in singles, "a mark that never joins a word has no continuation"
+
+
+def test_a_new_word_of_known_characters_is_never_unknown(wordpiece):
+    assert wordpiece.unk_id not in wordpiece.encode("dlrowton 건강배타 evïan").ids
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_training_is_the_same_in_another_process_and_order(texts, tmp_path, threads):
+    # Few letters and short words: most merges are ties.
+    rng = np.random.Generator(np.random.PCG64(0))
+    lines = ["".join(rng.choice(list("abc가나다 "), 30)) for _ in range(200)] + texts
+    here = train_wordpiece(lines, 300)
+    (tmp_path / "lines.json").write_text(json.dumps([lines[i] for i in rng.permutation(len(lines))]))
+    program = (
+        "import json, sys; from bert_elmo_jax.text import train_wordpiece; "
+        "train_wordpiece(json.load(open(sys.argv[1])), 300).save(sys.argv[2])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "lines.json", tmp_path / "there"],
+        env={**os.environ, "RAYON_NUM_THREADS": threads},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    here.save(tmp_path / "here")
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+
+
+def test_training_says_what_is_wrong(texts):
+    with pytest.raises(ValueError, match=r"vocab_size=30 is too small: .* alone take \d+"):
+        train_wordpiece(texts, 30)
+    with pytest.raises(ValueError, match="no words"):
+        train_wordpiece(["", " \n"], 100)
+    assert "x" not in train_wordpiece(["x" * 101, "the sea"], 50).tokens
+    with pytest.raises(TypeError, match=r"Put it in a list"):
+        train_wordpiece("the river", 100)
+    with pytest.raises(TypeError, match=r"found b'the', a bytes"):
+        train_wordpiece(iter([b"the"]), 100)
+    with pytest.raises(ValueError, match="lone surrogate"):
+        train_wordpiece(["half \ud83d"], 100)
+
+
+def test_rare_characters_do_not_crowd_out_the_rest(texts):
+    rare = "".join(chr(code) for code in range(0x4E00, 0x4E00 + 200))
+    tokenizer = train_wordpiece([*texts * 500, rare], 900)
+    alphabet = sum(len(piece.removeprefix("##")) == 1 for piece in tokenizer.tokens)
+    assert alphabet <= 900 // 3
+    assert tokenizer.unk_id in tokenizer.encode(rare).ids
+    assert tokenizer.unk_id not in tokenizer.encode_lines(texts)[0]
+
+
+def test_a_word_beyond_the_limit_is_unknown(wordpiece):
+    assert wordpiece.encode("the" * 33, specials=False).tokens != ("[UNK]",)
+    assert wordpiece.encode("the" * 34, specials=False).tokens == ("[UNK]",)
+
+
+@pytest.mark.peers
+def test_what_we_save_is_read_by_transformers(texts, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    for lowercase in (False, True):
+        ours = train_wordpiece(texts, 600, lowercase=lowercase)
+        ours.save(tmp_path / str(lowercase))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
+        for text in ("The naïve captain [MASK] sailed.", "배를 타고 강을 건너서"):
+            assert theirs(text)["input_ids"] == ours.encode(text).ids.tolist()

@@ -1,0 +1,143 @@
+"""Words and their vocabulary."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_elmo_jax.text import WordPiece, WordVocabulary, split_words
+
+NOTHING = ["<S>", "</S>", "<UNK>"]
+WORD = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=6).filter(
+    lambda word: word == word.strip() and word not in NOTHING
+)
+
+
+def test_splitting_is_that_of_bert(texts):
+    basic = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    for text in [*texts, "漢字かな交じり文, a+b=c $3.50 (e.g. 한국어) «quoted» ¡olé!", "नमस्ते दुनिया। สวัสดี"]:
+        assert " ".join(split_words(text)) == basic.normalize(text)
+
+
+def test_splitting_loses_nothing_but_spaces():
+    text = " It's a  naïve\tcafé\n— 배를 타고😀 'e\u0301' "
+    for rule in ("punctuation", "whitespace"):
+        assert "".join(split_words(text, rule)) == "".join(text.split())
+    assert split_words(text, "whitespace") == text.split()
+    assert split_words("") == split_words(" \n ") == []
+    assert split_words("cafe\u0301s e\u0301") == ["cafe\u0301s", "e\u0301"]
+
+
+@given(text=st.text(max_size=30))
+def test_splitting_any_text_loses_nothing_but_spaces(text):
+    assert "".join(split_words(text)) == re.sub(r"\s", "", text)
+    assert split_words(text, "whitespace") == re.findall(r"\S+", text)
+
+
+def test_an_unknown_rule_is_named():
+    with pytest.raises(ValueError, match=r"no rule 'moses'.*whitespace, punctuation"):
+        split_words("a", "moses")
+
+
+def test_the_order_is_frequency_then_code_point():
+    vocabulary = WordVocabulary.build({"b": 2, "a": 2, "배": 9, "é": 2, "rare": 1}, min_count=2)
+    assert vocabulary.words == (*NOTHING, "배", "a", "b", "é")
+    assert vocabulary.counts.tolist() == [0, 0, 1, 9, 2, 2, 2]
+    assert (vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id) == (0, 1, 2)
+    assert len(vocabulary) == vocabulary.vocab_size == 7
+    assert "é" in vocabulary
+    assert "rare" not in vocabulary
+
+
+def test_literal_special_words_are_words_nobody_knows():
+    vocabulary = WordVocabulary.build({"<S>": 50, "<UNK>": 3, "a": 1})
+    assert vocabulary.words == (*NOTHING, "a")
+    assert vocabulary.counts.tolist() == [0, 0, 53, 1]
+    assert vocabulary.ids(["<S>", "a", "</S>", "<UNK>", "zzz"]).tolist() == [2, 3, 2, 2, 2]
+    assert "<S>" not in vocabulary
+
+
+def test_size_counts_the_special_words():
+    assert WordVocabulary.build({"a": 3, "b": 2, "c": 1}, size=4).words == (*NOTHING, "a")
+    assert WordVocabulary.build({"a": 3}, size=3).counts.tolist() == [0, 0, 3]
+    with pytest.raises(ValueError, match="size=2 has no room"):
+        WordVocabulary.build({"a": 3}, size=2)
+
+
+@given(counts=st.dictionaries(WORD, st.integers(1, 5), max_size=20))
+def test_saved_and_loaded_it_is_the_same(tmp_path_factory, counts):
+    folder = tmp_path_factory.mktemp("words")
+    vocabulary = WordVocabulary.build(reversed(list(counts.items())))
+    vocabulary.save(folder)
+    again = WordVocabulary.load(folder)
+    assert again.words == vocabulary.words == WordVocabulary.build(counts).words
+    assert again.counts.tolist() == vocabulary.counts.tolist()
+    assert again.counts.dtype == np.int64
+    assert again.fingerprint == vocabulary.fingerprint
+    assert again.ids(list(counts)).tolist() == [vocabulary.words.index(word) for word in counts]
+    assert (folder / "words.txt").read_bytes().decode().split("\n") == [*vocabulary.words, ""]
+
+
+def test_released_vocabularies_have_no_counts_and_any_order_of_the_three(tmp_path):
+    file = tmp_path / "vocab-2016.txt"
+    file.write_bytes("</S>\r\n<S>\r\n<UNK>\r\nthe\r\n배\r\n".encode())
+    vocabulary = WordVocabulary.load(file)
+    assert (vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id) == (1, 0, 2)
+    assert vocabulary.counts is None
+    assert vocabulary.ids(["배", "sea"]).tolist() == [4, 2]
+    vocabulary.save(tmp_path / "a")
+    assert WordVocabulary.load(tmp_path / "a").fingerprint == vocabulary.fingerprint
+
+
+def test_saving_without_counts_leaves_none_behind(tmp_path):
+    WordVocabulary.build({"a": 1}).save(tmp_path)
+    WordVocabulary([*NOTHING, "b"]).save(tmp_path)
+    assert WordVocabulary.load(tmp_path).counts is None
+
+
+@pytest.mark.parametrize(
+    ("content", "messages"),
+    [
+        ("the\n<S>\n</S>\n<UNK>\n", ["first three lines should be <S>, </S>, <UNK>; they are 'the', '<S>', '</S>'"]),
+        ("", ["first three lines", "blank: line 1"]),
+        ("<S>\n</S>\n<UNK>\na\n\nb\n\n \n", ["blank: line 5, 7, 8"]),
+        ("<S>\n</S>\n<UNK>\na\nb\na\nb\na\n", ["'a' is on lines 4, 6 and 8", "'b' is on lines 5 and 7"]),
+        ("<S>\n</S>\n<UNK>\na\n<UNK>\n", ["'<UNK>' is on lines 3 and 5"]),
+        ("<S>\n</S>\n<UNK>\n b\nc\u00a0\n", ["4 (' b'), 5 ('c\\xa0')"]),
+    ],
+)
+def test_bad_files_name_their_lines(tmp_path, content, messages):
+    (tmp_path / "words.txt").write_text(content, "utf-8")
+    with pytest.raises(ValueError) as error:
+        WordVocabulary.load(tmp_path)
+    assert all(message in str(error.value) for message in ["words.txt", *messages]), str(error.value)
+
+
+def test_bad_counts_are_noticed(tmp_path):
+    vocabulary = WordVocabulary.build({"a": 3, "b": 2})
+    vocabulary.save(tmp_path)
+    np.save(tmp_path / "counts.npy", np.array([0, 0, 0, 3]))
+    with pytest.raises(ValueError, match="5 words but 4 counts"):
+        WordVocabulary.load(tmp_path)
+    np.save(tmp_path / "counts.npy", np.array([0, 0, 0, 3, 4]))
+    with pytest.raises(ValueError, match=r"line 5 \('b'\) is more frequent than the one before"):
+        WordVocabulary.load(tmp_path)
+    (tmp_path / "counts.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(ValueError, match=r"counts.npy is not a complete array of counts"):
+        WordVocabulary.load(tmp_path)
+
+
+def test_words_that_cannot_stand_in_a_file_are_refused():
+    with pytest.raises(ValueError, match="line break"):
+        WordVocabulary.build({"a\nb": 1})
+    with pytest.raises(ValueError, match="'a' is on lines 4 and 5"):
+        WordVocabulary.build([("a", 2), ("a", 1)])
+    with pytest.raises(ValueError, match="lone surrogate"):
+        WordVocabulary.build({"\ud83d": 1})
+
+
+def test_there_is_no_vocabulary(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"expected a words.txt"):
+        WordVocabulary.load(tmp_path)
