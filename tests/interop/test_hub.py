@@ -104,7 +104,7 @@ def test_offline_says_where_it_looked(cache, client):
 def test_no_client(cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert resolve("our-org/bert-tiny").name == COMMIT
-    with pytest.raises(ImportError, match=r"pip install huggingface_hub"):
+    with pytest.raises(ImportError, match=r"pip install 'bert_elmo_jax\[hub\]'"):
         resolve("our-org/other")
 
 
