@@ -19,6 +19,7 @@ from bert_elmo_jax.data.toyworld import (
 )
 from bert_elmo_jax.data.toyworld.lexicon import HEROES, lexicon
 from bert_elmo_jax.data.toyworld.network import LANGUAGES, entries, topic_weights, word_form, zipf
+from bert_elmo_jax.data.toyworld.reading import automaton
 from bert_elmo_jax.data.toyworld.shapes import body_shapes, opening_shapes
 
 LANGUAGE_NAMES = ["en", "ko"]
@@ -78,7 +79,7 @@ def world(request):
 
 @pytest.fixture(scope="module")
 def documents(world):
-    return [d for d in (world.document(i) for i in range(30)) if len(d.sentences) <= 4][:3]
+    return [d for d in (world.document(i) for i in range(40)) if 3 <= len(d.sentences) <= 5][:3]
 
 
 def test_probability_of_a_sentence(world, documents):
@@ -172,15 +173,30 @@ def test_next_sentence(world, documents, length):
         """How many runs of so many sentences a document holds."""
         return 1 / stop + 1 if sentences == 1 else (1 - stop) ** (sentences - 2) / stop
 
-    texts = [s.text for d in documents for s in d.sentences]
-    for k in range(0, len(texts) - length, 2):
-        a, b = texts[k], texts[k + 1 : k + 1 + length]
+    def expected(a, b):
         together = sum(passage_mass(world, [a, *b], follow=0)) / count(1 + length)
         apart = sum(passage_mass(world, [a], follow=1)) / count(2) * sum(passage_mass(world, b, 0)) / count(length)
-        if not apart:
-            continue  # b runs over the end of a document
-        [found] = next_sentence_probabilities(world, [(a, " ".join(b))])
-        np.testing.assert_allclose(found, together / (together + apart), atol=1e-9)
+        return together / (together + apart)
+
+    told = [[s.text for s in d.sentences] for d in documents]
+    runs = [(texts[k], texts[k + 1 : k + 1 + length]) for texts in told for k in range(len(texts) - length)]
+    runs += [(a[0], b[1 : 1 + length]) for a in told for b in told if a is not b]
+    right = [expected(a, b) for a, b in runs]
+    found = next_sentence_probabilities(world, [(a, " ".join(b)) for a, b in runs])
+    np.testing.assert_allclose(found, right, atol=1e-9)
+    # The sample must tell something: enough answers that are no foregone conclusion.
+    assert sum(0.01 < p < 0.99 for p in right) > 5
+
+
+@pytest.mark.parametrize("reading", ["sentence", "document"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_automata_are_proper_chains(world, reading, direction):
+    """What leaves a state sums to one, reversed too: a product of wrong shares could still be right."""
+    chain = automaton(world, reading, direction)
+    assert chain.start.sum() == pytest.approx(1)
+    sources = np.repeat(np.arange(len(chain.end)), np.diff(chain.arc_offsets))
+    leaving = np.bincount(sources, chain.arc_weights, minlength=len(chain.end))
+    np.testing.assert_allclose(leaving + chain.end, 1.0, atol=1e-9)
 
 
 def test_masked_pair_mixes_both_readings(world, documents):

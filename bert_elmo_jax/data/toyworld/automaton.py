@@ -1,0 +1,276 @@
+"""Exact inference in a hidden Markov chain whose states emit words: sparse, over many sequences at once.
+
+A state emits one word, then moves on or ends. An observed word leaves few states possible, so the passes carry lists of
+(sequence, state) pairs rather than dense vectors: their cost grows with what is uncertain, not with the automaton.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = ["MASKED", "Automaton", "Lattice", "chain", "infer", "reverse", "sums"]
+
+MASKED = -1
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A chain in compressed rows: the arcs of state s are those from `arc_offsets[s]` to `arc_offsets[s + 1]`.
+
+    State s draws its word from emission row `rows[s]`; the words of a row are sorted, and R1 is the number of rows and
+    one. `start`, `arc_weights` and `end` are probabilities, though `end` may be 1 where it shall not matter whether a
+    sequence ends.
+
+    >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+    >>> coin.rows
+    array([0])
+    """
+
+    start: Float[np.ndarray, "S"]
+    arc_offsets: Int[np.ndarray, "S+1"]
+    arc_targets: Int[np.ndarray, "A"]
+    arc_weights: Float[np.ndarray, "A"]
+    end: Float[np.ndarray, "S"]
+    rows: Int[np.ndarray, "S"]
+    emission_offsets: Int[np.ndarray, "R1"]
+    emission_words: Int[np.ndarray, "E"]
+    emission_weights: Float[np.ndarray, "E"]
+    vocabulary: int
+
+    @property
+    def emission_keys(self) -> Int[np.ndarray, "E"]:
+        """One sorted number a (row, word) pair, for look-ups."""
+        row = np.repeat(np.arange(len(self.emission_offsets) - 1), np.diff(self.emission_offsets))
+        return row * self.vocabulary + self.emission_words
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """What inference finds, as parallel arrays over the possible (sequence, position, state) triples.
+
+    `forward[b, t]` is log P(word t | the words before it), 0 beyond the end and for masked words; `ending[b]` is
+    log P(the sequence ends here | its words). Both are -inf from the first impossible word on.
+    """
+
+    sequences: Int[np.ndarray, "N"]
+    positions: Int[np.ndarray, "N"]
+    states: Int[np.ndarray, "N"]
+    posteriors: Float[np.ndarray, "N"]
+    forward: Float[np.ndarray, "B T"]
+    ending: Float[np.ndarray, "B"]
+
+    @property
+    def log_likelihood(self) -> Float[np.ndarray, "B"]:
+        """Log P(the observed words, and that the sequence ends).
+
+            >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+        >>> np.exp(infer(coin, [[0, 1]]).log_likelihood)
+        array([0.046875])
+        """
+        return self.forward.sum(1) + self.ending
+
+
+def chain(
+    start: Sequence[float],
+    arcs: Sequence[tuple[int, int, float]],
+    end: Sequence[float],
+    emissions: Sequence[dict[int, float]],
+    rows: Sequence[int] | None = None,
+    vocabulary: int | None = None,
+) -> Automaton:
+    """Build an automaton from plain lists; `rows` gives every state's emission, by default its own.
+
+    >>> chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}]).arc_offsets
+    array([0, 1, 1])
+    """
+    ordered = sorted(arcs)
+    sources = np.array([source for source, _, _ in ordered], dtype=np.int64)
+    sorted_rows = [sorted(row.items()) for row in emissions]
+    words = np.array([word for row in sorted_rows for word, _ in row], dtype=np.int64)
+    return Automaton(
+        start=np.array(start, dtype=np.float64),
+        arc_offsets=_offsets(np.bincount(sources, minlength=len(start))),
+        arc_targets=np.array([target for _, target, _ in ordered], dtype=np.int64),
+        arc_weights=np.array([weight for _, _, weight in ordered], dtype=np.float64),
+        end=np.array(end, dtype=np.float64),
+        rows=np.arange(len(start)) if rows is None else np.array(rows, dtype=np.int64),
+        emission_offsets=_offsets(np.array([len(row) for row in sorted_rows])),
+        emission_words=words,
+        emission_weights=np.array([weight for row in sorted_rows for _, weight in row], dtype=np.float64),
+        vocabulary=int(words.max()) + 1 if vocabulary is None else vocabulary,
+    )
+
+
+def _offsets(counts: Int[np.ndarray, "S"]) -> Int[np.ndarray, "S+1"]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
+    """The automaton that reads the same sequences from the end, given each state's expected number of visits.
+
+    Every path keeps its probability, so the backward language model is inference in the reversed automaton.
+
+    >>> line = chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}])
+    >>> reverse(line, np.ones(2)).start
+    array([0., 1.])
+    """
+    sources = np.repeat(np.arange(len(automaton.start)), np.diff(automaton.arc_offsets))
+    order = np.argsort(automaton.arc_targets, kind="stable")
+    targets = automaton.arc_targets[order]
+    return Automaton(
+        start=visits * automaton.end,
+        arc_offsets=_offsets(np.bincount(targets, minlength=len(automaton.start))),
+        arc_targets=sources[order],
+        arc_weights=visits[sources[order]] * automaton.arc_weights[order] / visits[targets],
+        end=automaton.start / visits,
+        rows=automaton.rows,
+        emission_offsets=automaton.emission_offsets,
+        emission_words=automaton.emission_words,
+        emission_weights=automaton.emission_weights,
+        vocabulary=automaton.vocabulary,
+    )
+
+
+def sums(owners: Int[np.ndarray, "N"], values: Float[np.ndarray, "N"], count: int) -> Float[np.ndarray, "count"]:
+    """The sum of each owner's values: a `bincount` that stays a float where there is nothing to sum.
+
+    >>> sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3)
+    array([1.  , 0.  , 0.75])
+    """
+    return np.bincount(owners, values, minlength=count).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The possible states at one position, and the arcs that led to them from the states of the position before."""
+
+    sequences: Int[np.ndarray, "N"]
+    states: Int[np.ndarray, "N"]
+    alpha: Float[np.ndarray, "N"]
+    arc_from: Int[np.ndarray, "M"]
+    arc_to: Int[np.ndarray, "M"]
+    arc_weights: Float[np.ndarray, "M"]
+
+
+def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarray, "_"]]) -> Lattice:
+    """Forward–backward over word ids; `MASKED` stands for any word.
+
+    >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+    >>> np.exp(infer(coin, [[0, MASKED, 1]]).forward).round(3)
+    array([[0.25 , 0.5  , 0.375]])
+    """
+    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    if not len(lengths) or not lengths.all():
+        raise ValueError("cannot read an empty text: give at least one sequence, and at least one word in each")
+    words = np.full((len(lengths), lengths.max()), MASKED, dtype=np.int64)
+    for row, length in enumerate(lengths):
+        words[row, :length] = sequences[row]
+    if words.min() < MASKED or words.max() >= automaton.vocabulary:
+        raise ValueError(f"word ids go from 0 to {automaton.vocabulary - 1}, or {MASKED} for a masked word")
+    steps, forward = _forward(automaton, words, lengths)
+    ending, betas = _backward(automaton, steps, lengths)
+    dead = np.isneginf(forward).any(1)
+    with np.errstate(divide="ignore"):
+        ends = np.where(dead, -np.inf, np.log(ending))
+    weights = np.concatenate([step.alpha * beta for step, beta in zip(steps, betas, strict=True)])
+    owners = np.concatenate([step.sequences for step in steps])
+    return Lattice(
+        sequences=owners,
+        positions=np.repeat(np.arange(len(steps)), [len(step.states) for step in steps]),
+        states=np.concatenate([step.states for step in steps]),
+        posteriors=np.divide(weights, ending[owners], out=np.zeros_like(weights), where=ending[owners] > 0),
+        forward=forward,
+        ending=ends,
+    )
+
+
+def _forward(
+    automaton: Automaton, words: Int[np.ndarray, "B T"], lengths: Int[np.ndarray, "B"]
+) -> tuple[list[_Step], Float[np.ndarray, "B T"]]:
+    keys = automaton.emission_keys
+    forward = np.zeros(words.shape)
+    steps: list[_Step] = []
+    none = np.zeros(0, dtype=np.int64)
+    for position in range(words.shape[1]):
+        if position == 0:
+            owners, states, alpha = _start(automaton, keys, words[:, 0])
+            step = _Step(owners, states, alpha, none, none, np.zeros(0))
+        else:
+            step = _advance(automaton, keys, steps[-1], words[:, position], lengths > position)
+        total = sums(step.sequences, step.alpha, len(words))
+        with np.errstate(divide="ignore"):
+            forward[:, position] = np.where(lengths > position, np.log(total), 0.0)
+        scale = total[step.sequences]
+        weights = step.arc_weights / scale[step.arc_to]
+        steps.append(
+            _Step(step.sequences, step.states, step.alpha / scale, step.arc_from, step.arc_to, weights),
+        )
+    return steps, forward
+
+
+def _emission(
+    automaton: Automaton, keys: Int[np.ndarray, "E"], states: Int[np.ndarray, "N"], words: Int[np.ndarray, "N"]
+) -> Float[np.ndarray, "N"]:
+    """P(word | state) of each pair, 1 for masked words."""
+    wanted = automaton.rows[states] * automaton.vocabulary + words
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(words == MASKED, 1.0, np.where(keys[index] == wanted, automaton.emission_weights[index], 0.0))
+
+
+def _start(
+    automaton: Automaton, keys: Int[np.ndarray, "E"], words: Int[np.ndarray, "B"]
+) -> tuple[Int[np.ndarray, "N"], Int[np.ndarray, "N"], Float[np.ndarray, "N"]]:
+    """There may be very many start states, so they are looked up once for each distinct first word."""
+    candidates = np.flatnonzero(automaton.start)
+    owners, states, alpha = [], [], []
+    for word in np.unique(words):
+        weight = automaton.start[candidates] * _emission(automaton, keys, candidates, np.full(len(candidates), word))
+        found = np.flatnonzero(weight)
+        rows = np.flatnonzero(words == word)
+        owners.append(np.repeat(rows, len(found)))
+        states.append(np.tile(candidates[found], len(rows)))
+        alpha.append(np.tile(weight[found], len(rows)))
+    return np.concatenate(owners), np.concatenate(states), np.concatenate(alpha)
+
+
+def _advance(
+    automaton: Automaton,
+    keys: Int[np.ndarray, "E"],
+    last: _Step,
+    words: Int[np.ndarray, "B"],
+    alive: np.ndarray,
+) -> _Step:
+    sources = np.flatnonzero(alive[last.sequences])
+    first = automaton.arc_offsets[last.states[sources]]
+    counts = automaton.arc_offsets[last.states[sources] + 1] - first
+    arc_from = np.repeat(sources, counts)
+    arc = np.arange(len(arc_from)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    owners = last.sequences[arc_from]
+    targets = automaton.arc_targets[arc]
+    weights = automaton.arc_weights[arc] * _emission(automaton, keys, targets, words[owners])
+    kept = np.flatnonzero(weights)
+    arc_from, owners, targets, weights = arc_from[kept], owners[kept], targets[kept], weights[kept]
+    pairs, arc_to = np.unique(owners * len(automaton.start) + targets, return_inverse=True)
+    alpha = sums(arc_to, last.alpha[arc_from] * weights, len(pairs))
+    sequences, states = np.divmod(pairs, len(automaton.start))
+    return _Step(sequences, states, alpha, arc_from, arc_to, weights)
+
+
+def _backward(
+    automaton: Automaton, steps: list[_Step], lengths: Int[np.ndarray, "B"]
+) -> tuple[Float[np.ndarray, "B"], list[Float[np.ndarray, "_"]]]:
+    """Beta of every step, and of every sequence the probability of ending after its last word."""
+    ending = np.zeros(len(lengths))
+    betas: list[Float[np.ndarray, "_"]] = []
+    for position in reversed(range(len(steps))):
+        step = steps[position]
+        beta = np.where(lengths[step.sequences] == position + 1, automaton.end[step.states], 0.0)
+        ending += sums(step.sequences, step.alpha * beta, len(lengths))
+        if betas:
+            after = steps[position + 1]
+            flow = after.arc_weights * betas[-1][after.arc_to]
+            beta = beta + sums(after.arc_from, flow, len(beta))
+        betas.append(beta)
+    return ending, betas[::-1]

@@ -1,0 +1,137 @@
+"""Korean morphology: particles chosen by the final consonant, and verb endings with their contractions."""
+
+__all__ = ["attributive", "has_final", "honorific", "particle", "past", "present", "question"]
+
+_FIRST = 0xAC00
+_VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
+_FINALS = ["", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"]
+# A stem's last vowel and the vowel of 아/어 melt into one; ㅟ and ㅢ do not.
+_CONTRACTED = {"ㅗ": "ㅘ", "ㅜ": "ㅝ", "ㅣ": "ㅕ", "ㅚ": "ㅙ", **{vowel: vowel for vowel in "ㅏㅓㅐㅔㅕㅖ"}}
+_HONORIFIC_WORDS = {"먹": "드시", "자": "주무시", "말하": "말씀하시", "있": "계시"}
+_PARTICLES = {"topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를")}
+
+
+def _split(syllable: str) -> tuple[int, str, str]:
+    code = ord(syllable) - _FIRST
+    if not 0 <= code < 19 * 21 * 28:
+        raise ValueError(f"{syllable!r} is not a Hangul syllable: Korean words of the toy world are written in Hangul")
+    return code // 588, _VOWELS[code % 588 // 28], _FINALS[code % 28]
+
+
+def _join(initial: int, vowel: str, final: str) -> str:
+    return chr(_FIRST + initial * 588 + _VOWELS.index(vowel) * 28 + _FINALS.index(final))
+
+
+def _with_final(word: str, final: str) -> str:
+    initial, vowel, _ = _split(word[-1])
+    return word[:-1] + _join(initial, vowel, final)
+
+
+def has_final(word: str) -> bool:
+    """Whether the last syllable ends in a consonant (batchim).
+
+    >>> has_final("책"), has_final("나무")
+    (True, False)
+    """
+    return _split(word[-1])[2] != ""
+
+
+def particle(word: str, kind: str) -> str:
+    """The word with its topic, subject or object particle.
+
+    >>> particle("책", "topic"), particle("나무", "subject"), particle("눈", "object")
+    ('책은', '나무가', '눈을')
+    """
+    after_consonant, after_vowel = _PARTICLES[kind]
+    return word + (after_consonant if has_final(word) else after_vowel)
+
+
+def _bright(syllable: str) -> bool:
+    """Vowel harmony: after ㅏ, ㅑ and ㅗ comes 아, after all others 어."""
+    return _split(syllable)[1] in "ㅏㅑㅗ"
+
+
+def past(stem: str, irregular: bool = False) -> str:
+    """The past stem, to which an ending is added: 고치 → 고쳤 (다, 나요, 다고).
+
+    >>> [past("찾"), past("보"), past("고르"), past("바쁘"), past("하"), past("가꾸"), past("줍", irregular=True)]
+    ['찾았', '봤', '골랐', '바빴', '했', '가꿨', '주웠']
+    """
+    initial, vowel, final = _split(stem[-1])
+    if stem.endswith("하"):
+        return stem[:-1] + "했"
+    if irregular:
+        return _irregular_past(stem, vowel, final)
+    if final:
+        return stem + ("았" if _bright(stem[-1]) else "었")
+    if stem[-1] == "르" and len(stem) > 1:
+        return _with_final(stem[:-1], "ㄹ") + ("랐" if _bright(stem[-2]) else "렀")
+    if vowel == "ㅡ":
+        bright = len(stem) > 1 and _bright(stem[-2])
+        return stem[:-1] + _join(initial, "ㅏ" if bright else "ㅓ", "ㅆ")
+    if vowel in _CONTRACTED:
+        return stem[:-1] + _join(initial, _CONTRACTED[vowel], "ㅆ")
+    return stem + "었"
+
+
+def _irregular_past(stem: str, vowel: str, final: str) -> str:
+    ending = "았" if _bright(stem[-1]) else "었"
+    if final == "ㅂ":
+        return _with_final(stem, "") + ("왔" if stem in ("돕", "곱") else "웠")
+    if final == "ㄷ":
+        return _with_final(stem, "ㄹ") + ending
+    if final == "ㅅ":
+        return _with_final(stem, "") + ending
+    if final == "ㅎ":
+        initial = _split(stem[-1])[0]
+        return stem[:-1] + _join(initial, {"ㅏ": "ㅐ", "ㅓ": "ㅐ", "ㅑ": "ㅒ", "ㅕ": "ㅖ"}[vowel], "ㅆ")
+    raise ValueError(f"the stem {stem!r} is marked irregular, but only finals ㅂ, ㄷ, ㅅ and ㅎ are")
+
+
+def _before_eu(stem: str, irregular: bool) -> str:
+    """The stem as it stands before 시 and ㄴ, with the 으 that a consonant asks for."""
+    final = _split(stem[-1])[2]
+    if final in ("", "ㄹ") or (irregular and final == "ㅎ"):
+        return _with_final(stem, "")
+    if irregular:
+        changed = {"ㅂ": ("", "우"), "ㄷ": ("ㄹ", "으"), "ㅅ": ("", "으")}[final]
+        return _with_final(stem, changed[0]) + changed[1]
+    return stem + "으"
+
+
+def honorific(stem: str, irregular: bool = False) -> str:
+    """The stem that agrees with an elder subject.
+
+    >>> [honorific("고치"), honorific("찾"), honorific("만들"), honorific("듣", irregular=True), honorific("먹")]
+    ['고치시', '찾으시', '만드시', '들으시', '드시']
+    """
+    return _HONORIFIC_WORDS.get(stem) or _before_eu(stem, irregular) + "시"
+
+
+def present(stem: str) -> str:
+    """The plain present of a verb.
+
+    >>> [present("고치"), present("찾"), present("만들"), present("줍")]
+    ['고친다', '찾는다', '만든다', '줍는다']
+    """
+    return _with_final(stem, "ㄴ") + "다" if _split(stem[-1])[2] in ("", "ㄹ") else stem + "는다"
+
+
+def question(stem: str) -> str:
+    """The present question.
+
+    >>> [question("고치"), question("찾"), question("만들")]
+    ['고치나요', '찾나요', '만드나요']
+    """
+    return (_with_final(stem, "") if _split(stem[-1])[2] == "ㄹ" else stem) + "나요"
+
+
+def attributive(stem: str, irregular: bool = False) -> str:
+    """An adjective before its noun.
+
+    >>> [attributive("크"), attributive("작"), attributive("길"), attributive("맛있"), attributive("하얗", True)]
+    ['큰', '작은', '긴', '맛있는', '하얀']
+    """
+    if stem.endswith(("있", "없")):
+        return stem + "는"
+    return _with_final(_before_eu(stem, irregular), "ㄴ")
