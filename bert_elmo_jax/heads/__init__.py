@@ -1,1 +1,23 @@
-"""."""
+"""What sits on an encoder: one thin module a head, parameters that fit the encoder's tree."""
+
+from bert_elmo_jax.heads.choice import Choice
+from bert_elmo_jax.heads.classify import Classify
+from bert_elmo_jax.heads.init_params import HEADS, init_params
+from bert_elmo_jax.heads.mlm import MaskedLM
+from bert_elmo_jax.heads.nsp import NextSentence
+from bert_elmo_jax.heads.pretraining import PretrainingLogits, pretraining_logits
+from bert_elmo_jax.heads.span import Span
+from bert_elmo_jax.heads.tag import Tag
+
+__all__ = [
+    "HEADS",
+    "Choice",
+    "Classify",
+    "MaskedLM",
+    "NextSentence",
+    "PretrainingLogits",
+    "Span",
+    "Tag",
+    "init_params",
+    "pretraining_logits",
+]

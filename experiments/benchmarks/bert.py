@@ -99,26 +99,21 @@ def make_step(config: BertConfig, params: dict, batch: Batch) -> Callable[[], fl
 def peer(kind: str, folder: str) -> Iterator[tuple[Callable[[], float], dict]]:
     """The step of another project in a process of its own, and what it says about itself."""
     program = Path(__file__).with_name("_bert_peers.py")
-    process = subprocess.Popen(
-        [FLAGS.peers, str(program), kind, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
-    assert process.stdin and process.stdout
-    stdin, stdout = process.stdin, process.stdout
+    command = [FLAGS.peers, str(program), kind, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin and process.stdout
+        stdin, stdout = process.stdin, process.stdout
 
-    def answer() -> str:
-        if not (line := stdout.readline()):
-            sys.exit(f"{kind} in {FLAGS.peers} ended without an answer; its message stands above")
-        return line
+        def answer() -> str:
+            if not (line := stdout.readline()):
+                sys.exit(f"{kind} in {FLAGS.peers} ended without an answer; its message stands above")
+            return line
 
-    def step() -> float:
-        stdin.write("\n")
-        return float(answer())
+        def step() -> float:
+            stdin.write("\n")
+            return float(answer())
 
-    try:
-        yield step, json.loads(answer())
-    finally:
-        stdin.close()
-        process.wait()
+        yield step, json.loads(answer())  # leaving closes its standard input, which ends it
 
 
 def side_by_side(config: BertConfig, rows: int, length: int) -> None:

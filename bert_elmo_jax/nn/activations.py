@@ -1,0 +1,57 @@
+"""Activations by the names that configurations use."""
+
+import difflib
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+
+def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """x · Φ(x) with the exact normal distribution function: the GELU of the first BERT release and of PyTorch.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn import gelu
+    >>> [round(float(y), 4) for y in gelu(jnp.array([-1.0, 0.0, 1.0]))]
+    [-0.1587, 0.0, 0.8413]
+    """
+    return 0.5 * x * (1 + lax.erf(x * math.sqrt(0.5)))
+
+
+def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """The tanh approximation of GELU, in the original repository since February 2019.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn import gelu_new
+    >>> [round(float(y), 4) for y in gelu_new(jnp.array([-1.0, 0.0, 1.0]))]
+    [-0.1588, 0.0, 0.8412]
+    """
+    return jax.nn.gelu(x, approximate=True)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "gelu": gelu,
+    "gelu_new": gelu_new,
+    "gelu_pytorch_tanh": gelu_new,
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "swish": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
+
+
+def activation(name: str) -> Callable[[Array], Array]:
+    """The function that a configuration means by `name`.
+
+    >>> from bert_elmo_jax.nn import activation, gelu
+    >>> activation("gelu") is gelu
+    True
+    """
+    if name not in ACTIVATIONS:
+        near = difflib.get_close_matches(name, ACTIVATIONS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"There is no activation {name!r}; there are {', '.join(sorted(ACTIVATIONS))}.{hint}")
+    return ACTIVATIONS[name]

@@ -1,0 +1,93 @@
+r"""Encoding 1,000 sentences of mixed length, beside the loop that people write in PyTorch.
+
+  python -m experiments.benchmarks.bert_encode --peers=/path/to/python
+  python -m experiments.benchmarks.bert_encode --peers=/path/to/python --sentences=sentences.txt
+
+The same weights (random, BERT-base) and the same sentences, as they come; the other side tokenises 32 at a time, pads
+to the longest of them and runs the model without gradients. The two run in turn; medians, and the median of the pairs'
+ratios (aim: 0.7). Both sides run once beforehand: ours compiles then, and the time that takes is printed too. Without
+--sentences they come from the toy world, with lengths spread as in running text.
+"""
+
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+import jax
+import numpy as np
+from absl import app, flags
+
+from bert_elmo_jax import load
+from bert_elmo_jax.data.text_files import read_lines
+from bert_elmo_jax.data.toyworld import ToyWorld
+from bert_elmo_jax.heads import init_params
+from bert_elmo_jax.interop import huggingface_bert
+from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.text import train_wordpiece
+
+flags.DEFINE_string("peers", None, "A Python interpreter with torch and transformers; without it ours runs alone.")
+flags.DEFINE_string("sentences", None, "A file of sentences, one a line; the first --count are used.")
+flags.DEFINE_integer("count", 1000, "How many sentences.")
+flags.DEFINE_string("preset", "base", "Size of the model.")
+flags.DEFINE_integer("batch_size", 32, "Of both sides.")
+flags.DEFINE_integer("repeats", 3, "Timed runs of each side.")
+FLAGS = flags.FLAGS
+
+
+def mixed_sentences(count: int) -> list[str]:
+    """Sentences of 5 to about 100 words: the toy world's, strung together by a log-normal number of words."""
+    random, world = np.random.default_rng(0), ToyWorld("en")
+    words = (word for number in range(count) for word in world.document(number).text.split())
+    return [" ".join(islice(words, int(n))) for n in np.clip(random.lognormal(2.8, 0.6, count), 5, 100)]
+
+
+def main(argv: list[str]) -> None:
+    """Make the folder that both sides load, and measure in turn."""
+    del argv
+    sentences = read_lines(FLAGS.sentences)[: FLAGS.count] if FLAGS.sentences else mixed_sentences(FLAGS.count)
+    with tempfile.TemporaryDirectory() as folder:
+        config = BertConfig.preset(FLAGS.preset)
+        huggingface_bert.write(folder, init_params(config, jax.random.key(0), heads=()), config)
+        train_wordpiece(sentences, 8192).save(folder)
+        Path(folder, "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")
+        encoder = load(folder)
+
+        def ours() -> float:
+            start = time.perf_counter()
+            encoder.encode(sentences, batch_size=FLAGS.batch_size, progress=False)
+            return time.perf_counter() - start
+
+        first = ours()
+        longest = max(len(sentence.split()) for sentence in sentences)
+        print(f"{len(sentences)} sentences of up to {longest} words, BERT-{FLAGS.preset}, {FLAGS.batch_size} at a time")
+        if not FLAGS.peers:
+            alone = statistics.median(ours() for _ in range(FLAGS.repeats))
+            print(f"ours {alone:.2f} s (the first, with compilation, {first:.2f} s)")
+            return
+        program = str(Path(__file__).with_name("_bert_encode_peer.py"))
+        command = [FLAGS.peers, program, folder, str(FLAGS.batch_size)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+            assert process.stdin
+            assert process.stdout
+            about = json.loads(process.stdout.readline())
+            mine = encoder.encode(sentences[:4]).last[:, 0, :4]
+            assert np.allclose(about["vectors"], mine, atol=1e-4), "the two sides do not compute the same"
+            pairs = []
+            for _ in range(FLAGS.repeats):
+                process.stdin.write("\n")
+                theirs = float(process.stdout.readline())
+                time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
+                pairs.append((theirs, ours()))
+            process.stdin.close()
+        medians = [statistics.median(side) for side in zip(*pairs, strict=True)]
+        ratio = statistics.median(b / a for a, b in pairs)
+        print(f"PyTorch {medians[0]:.2f} s, ours {medians[1]:.2f} s, ratio {ratio:.3f}   ({about['about']})")
+        print(f"  our first run, with compilation: {first:.2f} s")
+
+
+if __name__ == "__main__":
+    app.run(main)

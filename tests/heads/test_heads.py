@@ -1,0 +1,145 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.heads import Choice, Classify, MaskedLM, NextSentence, Span, Tag, init_params, pretraining_logits
+from bert_elmo_jax.models import BertConfig
+
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
+
+CONFIG = BertConfig(
+    vocab_size=50, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=20, max_positions=9, dropout=0.5,
+    initializer_range=0.2,
+)  # fmt: skip
+HEADS = ("mlm", "nsp", "classify", "choice", "tag", "span")
+
+
+@pytest.fixture(scope="module")
+def params():
+    return init_params(CONFIG, jax.random.key(0), HEADS, num_labels=3)
+
+
+def test_the_tree_is_the_one_that_was_agreed(params):
+    d, f, v, c = 16, 20, 50, 3
+
+    def dense(i, o):
+        return {"kernel": (i, o), "bias": (o,)}
+
+    norm = {"scale": (d,), "bias": (d,)}
+    layer = {
+        "attention": {name: dense(d, d) for name in ("query", "key", "value", "output")} | {"norm": norm},
+        "feed_forward": {"up": dense(d, f), "down": dense(f, d), "norm": norm},
+    }
+    assert jax.tree.map(np.shape, params) == {
+        "encoder": {
+            "embeddings": {"word": (v, d), "position": (9, d), "type": (2, d), "norm": norm},
+            "layer_0": layer,
+            "pooler": dense(d, d),
+        },
+        "mlm": {"dense": dense(d, d), "norm": norm, "bias": (v,)},
+        "nsp": dense(d, 2),
+        "classify": dense(d, c),
+        "choice": dense(d, 1),
+        "tag": dense(d, c),
+        "span": dense(d, 2),
+    }
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
+
+
+def test_a_part_does_not_depend_on_the_other_heads(params):
+    alone = init_params(CONFIG, jax.random.key(0), ("span",))
+    assert sorted(alone) == ["encoder", "span"]
+    jax.tree.map(np.testing.assert_array_equal, alone, {name: params[name] for name in alone})
+    other = init_params(CONFIG, jax.random.key(1), ("span",))
+    assert (other["span"]["kernel"] != alone["span"]["kernel"]).all()
+
+
+def test_an_unknown_head_names_those_there_are():
+    with pytest.raises(ValueError, match="no head 'ner'; there are mlm, nsp, classify"):
+        init_params(CONFIG, jax.random.key(0), ("ner",))
+
+
+def apply(head, params, *inputs, **options):
+    return head.apply({"params": params}, *inputs, **options)
+
+
+def test_heads_are_dense_layers_in_float32(params):
+    hidden = jax.random.normal(jax.random.key(1), (4, 7, 16))
+    pooled = hidden[:, 0]
+
+    def dense(name, x):
+        return np.asarray(x) @ np.asarray(params[name]["kernel"]) + np.asarray(params[name]["bias"])
+
+    start, end = apply(Span(CONFIG), params["span"], hidden)
+    pairs = [
+        (apply(NextSentence(CONFIG), params["nsp"], pooled), dense("nsp", pooled)),
+        (apply(Classify(CONFIG, 3), params["classify"], pooled), dense("classify", pooled)),
+        (apply(Tag(CONFIG, 3), params["tag"], hidden), dense("tag", hidden)),
+        (apply(Choice(CONFIG), params["choice"], pooled.reshape(2, 2, 16)), dense("choice", pooled).reshape(2, 2)),
+        (jnp.stack([start, end], -1), dense("span", hidden)),
+    ]
+    for ours, expected in pairs:
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    half = hidden.astype(jnp.bfloat16)
+    assert apply(Tag(CONFIG, 3), params["tag"], half).dtype == jnp.float32
+    assert apply(Span(CONFIG), params["span"], half)[0].dtype == jnp.float32
+    words = params["encoder"]["embeddings"]["word"]
+    assert (
+        apply(MaskedLM(BertConfig(**vars(CONFIG) | {"dtype": "bfloat16"})), params["mlm"], half, words).dtype
+        == jnp.float32
+    )
+
+
+def test_dropout_before_the_dense_layer_and_none_in_span_and_nsp(params):
+    hidden = jnp.ones((4, 7, 16))
+    random = {"rngs": {"dropout": jax.random.key(0)}}
+    for head, name, x in [
+        (Classify(CONFIG, 3), "classify", hidden[:, 0]),
+        (Tag(CONFIG, 3), "tag", hidden),
+        (Choice(CONFIG), "choice", hidden),
+    ]:
+        quiet = apply(head, params[name], x)
+        noisy = apply(head, params[name], x, deterministic=False, **random)
+        assert (quiet != noisy).mean() > 0.9
+        none = BertConfig(**vars(CONFIG) | {"classifier_dropout": 0.0})
+        np.testing.assert_array_equal(
+            quiet, apply(head.clone(config=none), params[name], x, deterministic=False, **random)
+        )
+
+
+def test_mlm_at_positions_is_mlm_everywhere_gathered(params):
+    hidden = jax.random.normal(jax.random.key(1), (2, 7, 16))
+    words = params["encoder"]["embeddings"]["word"]
+    positions = np.array([[0, 6, 6], [3, 1, 0]])
+    everywhere = apply(MaskedLM(CONFIG), params["mlm"], hidden, words)
+    some = apply(MaskedLM(CONFIG), params["mlm"], hidden, words, positions)
+    np.testing.assert_allclose(some, np.take_along_axis(np.asarray(everywhere), positions[..., None], 1), atol=1e-5)
+
+
+def test_the_embeddings_learn_from_both_ends(params):
+    tokens = np.array([[2, 40, 4, 3]])
+
+    def total(params):
+        logits = pretraining_logits(
+            CONFIG, params, tokens, mlm_positions=np.array([[2]]), nsp_positions=np.zeros((1, 1), int)
+        )
+        return logits.mlm[0, 0, 17]
+
+    gradient = np.asarray(jax.grad(total)(params)["encoder"]["embeddings"]["word"])
+    assert (np.abs(gradient).max(1) > 0).nonzero()[0].tolist() == [2, 3, 4, 17, 40]
+
+
+def test_several_pairs_a_row(params):
+    tokens = np.array([[2, 40, 3, 2, 9, 3]])
+    segments, positions = np.array([[1, 1, 1, 2, 2, 2]]), np.array([[0, 1, 2, 0, 1, 2]])
+    both = pretraining_logits(
+        CONFIG, params, tokens, None, positions, segments,
+        mlm_positions=np.array([[1, 4]]), nsp_positions=np.array([[0, 3]]),
+    )  # fmt: skip
+    for i, at in enumerate((0, 3)):
+        alone = pretraining_logits(
+            CONFIG, params, tokens[:, at : at + 3], mlm_positions=np.array([[1]]), nsp_positions=np.zeros((1, 1), int)
+        )
+        np.testing.assert_allclose(both.nsp[:, i], alone.nsp[:, 0], atol=1e-5)
+        np.testing.assert_allclose(both.mlm[:, i], alone.mlm[:, 0], atol=1e-5)

@@ -1,0 +1,156 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.nn import SelfAttention, attention_maps, fused, reference
+from bert_elmo_jax.nn.attention import visible
+
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
+
+IMPLEMENTATIONS = [reference, fused]
+
+
+def inputs(b=2, t=6, a=3, h=4, seed=0, dtype=jnp.float32):
+    return tuple(jax.random.normal(jax.random.key(seed), (3, b, t, a, h), dtype))
+
+
+def by_hand(query, key, value, segments, causal):
+    """Attention as four loops in float64."""
+    query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
+    out = np.zeros_like(query)
+    for b, i, a in np.ndindex(query.shape[:3]):
+        seen = [j for j in range(query.shape[1]) if segments[b][i] == segments[b][j] and (j <= i or not causal)]
+        scores = np.array([query[b, i, a] @ key[b, j, a] for j in seen]) / np.sqrt(query.shape[-1])
+        weights = np.exp(scores - scores.max())
+        out[b, i, a] = sum(w * value[b, j, a] for w, j in zip(weights / weights.sum(), seen, strict=True))
+    return out
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+@given(
+    segments=st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=2, max_size=2), causal=st.booleans()
+)
+@settings(max_examples=15, deadline=None)
+def test_any_segments_against_loops(attend, segments, causal):
+    q, k, v = inputs()
+    ours = attend(q, k, v, jnp.array(segments), causal=causal)
+    np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal), atol=2e-6)
+
+
+def test_whole_masks():
+    mask = visible(5, np.array([[1, 1, 2, 2, 0], [1, 1, 1, 0, 0]]), None, causal=False)
+    assert mask.astype(int).tolist() == [
+        [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]],
+        [[1, 1, 1, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]],
+    ]
+    mask = visible(3, np.array([[1, 1, 0]]), None, causal=True)
+    assert mask.astype(int).tolist() == [[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]
+    assert visible(3, None, None, causal=False) is None
+    assert visible(2, None, None, causal=True).astype(int).tolist() == [[[1, 0], [1, 1]]]
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+@pytest.mark.parametrize("causal", [False, True])
+def test_lengths_are_segments(attend, causal):
+    q, k, v = inputs()
+    segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]])
+    by_lengths = attend(q, k, v, lengths=np.array([4, 2]), causal=causal)
+    np.testing.assert_array_equal(by_lengths, attend(q, k, v, segments, causal=causal))
+
+
+def test_fused_equals_reference_values_and_gradients():
+    for seed, (segments, causal) in enumerate(
+        itertools.product([None, jnp.array([[1, 1, 2, 2, 2, 0], [1, 1, 1, 1, 1, 1]])], [False, True])
+    ):
+        q, k, v = inputs(seed=seed)
+
+        def loss(attend, *qkv, segments=segments, causal=causal):
+            return jnp.square(attend(*qkv, segments, causal=causal)).sum()
+
+        ours, theirs = (jax.value_and_grad(loss, argnums=(1, 2, 3))(attend, q, k, v) for attend in IMPLEMENTATIONS)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, theirs)
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+def test_rows_of_padding_are_finite_and_so_are_their_gradients(attend):
+    q, k, v = inputs()
+    segments = jnp.array([[0] * 6, [1, 1, 1, 0, 0, 0]])
+    value, gradients = jax.value_and_grad(lambda *x: attend(*x, segments).sum(), argnums=(0, 1, 2))(q, k, v)
+    assert np.isfinite(value) and all(np.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+def test_what_padding_holds_changes_nothing(attend):
+    q, k, v = inputs()
+    segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0]])
+    loud = [x.at[:, 4:].set(1e9) for x in (q, k, v)]
+    np.testing.assert_array_equal(attend(q, k, v, segments)[:, :4], attend(*loud, segments)[:, :4])
+
+
+def test_maps_sum_to_one_and_are_float32_in_bf16_too():
+    q, k, _ = inputs(dtype=jnp.bfloat16)
+    maps = attention_maps(q, k, jnp.array([[1, 1, 1, 2, 2, 0]] * 2))
+    assert maps.dtype == jnp.float32
+    np.testing.assert_allclose(maps.sum(-1), 1, rtol=1e-6)
+    assert (maps[0, :, 0, 3:] == 0).all()
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+def test_bf16_is_close_to_float32(attend):
+    exact, rough = inputs(), [x.astype(jnp.bfloat16) for x in inputs()]
+    assert attend(*rough).dtype == jnp.bfloat16
+    np.testing.assert_allclose(attend(*rough).astype(jnp.float32), attend(*exact), atol=0.03)
+
+
+def test_dropout_of_the_maps_keeps_the_mean():
+    q, k, v = inputs(b=1, t=4)
+    keys = jax.random.split(jax.random.key(1), 4000)
+    drawn = jax.vmap(lambda key: reference(q, k, v, dropout=0.3, dropout_key=key))(keys)
+    np.testing.assert_allclose(drawn.mean(0), reference(q, k, v), atol=0.06)
+    assert drawn.std(0).min() > 0.05
+
+
+def test_fused_refuses_what_it_cannot_do():
+    q, k, v = inputs()
+    with pytest.raises(ValueError, match=r"no dropout on the attention maps.*0\.1.*attention_dropout=0.*'reference'"):
+        fused(q, k, v, dropout=0.1, dropout_key=jax.random.key(0))
+    with pytest.raises(ValueError, match=r"16 bits.*float32.*dtype='bfloat16'"):
+        fused(q, k, v, platform="gpu")
+    layer = SelfAttention(num_heads=2, implementation="fused")
+    with pytest.raises(ValueError, match="never holds the attention maps"):
+        layer.init(jax.random.key(0), jnp.ones((1, 3, 8)), maps=True)
+
+
+def test_fused_on_a_gpu_asks_for_cudnn_and_nothing_else(monkeypatch):
+    asked = []
+
+    def spy(query, key, value, **options):
+        asked.append(options)
+        return query
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", spy)
+    q, k, v = inputs(dtype=jnp.bfloat16)
+    segments, lengths = jnp.array([[1, 1, 1, 2, 2, 0]] * 2), jnp.array([6, 3])
+    fused(q, k, v, platform="gpu")
+    fused(q, k, v, causal=True, platform="gpu")
+    fused(q, k, v, lengths=lengths, platform="gpu")
+    fused(q, k, v, segments, causal=True, platform="gpu")
+    assert [o["implementation"] for o in asked] == ["cudnn"] * 4
+    assert [o["is_causal"] for o in asked] == [False, True, False, False]
+    assert [o.get("mask") is None for o in asked] == [True, True, True, False]
+    assert asked[2]["query_seq_lengths"].tolist() == asked[2]["key_value_seq_lengths"].tolist() == [6, 3]
+    assert asked[3]["mask"].shape == (2, 1, 6, 6)
+
+
+def test_segments_and_lengths_together_are_refused():
+    q, k, v = inputs()
+    for attend in IMPLEMENTATIONS:
+        for platform in {reference: [{}], fused: [{}, {"platform": "gpu"}]}[attend]:
+            rough = [x.astype(jnp.bfloat16) for x in (q, k, v)]
+            with pytest.raises(ValueError, match="both segments and lengths"):
+                attend(*rough, jnp.ones((2, 6), jnp.int32), lengths=jnp.array([1, 2]), **platform)

@@ -1,0 +1,101 @@
+"""Dense, layer norm, activations, embedding: small enough to be tested together."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+
+from bert_elmo_jax.nn import ACTIVATIONS, Dense, activation, dense, embed, gelu, gelu_new, layer_norm, truncated_normal
+
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
+
+
+def test_dense_is_a_matrix_product_in_the_type_of_its_input():
+    x, kernel, bias = (jax.random.normal(jax.random.key(i), s) for i, s in enumerate([(2, 3, 4), (4, 5), (5,)]))
+    np.testing.assert_allclose(
+        dense(x, kernel, bias), np.einsum("btd,do->bto", x, kernel) + np.asarray(bias), atol=1e-6
+    )
+    assert dense(x.astype(jnp.bfloat16), kernel, bias).dtype == jnp.bfloat16
+    assert dense(x[:0], kernel, bias).shape == (0, 3, 5)
+
+
+def test_dense_keeps_its_parameters_in_float32():
+    params = Dense(5, dtype=jnp.bfloat16).init(jax.random.key(0), jnp.ones((2, 3)))["params"]
+    assert {p.dtype for p in jax.tree.leaves(params)} == {jnp.dtype("float32")}
+
+
+def test_initialisation_is_cut_at_two_deviations_and_not_corrected_for_it():
+    drawn = np.asarray(truncated_normal(0.02)(jax.random.key(0), (500, 500)))
+    assert np.abs(drawn).max() <= 0.04
+    assert abs(drawn.mean()) < 2e-4
+    # The deviation of a standard normal cut at ±2, from its density φ and distribution Φ.
+    density, inside = math.exp(-2) / math.sqrt(2 * math.pi), math.erf(math.sqrt(2))
+    assert drawn.std() == pytest.approx(0.02 * math.sqrt(1 - 4 * density / inside), rel=0.01)
+
+
+def test_layer_norm_against_float64():
+    x = np.random.default_rng(0).normal(3, 2, (4, 7, 16))
+    scale, bias = np.random.default_rng(1).normal(size=(2, 16))
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12) * scale + bias
+    ours = layer_norm(*(jnp.asarray(y, jnp.float32) for y in (x, scale, bias)))
+    np.testing.assert_allclose(ours, expected, atol=2e-6)
+
+
+def test_layer_norm_of_a_constant_is_the_bias_with_finite_gradients():
+    value, gradient = jax.value_and_grad(lambda x: layer_norm(x, jnp.ones(8), jnp.full(8, 0.5)).sum())(
+        jnp.full((1, 8), 3.0)
+    )
+    assert value == 4 and np.isfinite(gradient).all()
+
+
+def test_layer_norm_statistics_are_float32_in_bf16():
+    x = jnp.asarray(np.random.default_rng(0).normal(100, 1, (2, 512)), jnp.bfloat16)
+    ours = layer_norm(x, jnp.ones(512), jnp.zeros(512))
+    exact = layer_norm(x.astype(jnp.float32), jnp.ones(512), jnp.zeros(512))
+    assert ours.dtype == jnp.bfloat16
+    np.testing.assert_allclose(ours.astype(jnp.float32), exact, atol=0.02)
+
+
+X = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -100.0, 100.0]]).astype(np.float32)
+
+
+def test_gelu_against_scipy_with_its_derivative():
+    x = X.astype(np.float64)
+    cdf, density = scipy.special.ndtr(x), np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(gelu(jnp.asarray(X)), x * cdf, atol=1e-6, rtol=1e-6)
+    backward = jax.vmap(jax.grad(gelu))(jnp.asarray(X))
+    _, forward = jax.jvp(gelu, (jnp.asarray(X),), (jnp.ones(len(X)),))
+    np.testing.assert_allclose(backward, cdf + x * density, atol=1e-6)
+    np.testing.assert_allclose(forward, backward, atol=1e-6)
+
+
+def test_gelu_new_is_the_tanh_formula():
+    x = X.astype(np.float64)
+    formula = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(gelu_new(jnp.asarray(X)), formula, atol=1e-6)
+    assert 1e-4 < np.abs(gelu_new(jnp.asarray(X)) - gelu(jnp.asarray(X))).max() < 1e-3
+
+
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_activations_keep_the_type_and_stay_finite(name):
+    for dtype in (jnp.float32, jnp.bfloat16):
+        x = jnp.asarray(X, dtype)
+        assert activation(name)(x).dtype == dtype
+        assert np.isfinite(jax.vmap(jax.grad(activation(name)))(x).astype(jnp.float32)).all()
+
+
+def test_an_unknown_activation_names_the_nearest():
+    with pytest.raises(ValueError, match=r"no activation 'geluu'.*Did you mean 'gelu'"):
+        activation("geluu")
+
+
+def test_embedding_gives_rows_their_gradients_and_nan_outside():
+    table = jnp.arange(12.0).reshape(4, 3)
+    ids = jnp.array([[1, 1], [3, 0]])
+    np.testing.assert_array_equal(embed(table, ids), np.asarray(table)[np.asarray(ids)])
+    gradient = jax.grad(lambda t: embed(t, ids).sum())(table)
+    np.testing.assert_array_equal(gradient[:, 0], [1, 2, 0, 1])
+    assert np.isnan(embed(table, jnp.array([4]))).all()
