@@ -144,6 +144,8 @@ class BertEncoder:
     ) -> ForwardOutput:
         """Everything the model says about ids: all layers, attention maps, and the logits of the heads it has.
 
+        Fused attention never holds its maps: `attentions` is None there.
+
         `mask` is 1 at real pieces, 0 at padding; without it all are real. Rows packed with several texts give
         `segments` (which text a piece is of, 0 for padding) and `positions` instead.
 
@@ -163,7 +165,7 @@ class BertEncoder:
         check_batch(self.config, ids, arrays["types"], arrays["positions"])
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
-            attentions=True,
+            attentions=self.config.implementation == "reference",
             mlm="mlm" in self.params,
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
         )

@@ -1,9 +1,9 @@
 """Dropout whose random numbers cost next to nothing.
 
 Drawing a full-strength (threefry) number for every element takes five to ten percent of a BERT training step on a CPU,
-for bits that are compared with a threshold and thrown away. Here the key's generator draws 64 bits for each *row* (all axes but
-the last), and an integer hash spreads them along the row: the compiler computes it in registers, inside the loop that
-needs it. Rows are as independent as the generator makes them; a test looks for correlation along them.
+for bits that are compared with a threshold and thrown away. Here the key's generator draws 64 bits for each *row* (all
+axes but the last), and an integer hash spreads them along the row: the compiler computes it in registers, inside the
+loop that needs it. Rows are as independent as the generator makes them; a test looks for correlation along them.
 """
 
 import jax
