@@ -17,6 +17,7 @@ Stop it whenever you like; the same command goes on where it was. Check a finish
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from typing import Any
 from absl import app, flags
 from tqdm import tqdm
 
-from bert_elmo_jax.data.prepare import Request, prepare
+from bert_elmo_jax.data.prepare import Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.reading import Reading
 from bert_elmo_jax.data.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.store import verify
@@ -64,19 +65,39 @@ flags.DEFINE_bool("verify", False, "Check the hash of every file in --output, an
 FLAGS = flags.FLAGS
 
 
+STOP: list[int] = []
+
+
+def interrupt(number: int, frame: object) -> None:
+    """Ask for a stop at the next report of progress, when nothing is half-way; asked again, stop at once."""
+    del frame
+    if STOP:
+        raise KeyboardInterrupt
+    STOP.append(number)
+
+
 @contextlib.contextmanager
 def progress(name: str, size: int) -> Iterator[Report]:
     """A bar with MB/s and time left."""
-    with tqdm(total=size, desc=name, unit="B", unit_scale=True, smoothing=0.1, mininterval=0.2) as bar:
-        yield bar.update
+    with tqdm(total=size or None, desc=name, unit="B", unit_scale=True, smoothing=0.1, mininterval=0.2) as bar:
+
+        def step(done: int) -> None:
+            bar.update(done)
+            if STOP:
+                raise KeyboardInterrupt
+
+        yield step
 
 
 def request() -> Request:
     """What the flags ask for."""
     asked: dict[str, Any] = FLAGS.flag_values_dict()
+    asked |= {name: os.path.expanduser(asked[name]) for name in ("output", "tokenizer")}  # noqa: PTH111 -- text, not a Path
     reading = {f.name: asked[f.name] for f in dataclasses.fields(Reading)}
     own = {f.name: asked[f.name] for f in dataclasses.fields(Request) if f.name not in ("inputs", "reading")}
-    return Request(inputs=tuple(FLAGS.input), reading=Reading(**reading), **own)
+    wish = Request(inputs=tuple(FLAGS.input), reading=Reading(**reading), **own)
+    refuse_idle_options(wish, [name for name in own if FLAGS[name].present])
+    return wish
 
 
 def report(manifest: dict, seconds: float) -> None:
@@ -100,6 +121,8 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         sys.exit(_refuse(f"unexpected argument {argv[1]!r}; quote globs and use --input='…'"))
     start = time.monotonic()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
     try:
         if FLAGS.verify:
             print(f"{FLAGS.output}: {verify(FLAGS.output)} files are as they were written")
@@ -110,12 +133,8 @@ def main(argv: list[str]) -> None:
     except KeyboardInterrupt:
         sys.exit(_refuse("stopped; the same command goes on from here", status=130))
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        sys.exit(
-            _refuse(
-                f"{error.strerror or error}{where}; finished shards are kept: mend it and give the same command again"
-            )
-        )
+        where = f" ({error.filename})" if error.filename else f" while working on {FLAGS.output}"
+        sys.exit(_refuse(f"{error.strerror or error}{where}; mend it, the same command goes on from here"))
     except (ValueError, ImportError, MemoryError) as error:
         sys.exit(_refuse(str(error)))
 

@@ -18,8 +18,8 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def iterate_lines(source: Source, start: int, tally: Tally) -> Iterator[tuple[int, bytes]]:
-    """(byte offset, line without its newline) of every line that begins at or after `start`."""
+def iterate_lines(source: Source, start: int, tally: Tally) -> Iterator[tuple[int, bytes | None]]:
+    """(byte offset, line without its newline) of every line that begins at or after `start`; None for one too long."""
     limit = int(tally.reading.max_line_mb * (1 << 20))
     with open(source.plain, "rb") as raw:
         offset = start
@@ -44,26 +44,19 @@ def iterate_lines(source: Source, start: int, tally: Tally) -> Iterator[tuple[in
             if not block and last:
                 lines, last = [*lines, last], b""
             for line in lines:
-                if skipping:
-                    skipping = False
-                elif len(line) > limit:
-                    _too_long(source, offset, tally)
-                else:
-                    yield offset, line
+                tally.place = offset
+                if not skipping:
+                    yield offset, line if len(line) <= limit else None
+                skipping = False
                 offset += len(line) + 1
             if not block:
                 return
             rest = last
             if len(rest) > limit:
                 if not skipping:
-                    _too_long(source, offset, tally)
+                    yield offset, None
                 skipping = True
                 offset, rest = offset + len(rest), b""
-
-
-def _too_long(source: Source, offset: int, tally: Tally) -> None:
-    what = f"a line of more than {tally.reading.max_line_mb:g} MB"
-    _bad(tally, source, offset, what, "break it into lines, or raise --max_line_mb")
 
 
 def line_number(source: Source, offset: int) -> int:
@@ -76,17 +69,22 @@ def line_number(source: Source, offset: int) -> int:
     return number
 
 
-def decode_line(line: bytes, offset: int, source: Source, tally: Tally) -> str | None:
+def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
     """The text of a line; None where it is bad and skipped."""
     encoding = tally.reading.line_encoding
-
     here = (tally, source, offset)
+    if line is None:
+        what = f"a line of more than {tally.reading.max_line_mb:g} MB"
+        _bad(*here, what, "break it into lines, or raise --max_line_mb")
+        return None
     if b"\0" in line:
-        _bad(*here, "a NUL byte", "remove it, give the right --encoding, or pass --on_bad=skip to leave such lines out")
+        what = f"a NUL, or what is not {tally.reading.encoding}" if tally.reading.wide else "a NUL byte"
+        _bad(*here, what, "remove it, give the right --encoding, or pass --on_bad=skip to leave such lines out")
         return None
     if offset == 0 and encoding.startswith("utf-8") and line.startswith(codecs.BOM_UTF8):
         if encoding == "utf-8":
-            _bad(*here, "a byte-order mark", "pass --encoding=utf-8-sig, or --on_bad=skip to drop it")
+            right = "utf-16" if tally.reading.wide else "utf-8-sig"
+            _bad(*here, "a byte-order mark", f"pass --encoding={right}, or --on_bad=skip to drop it")
         line = line[len(codecs.BOM_UTF8) :]
     if b"\r" in line and not source.is_json:  # in JSON it is white space like any other
         what = "a Windows line end (CR LF)" if line.endswith(b"\r") else "a carriage return inside a line"
@@ -147,7 +145,9 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
         """The next line of the document, None at its end."""
         nonlocal done
         for offset, line in lines:
-            if not line.strip():  # blank as bytes, here and where a range begins, or the two would not meet
+            if (
+                line is not None and not line.strip()
+            ):  # blank as bytes, here and where a range begins, or the two would not meet
                 if by_blank_line:
                     done = offset >= end
                     return None
@@ -189,19 +189,21 @@ def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float
     coins = random.Random(seed)
     ends = list(itertools.accumulate(source.size for source in sources))
     for k in range(stretches):
-        place = int((k + coins.random()) * total / stretches)
-        number = bisect.bisect_right(ends, place)
-        source = sources[number]
-        start = place - (ends[number] - source.size)
-        yield from iterate_sentences(source, start, start + stretch, tally)
+        place = int(k * total / stretches + coins.random() * (total / stretches - stretch))
+        number, left = bisect.bisect_right(ends, place), stretch
+        start = place - (ends[number] - sources[number].size)
+        while left > 0 and number < len(sources):  # on through the files that follow, where files are small
+            end = min(start + left, sources[number].size)
+            yield from iterate_sentences(sources[number], start, end, tally)
+            number, left, start = number + 1, left - (end - start), 0
 
 
-def _skip_to_blank(lines: Iterator[tuple[int, bytes]], end: int) -> bool:
+def _skip_to_blank(lines: Iterator[tuple[int, bytes | None]], end: int) -> bool:
     """Whether a blank line starts before `end`; if so, it has been read."""
     for offset, line in lines:
         if offset >= end:
             return False
-        if not line.strip():
+        if line is not None and not line.strip():
             return True
     return False
 
@@ -213,7 +215,7 @@ def _sentences(text: str, reading: Reading) -> Sequence[str]:
     return split_sentences(text) if reading.split == "sentences" else (text,)
 
 
-def _record_text(line: bytes, offset: int, source: Source, tally: Tally) -> str | None:
+def _record_text(line: bytes | None, offset: int, source: Source, tally: Tally) -> str | None:
     """The text of a JSON record; None where the line is blank, or bad and skipped."""
     decoded = decode_line(line, offset, source, tally)
     if decoded is None or not decoded.strip():
@@ -223,7 +225,7 @@ def _record_text(line: bytes, offset: int, source: Source, tally: Tally) -> str 
     here = (tally, source, offset)
     try:
         record = json.loads(decoded)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         _bad(*here, "not JSON", "a .jsonl file holds one JSON object a line", f" ({error})")
         return None
     if not isinstance(record, dict):

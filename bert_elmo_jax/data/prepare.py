@@ -7,26 +7,28 @@ A step is done when its result is there under its final name, which is given onl
 import contextlib
 import fcntl
 import json
+import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.data.corpus import iterate_sample
 from bert_elmo_jax.data.npy import write_json
-from bert_elmo_jax.data.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text
+from bert_elmo_jax.data.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.runners import Report, Runner
 from bert_elmo_jax.data.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
-from bert_elmo_jax.data.store import FORMAT, PARTS, read_manifest
+from bert_elmo_jax.data.store import FORMAT, PARTS, misfits, read_manifest
 from bert_elmo_jax.data.unpack import needs_unpacking, unpack
-from bert_elmo_jax.data.word_table import choose_vocabulary, renumber_shard, write_table
+from bert_elmo_jax.data.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
 SHARD = 16 << 20  # bytes of text a shard, so that a laptop's corpus already has work for several cores
 TRAINED = ("wordpiece", "sentencepiece", "words")
+MADE_EARLY = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # what there is before anything is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # name and bytes to do -> where to report them
 
 
@@ -55,15 +57,42 @@ class Request:
             raise ValueError(f"heldout={self.heldout} is no share; use a number from 0 to below 1, such as 0.01")
         if self.shards < 0:
             raise ValueError(f"shards={self.shards}; use a positive number, or 0 to choose by size")
-        if self.sample_mb <= 0:
+        if not 0 < self.sample_mb < 1e6:
+            raise ValueError(f"sample_mb={self.sample_mb} is no size of a sample; use a positive number, such as 32")
+        if not 4 <= self.vocab_size <= 10_000_000:
             raise ValueError(
-                f"sample_mb={self.sample_mb} leaves nothing to train a vocabulary on; use a positive number"
+                f"vocab_size={self.vocab_size}; use 4 (three marks and a word; pieces need more) to 10,000,000"
             )
         if self.tokenizer not in TRAINED and not Path(self.tokenizer).is_dir():
             raise ValueError(
                 f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; "
                 "give one of these to train a vocabulary, or the folder of one to load"
             )
+        if _is_words(self) and self.shards > MERGED:
+            raise ValueError(f"shards={self.shards}: those of a word model are merged at once, use at most {MERGED}")
+
+
+MEANT_FOR = {
+    "lowercase": ("wordpiece",),
+    "sentencepiece_model": ("sentencepiece",),
+    "word_rule": ("words",),
+    "vocab_size": TRAINED,
+    "sample_mb": ("wordpiece", "sentencepiece"),
+}
+
+
+def refuse_idle_options(request: Request, given: Iterable[str]) -> None:
+    """Refuse options that were given but mean nothing for the tokenizer that was asked for.
+
+    >>> refuse_idle_options(Request(("a.txt",), "out", tokenizer="words"), ["lowercase"])
+    Traceback (most recent call last):
+    ...
+    ValueError: --lowercase means nothing with --tokenizer=words; leave it out
+    """
+    for name in given:
+        words = name == "word_rule" and _is_words(request)
+        if not words and request.tokenizer not in MEANT_FOR.get(name, (request.tokenizer,)):
+            raise ValueError(f"--{name} means nothing with --tokenizer={request.tokenizer}; leave it out")
 
 
 class OtherPlan(ValueError):
@@ -83,9 +112,9 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     output.mkdir(parents=True, exist_ok=True)
     with _locked(output):
         _check_plan(output, _plan(request, files))
-        if (output / "manifest.json").exists():
-            return read_manifest(output)
-        for leftover in (*output.glob("*.partial"), *output.glob("work/*.partial")):
+        if manifest := _finished(output):
+            return manifest
+        for leftover in output.glob("work/*.partial"):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         (output / "work").mkdir(exist_ok=True)
         sources, skipped = _unpack_all(files, request, runner, phase)
@@ -105,6 +134,24 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
         return manifest
 
 
+def _finished(output: Path) -> dict[str, Any] | None:
+    """The manifest of a finished store; None where there is work left, damaged shards having been cleared away."""
+    if not (output / "manifest.json").exists():
+        return None
+    manifest = read_manifest(output)
+    damaged = {path.relative_to(output).parts[0] for path, _ in misfits(output, manifest)}
+    if not damaged:
+        shutil.rmtree(output / "work", ignore_errors=True)
+        return manifest
+    (output / "manifest.json").unlink()
+    shards = {shard["name"] for shard in manifest["shards"]}
+    if damaged - shards or manifest["tokenizer"]["kind"] == "words":  # what all shards were made with is gone
+        damaged = {*shards, "tokenizer"}
+    for name in damaged:
+        shutil.rmtree(output / name, ignore_errors=True)
+    return None
+
+
 def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     """What must be the same when a preparation goes on; paths do not matter, content does."""
     options = asdict(request)
@@ -112,38 +159,48 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
     del options["output"], options["inputs"]
     if request.tokenizer not in TRAINED:
         options["tokenizer"] = _load(request.tokenizer).fingerprint
-    sources = [{"name": Path(source.path).name, "bytes": source.size, "sample": source.sample} for source in files]
+    sources = [
+        {"name": shown(Path(source.path).name), "bytes": source.size, "sample": source.sample} for source in files
+    ]
     return {"format": FORMAT, "options": options, "sources": sources}
 
 
 def _check_plan(output: Path, plan: dict[str, Any]) -> None:
+    """Write the plan, or see that it is the one the folder was begun with."""
     path = output / "plan.json"
     if not path.exists():
-        strangers = [p.name for p in output.iterdir() if p.name != ".lock" and not p.name.endswith(".partial")]
+        own = re.compile(r"\.lock|plan\.json\.\d+\.partial")
+        strangers = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
         if strangers:
-            raise OtherPlan(
-                f"{output} holds something else ({', '.join(sorted(strangers)[:5])}); give an empty --output"
-            )
+            raise OtherPlan(f"{output} holds something else ({', '.join(strangers[:5])}); give an empty --output")
         write_json(path, plan)
         return
     old = json.loads(path.read_text(encoding="utf-8"))
+    made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not MADE_EARLY.search(p.name)]
+    # What was made while bad input was an error has met none, so skipping it from now on changes nothing of it.
+    milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
+    if not made or (milder == plan and old["options"]["on_bad"] == "error"):
+        write_json(path, plan)
+    elif old != plan:
+        lines = _differences(old, plan)
+        more = [f"  and {len(lines) - 20} more"] if len(lines) > 20 else []
+        advice = f"Use these options, or another --output, or delete {output} to begin anew."
+        raise OtherPlan("\n".join([f"{output} was begun differently:", *lines[:20], *more, advice]))
+
+
+def _differences(old: dict[str, Any], plan: dict[str, Any]) -> list[str]:
     lines = [
         f"  {name}: {old['options'].get(name)!r} there, {plan['options'].get(name)!r} asked for"
         for name in sorted({*old["options"], *plan["options"]})
         if old["options"].get(name) != plan["options"].get(name)
     ]
-    before, now = ({s["name"]: s for s in p["sources"]} for p in (old, plan))
+    before, now = ({f"{s['name']} ({n})": s for n, s in enumerate(p["sources"], 1)} for p in (old, plan))
     lines += [
         f"  input {name}: {_change(before.get(name), now.get(name))}"
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
-    if not lines and old != plan:
-        lines = ["  the order of the inputs, or the version of this program, is another"]
-    if lines:
-        raise OtherPlan(
-            "\n".join([f"{output} was begun differently:", *lines, "Use these options, or another --output."])
-        )
+    return lines or [f"  its format is {old.get('format')}, this version writes {FORMAT}"]
 
 
 def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
@@ -211,11 +268,15 @@ def _unpack_all(
 
 
 def _is_words(request: Request) -> bool:
-    return request.tokenizer == "words" or Path(request.tokenizer, "words.txt").exists()
+    return request.tokenizer == "words" or (request.tokenizer not in TRAINED and _holds_words(request.tokenizer))
+
+
+def _holds_words(folder: str) -> bool:
+    return Path(folder, "words.txt").exists()
 
 
 def _load(folder: str) -> Tokenizer | WordVocabulary:
-    return WordVocabulary.load(folder) if Path(folder, "words.txt").exists() else load_tokenizer(folder)
+    return WordVocabulary.load(folder) if _holds_words(folder) else load_tokenizer(folder)
 
 
 def _prepare_pieces(
@@ -223,7 +284,7 @@ def _prepare_pieces(
 ) -> tuple[dict[str, Any], list[str]]:
     folder = Path(request.output, "tokenizer")
     if not folder.exists():
-        with building(folder) as partial:
+        with building(folder, folder.parent / "work") as partial:
             if request.tokenizer in TRAINED:
                 _train(request, sources, phase).save(partial)
             else:
@@ -254,16 +315,18 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
     _run_shards(make_word_shard, jobs, lambda job: work / job.name, runner, phase, "counting words")
     folders = [work / job.name for job in jobs]
     if not (output / "tokenizer").exists():
-        with building(output / "tokenizer") as partial:
-            given = request.tokenizer not in TRAINED
-            (WordVocabulary.load(request.tokenizer) if given else choose_vocabulary(folders, request.vocab_size)).save(
-                partial
-            )
+        with building(output / "tokenizer", work) as partial:
+            if request.tokenizer in TRAINED:
+                with phase("choosing words", 0) as report:
+                    choose_vocabulary(folders, request.vocab_size, report).save(partial)
+            else:
+                WordVocabulary.load(request.tokenizer).save(partial)
     vocabulary = WordVocabulary.load(output / "tokenizer")
     facts = {"kind": "words", "vocab_size": len(vocabulary), "fingerprint": vocabulary.fingerprint}
     write_json(work / "vocabulary.json", facts)
     if not (work / "table").exists():
-        write_table(folders, vocabulary, work / "table")
+        with phase("merging words", 0) as report:
+            write_table(folders, vocabulary, work / "table", report)
     _run_shards(renumber_shard, jobs, lambda job: output / job.name, runner, phase, "numbering words")
     for name in ("forms.npy", "form_ends.npy"):
         shutil.copyfile(work / "table" / name, output / name)
@@ -307,6 +370,9 @@ def _manifest(
             totals[part].update(facts[part]["counts"])
     if not sum(total["sentences"] for total in totals.values()):
         raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input and --encoding")
+    if not totals["train"]["documents"]:
+        remedy = "lower --heldout, or try another --seed, or see --documents"
+        raise BadInput(", ".join(request.inputs), None, "no document is left for training, all are held out", remedy)
     return {
         **_plan(request, files),
         "tokenizer": tokenizer,

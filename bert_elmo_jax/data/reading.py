@@ -11,6 +11,20 @@ from functools import cached_property
 from pathlib import Path
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+OTHER_FORMATS = (
+    ".json",
+    ".pdf",
+    ".doc",
+    ".docx",
+    ".hwp",
+    ".hwpx",
+    ".html",
+    ".zip",
+    ".tar",
+    ".7z",
+    ".parquet",
+    ".arrow",
+)
 BLOCK = 1 << 20
 
 
@@ -27,7 +41,16 @@ class BadInput(ValueError):
 
     def __str__(self) -> str:
         """`file, line n: what; remedy`."""
-        return f"{self.path}{f', line {self.line}' if self.line else ''}: {self.what}; {self.remedy}"
+        return f"{shown(self.path)}{f', line {self.line}' if self.line else ''}: {self.what}; {self.remedy}"
+
+
+def shown(path: str) -> str:
+    """A file's name as text, also where its bytes are no UTF-8.
+
+    >>> shown("한국.txt")
+    '한국.txt'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
@@ -61,8 +84,8 @@ class Reading:
             raise ValueError(
                 f"encoding={self.encoding!r} is not known; use a name Python knows, such as utf-8, cp949 or utf-16"
             ) from error
-        if self.max_line_mb <= 0:
-            raise ValueError(f"max_line_mb={self.max_line_mb} leaves no line; use a positive number, such as 4")
+        if not 0 < self.max_line_mb <= 1024:
+            raise ValueError(f"max_line_mb={self.max_line_mb} is no size of a line; use 0.001 to 1024, such as 4")
 
     @cached_property
     def wide(self) -> bool:
@@ -108,6 +131,7 @@ class Tally:
 
     reading: Reading
     skipped: Counter[str] = field(default_factory=Counter)
+    place: int = 0  # the byte of its source that reading has come to
 
     def bad(self, path: str, line: Callable[[], int | None], what: str, remedy: str, *, detail: str = "") -> None:
         """Raise, or count; `line` is a function because counting lines up to here costs a pass over the file."""
@@ -124,7 +148,7 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
     ...
     bert_elmo_jax.data.reading.BadInput: nowhere/*.txt: no file matches; check the path, and quote a glob: ...
     """
-    found: dict[str, None] = {}
+    found: dict[tuple[int, int], str] = {}  # by what the file is, not by how it was spelt
     for pattern in patterns:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 -- keeps the spelling
         names = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
@@ -136,9 +160,14 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
                 tally.bad(name, lambda: None, "a folder, not a file", f"name the files in it: --input='{inside}'")
             elif not Path(name).exists():
                 tally.bad(name, lambda: None, "a link to nothing", "mend or remove it")
+            elif not Path(name).is_file():
+                tally.bad(name, lambda: None, "not a regular file", "write what it gives into a file first")
+            elif name.lower().endswith(OTHER_FORMATS):
+                tally.bad(name, lambda: None, f"{Path(name).suffix}, which is not read", "turn it into .txt or .jsonl")
             else:
-                found[name] = None
-    return list(found)
+                facts = Path(name).stat()
+                found.setdefault((facts.st_dev, facts.st_ino), name)
+    return list(found.values())
 
 
 def describe(path: str, plain: str) -> Source:

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 J = TypeVar("J")
-Report = Callable[[int], object]  # given bytes of text just done
+Report = Callable[[int], object]  # given bytes of text just done; what it raises stops the work
 
 
 # Calls `function(job, report)` for every job, in any order, and returns when all are done; raises what a job raised.
@@ -110,14 +110,16 @@ def ray_runner(address: str | None = None) -> Runner:
             sizes = {task.remote(function, job): getattr(job, "size", 0) for job in jobs}
             waiting = list(sizes)
             while waiting:
-                [finished], waiting = ray.wait(waiting, num_returns=1)
-                try:
-                    ray.get(finished)
-                except ray.exceptions.RayTaskError as error:
-                    for rest in waiting:
-                        ray.cancel(rest)
-                    raise error.cause from None
-                report(sizes[finished])
+                ready, waiting = ray.wait(waiting, num_returns=1, timeout=0.5)
+                report(0)  # whoever listens may want to stop
+                for finished in ready:
+                    try:
+                        ray.get(finished)
+                    except ray.exceptions.RayTaskError as error:
+                        for rest in waiting:
+                            ray.cancel(rest)
+                        raise error.cause from None
+                    report(sizes[finished])
 
     return run
 

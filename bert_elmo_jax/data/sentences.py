@@ -16,7 +16,9 @@ BEFORE_NUMBERS = frozenset(
     "No Nos no nos Vol vol pp p Ch ch Fig fig Eq Sec sec Jan Feb Mar Apr Aug Sept Sep Oct Nov Dec".split()
 )
 CLOSERS = "\"'”’»」』）)\\]}〉》"
-CANDIDATE = re.compile(rf"([.!?…]+)[{CLOSERS}]*(\s+)|([。！？]+)[{CLOSERS}]*(\s*)|(?<=[가-힣])([.!?…]+)()(?=[가-힣])")
+CANDIDATE = re.compile(
+    rf"(?<![.!?…])([.!?…]++)[{CLOSERS}]*+(\s+)|([。！？]++)[{CLOSERS}]*+(\s*)|(?<=[가-힣])([.!?…]++)()(?=[가-힣])"
+)
 LAST_WORD = re.compile(r"[^\s\"'“‘«「『(\[{—–-]+$")
 INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 # The last syllables of Korean sentence endings: -다, -요, -죠, -까, -네, and the nominal -음/-함/-됨/-임 of reviews.

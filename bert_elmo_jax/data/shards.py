@@ -151,7 +151,7 @@ def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
 
         return encode
 
-    with building(target) as folder:
+    with building(target, Path(job.output, "work")) as folder:
         with contextlib.ExitStack() as files:
             writers = {part: PartWriter(folder / part, dtype, encoder(part), files) for part in PARTS}
             skipped = write_documents(job, writers, report)
@@ -174,14 +174,17 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
         ids = [numbers.setdefault(word, len(numbers)) for line in words for word in line]
         return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
 
-    with building(target) as folder:
+    with building(target, Path(job.output, "work")) as folder:
         with contextlib.ExitStack() as files:
             writers = {part: PartWriter(folder / part, np.dtype(np.uint32), encode, files) for part in PARTS}
             skipped = write_documents(job, writers, report)
         train = np.load(folder / "train" / "tokens.npy", mmap_mode="r")
         order = sorted(numbers)  # by code point, as every shard's, so that the tables can be merged as streams
         places = np.array([numbers[form] for form in order], np.int64)
-        np.save(folder / "counts.npy", np.bincount(train, minlength=len(order))[places])
+        counts = np.zeros(len(order), np.int64)
+        for at in range(0, len(train), BATCH):  # not at once: a document, and so a shard, may be of any size
+            counts += np.bincount(train[at : at + BATCH], minlength=len(order))
+        np.save(folder / "counts.npy", counts[places])
         np.save(folder / "places.npy", places)
         (folder / "forms.txt").write_text("".join(f"{form}\n" for form in order), encoding="utf-8", newline="\n")
         empty = {part: {"words": 0, "unknown": 0} for part in PARTS}
@@ -198,10 +201,10 @@ def write_documents(job: Job, writers: dict[str, PartWriter], report: Callable[[
             writer = writers["heldout" if is_heldout(job.seed, number, place, job.heldout) else "train"]
             for sentence in sentences:
                 writer.add(sentence, document)
+                if tally.place - done > 1 << 16 and done < end:
+                    report(min(tally.place, end) - done)
+                    done = min(tally.place, end)
             document += 1
-            if place - done > 1 << 16:
-                report(min(place, end) - done)
-                done = min(place, end)
         report(end - done)
     for writer in writers.values():
         writer.finish()
@@ -237,11 +240,11 @@ def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:
 
 
 class building:
-    """A folder made under another name and moved to its own when whole."""
+    """A folder made inside `work`, under another name, and moved to its own when whole."""
 
-    def __init__(self, target: Path):
+    def __init__(self, target: Path, work: Path):
         self.target = target
-        self.partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        self.partial = work / f"{target.name}.{os.getpid()}.partial"
 
     def __enter__(self) -> Path:
         shutil.rmtree(self.partial, ignore_errors=True)
@@ -253,9 +256,7 @@ class building:
             try:
                 self.partial.rename(self.target)
             except OSError:
-                if (
-                    not self.target.exists()
-                ):  # otherwise somebody else, retried on a cluster, was first with the same bytes
+                if not self.target.exists():  # somebody else, retried on a cluster, was first with the same bytes
                     raise
         shutil.rmtree(self.partial, ignore_errors=True)
 

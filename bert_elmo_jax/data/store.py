@@ -21,6 +21,7 @@ from bert_elmo_jax.data.npy import sha256
 
 FORMAT = 1
 PARTS = ("train", "heldout")
+KEYS = {"options", "sources", "tokenizer", "counts", "skipped", "files", "shards"}
 FILES = ("tokens.npy", "sentences.npy", "documents.npy")
 
 
@@ -142,9 +143,7 @@ def open_store(folder: str | Path, part: str = "train", *, fingerprint: str | No
             f"{folder} was made by another tokenizer: its fingerprint is {made_by['fingerprint'][:16]}…, the one given "
             f"has {fingerprint[:16]}…; use the tokenizer in {folder / 'tokenizer'}, or prepare the corpus again"
         )
-    if wrong := [
-        f"{path}: {trouble}" for path, facts in listed_files(folder, manifest) if (trouble := _misfit(path, facts))
-    ]:
+    if wrong := [f"{path}: {trouble}" for path, trouble in misfits(folder, manifest)]:
         raise DamagedStore(_damage(folder, wrong))
     return Store(folder, part, manifest)
 
@@ -163,6 +162,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise ValueError(f"{path} has format {manifest['format']}, this version reads {FORMAT}; prepare it again")
+        if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
+            raise KeyError(f"no {', '.join(sorted(missing))}")
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
@@ -178,8 +179,13 @@ def listed_files(folder: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path,
         yield folder / name, facts
 
 
+def misfits(folder: Path, manifest: dict[str, Any]) -> list[tuple[Path, str]]:
+    """Files that are missing or of another size than was written, and which of the two."""
+    return [(path, trouble) for path, facts in listed_files(folder, manifest) if (trouble := _misfit(path, facts))]
+
+
 def verify(folder: str | Path) -> int:
-    """Check the hash of every file of a store, and that ids and offsets fit each other; the number of files checked."""
+    """Check the size and hash of every file of a store; how many there are."""
     folder = Path(folder)
     manifest = read_manifest(folder)
     wrong, checked = [], 0
@@ -209,6 +215,6 @@ def _damage(folder: Path, wrong: list[str]) -> str:
         [
             f"{folder} is damaged:",
             *(f"  {line}" for line in wrong),
-            "Copy these files again, or prepare the corpus again.",
+            "Copy these again, or delete them and give the command that made the store: it makes them anew.",
         ]
     )

@@ -52,10 +52,18 @@ def _zstd_blocks(path: str) -> Iterator[bytes]:
         raise EOFError("the last frame has no end")
 
 
+def _nul(error: UnicodeError) -> tuple[str, int]:
+    """What is no character becomes NUL: whoever reads the line names it, or counts it, as any other bad line."""
+    assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
+    return "\0", error.end
+
+
+codecs.register_error("nul", _nul)
+
+
 def unpack(path: str, target: Path, tally: Tally) -> None:
     """Write a compressed or wide-encoded file as plain lines at `target`, which appears only when it is whole."""
-    encoding = tally.reading.encoding
-    decoder = codecs.getincrementaldecoder(encoding)() if tally.reading.wide else None
+    decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     lines = 0
 
@@ -69,13 +77,11 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
     with open(partial, "wb") as out:
         try:
             for block in raw_blocks(path):
-                plain = decoder.decode(block).encode("utf-8") if decoder else block
+                plain = decoder.decode(block).encode("utf-8", "nul") if decoder else block
                 lines += plain.count(b"\n")
                 out.write(plain)
             if decoder:
-                out.write(decoder.decode(b"", final=True).encode("utf-8"))
-        except UnicodeError as error:
-            tally.bad(path, lambda: lines + 1, f"not {encoding}", "give the right --encoding", detail=f" ({error})")
+                out.write(decoder.decode(b"", final=True).encode("utf-8", "nul"))
         except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
             damaged(error)
         except OSError as error:

@@ -36,35 +36,36 @@ def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
             yield line[:-1], number, place, int(counts[place])
 
 
-def choose_vocabulary(folders: Sequence[Path], size: int) -> WordVocabulary:
+def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object]) -> WordVocabulary:
     """The most frequent words of the training part, `size` of them with the three marks."""
-    if len(folders) > MERGED:
-        raise ValueError(f"a word model's shards are merged at once: {len(folders)} are too many, use at most {MERGED}")
-    if size <= len(WORD_SPECIALS):
-        raise ValueError(f"vocab_size={size} has no room for a word beside {', '.join(WORD_SPECIALS)}")
     total = 0
 
     def counted() -> Iterator[tuple[int, str]]:
         nonlocal total
         for form, count, _ in merge_forms(folders):
             total += count
+            report(len(form))
             if count and form not in WORD_SPECIALS:
                 yield -count, form
 
     best = heapq.nsmallest(size - len(WORD_SPECIALS), counted())
+    if not total:
+        raise ValueError("no document is left for training, all are held out; lower --heldout, or try another --seed")
     left_out = total + sum(negative for negative, _ in best)
     words = [*WORD_SPECIALS, *(form for _, form in best)]
     return WordVocabulary(words, np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64))
 
 
-def write_table(folders: Sequence[Path], vocabulary: WordVocabulary, output: Path) -> None:
-    """Write `forms.npy` and `form_ends.npy`, and into each shard's folder `numbers.npy`: place in its list -> id."""
+def write_table(
+    folders: Sequence[Path], vocabulary: WordVocabulary, output: Path, report: Callable[[int], object]
+) -> None:
+    """Write `forms.npy` and `form_ends.npy`, and into each shard's folder `numbers`: place in its list -> id."""
     # A literal "<S>" in a text is a form like any other: boundaries are set by whoever builds the sentences.
     known = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
     numbers: list[list[int]] = [[] for _ in folders]
-    files = [(folder / "numbers.npy") for folder in folders]
-    appenders = [NpyAppender(path, np.dtype(np.uint32)) for path in files]
-    with building(output) as folder, NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters:
+    for folder in folders:
+        (folder / "numbers").write_bytes(b"")
+    with building(output, output.parent) as folder, NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters:
         with NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends:
             ends.append(np.array([0]))
             lengths: list[int] = []
@@ -82,6 +83,7 @@ def write_table(folders: Sequence[Path], vocabulary: WordVocabulary, output: Pat
                 text += (encoded := word.encode("utf-8"))
                 lengths.append(len(encoded))
             for form, _, places in merge_forms(folders):
+                report(len(form))
                 number = known.get(form)
                 if number is None:
                     number, next_id = next_id, next_id + 1
@@ -92,12 +94,17 @@ def write_table(folders: Sequence[Path], vocabulary: WordVocabulary, output: Pat
                 for shard, _ in places:  # places come in the order of the shard's list, so appending is enough
                     numbers[shard].append(number)
                     if len(numbers[shard]) >= 1 << 14:
-                        appenders[shard].append(np.array(numbers[shard]))
-                        numbers[shard].clear()
+                        _append(folders[shard], numbers[shard])
             write()
-        for appender, rest in zip(appenders, numbers):
-            appender.append(np.array(rest, np.uint32))
-            appender.close()
+        for shard_folder, rest in zip(folders, numbers):
+            _append(shard_folder, rest)
+
+
+def _append(folder: Path, numbers: list[int]) -> None:
+    """Add to a shard's numbers; opened each time, because there may be more shards than files that may be open."""
+    with open(folder / "numbers", "ab") as out:
+        out.write(np.array(numbers, "<u4").tobytes())
+    numbers.clear()
 
 
 def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
@@ -108,14 +115,14 @@ def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
     size = len(np.load(Path(job.output, "work", "table", "form_ends.npy"), mmap_mode="r")) - 1
     vocab_size = json.loads(Path(job.output, "work", "vocabulary.json").read_text(encoding="utf-8"))["vocab_size"]
     mapping = np.empty(len(places := np.load(source / "places.npy")), np.uint32)
-    mapping[places] = np.load(source / "numbers.npy")
+    mapping[places] = np.fromfile(source / "numbers", "<u4")
     facts = json.loads((source / "shard.json").read_text(encoding="utf-8"))
-    with building(target) as folder:
+    with building(target, Path(job.output, "work")) as folder:
         for part in PARTS:
             (folder / part).mkdir()
             for name in ("sentences.npy", "documents.npy"):
                 shutil.copyfile(source / part / name, folder / part / name)
-            local = np.load(source / part / "tokens.npy")
+            local = np.load(source / part / "tokens.npy", mmap_mode="r")
             unknown = 0
             with NpyAppender(folder / part / "tokens.npy", np.dtype(token_dtype(size))) as out:
                 for at in range(0, len(local), 1 << 20):

@@ -181,6 +181,7 @@ BAD_JSON = [
     ('["text"]\n', "line 1: a JSON record that is no object but list", "write"),
     ('{"text": "half \\ud83d"}\n', "line 1: a lone surrogate", "write the text out again"),
     ('{"text": "nul \\u0000"}\n', "line 1: a NUL character", "remove"),
+    ('{"text": ' + "1" * 5000 + "}\n", "line 1: not JSON", "one JSON object"),
     ("[" * 100_000 + "\n", "line 1: not JSON", "one JSON object"),
 ]
 
@@ -196,12 +197,61 @@ def test_bad_json_is_named_or_counted(tmp_path, data, where, remedy):
     assert sum(tally.skipped.values()) == 1
 
 
+def test_a_sample_runs_on_through_small_files(tmp_path):
+    sources = []
+    for n in range(3000):
+        (tmp_path / f"{n}.txt").write_text(f"{n} " + "word " * 150 + "\n")
+        sources.append(describe(str(tmp_path / f"{n}.txt"), str(tmp_path / f"{n}.txt")))
+    sample = list(iterate_sample(sources, Reading(), 1.0, seed=0))
+    assert 0.9 < sum(len(s) + 1 for s in sample) / (1 << 20) < 1.01
+    assert len(set(sample)) == len(sample)  # stretches do not overlap
+
+
+def test_a_bad_character_of_a_wide_encoding_costs_its_line_alone(tmp_path):
+    data = ("좋다\n" * 6 + "나쁘다").encode("utf-16-le") + b"\x00\xd8" + ("\n" + "좋다\n" * 1000).encode("utf-16-le")
+    (tmp_path / "a.txt").write_bytes(data)
+    reading = Reading(encoding="utf-16-le")
+    tally = Tally(Reading(encoding="utf-16-le", on_bad="skip"))
+    unpack(str(tmp_path / "a.txt"), tmp_path / "plain", tally)
+    source = describe(str(tmp_path / "a.txt"), str(tmp_path / "plain"))
+    with pytest.raises(BadInput, match=r"a\.txt, line 7: a NUL, or what is not utf-16-le"):
+        [list(s) for _, s in iterate_documents(source, 0, source.size, Tally(reading))]
+    [found] = [list(s) for _, s in iterate_documents(source, 0, source.size, tally)]
+    assert found == ["좋다"] * 1006
+    assert tally.skipped == {"a NUL, or what is not utf-16-le": 1}
+
+
+def test_a_long_line_in_the_tail_of_a_document_is_counted_once(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\n" * 500 + b"x" * 30_000 + b"\n" + b"two\n" * 500 + b"\nthree\n" * 300)
+    for cuts in ((), (1000, 10_000, 33_000)):
+        _, tally = documents(tmp_path / "a.txt", Reading(on_bad="skip", max_line_mb=0.02), cuts)
+        assert sum(tally.skipped.values()) == 1
+
+
+def test_what_is_no_text_file_is_refused(tmp_path):
+    import os
+
+    (tmp_path / "a.json").write_text("{}")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "nothing")
+    for name, message in (
+        ("a.json", r"\.json, which is not read"),
+        ("pipe", "not a regular file"),
+        ("link.txt", "a link to nothing"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            find_files([str(tmp_path / name)], Tally(Reading()))
+
+
 def test_files_are_found_once_and_folders_are_refused(tmp_path):
     for name in ("b.txt", "a.txt", "[x].txt"):
         (tmp_path / name).write_text("text")
     tally = Tally(Reading())
     everything = [str(tmp_path / name) for name in ("[x].txt", "a.txt", "b.txt")]
-    assert find_files([f"{tmp_path}/*.txt", f"{tmp_path}/a.txt"], tally) == everything
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "same.txt").symlink_to(tmp_path / "b.txt")
+    other_spellings = [f"{tmp_path}/a.txt", f"{tmp_path}/./a.txt", f"{tmp_path}/d/same.txt"]
+    assert find_files([f"{tmp_path}/*.txt", *other_spellings], tally) == everything
     assert find_files([f"{tmp_path}/[x].txt"], tally) == everything[:1]  # a name, although it looks like a glob
     with pytest.raises(BadInput, match=r"a folder, not a file; name the files in it: --input='.*/\*\.txt'"):
         find_files([str(tmp_path)], tally)
@@ -226,6 +276,7 @@ def test_files_without_text(tmp_path, data, what):
         {"on_bad": "fix"},
         {"encoding": "utf-9"},
         {"max_line_mb": 0.0},
+        {"max_line_mb": float("inf")},
         {"encoding": "base64"},
     ],
 )

@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -155,8 +156,82 @@ def test_another_wish_for_the_same_folder_is_refused(tmp_path, corpus, tokenizer
         prepare(other, unwanted, no_bar)
     more = tmp_path / "more.txt"
     more.write_text("new")
-    with pytest.raises(OtherPlan, match=r"input more\.txt: not there before"):
+    with pytest.raises(OtherPlan, match=r"input more\.txt \(\d\): not there before"):
         prepare(dataclasses.replace(request, inputs=(*request.inputs, str(more))), unwanted, no_bar)
+
+
+def test_the_remedy_that_was_printed_can_be_followed(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)
+    request = ask(tmp_path, tmp_path / "out", "wordpiece", vocab_size=60)
+    with pytest.raises(BadInput, match="--encoding=cp949"):
+        prepare(request, inline, no_bar)
+    assert prepare(dataclasses.replace(request, reading=Reading(encoding="cp949")), inline, no_bar)["counts"]
+    with pytest.raises(OtherPlan, match=r"(?s)encoding: 'cp949' there.*or delete .*out to begin anew"):
+        prepare(request, inline, no_bar)
+
+
+def test_skipping_may_begin_where_an_error_stopped(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_bytes(b"fine\n\n" * 500 + b"nul \0\n")
+    request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=4)
+    with pytest.raises(BadInput, match="line 1001"):
+        prepare(request, inline, no_bar)
+    assert (tmp_path / "out" / "shard-00000").exists()
+    mild = dataclasses.replace(request, reading=Reading(on_bad="skip"))
+    assert prepare(mild, inline, no_bar)["skipped"] == {"a NUL byte": 1}
+    with pytest.raises(OtherPlan, match="on_bad: 'skip' there, 'error' asked for"):
+        prepare(request, inline, no_bar)
+
+
+@pytest.mark.parametrize("kind", ["pieces", "words"])
+@pytest.mark.parametrize("lost", ["shard-00002/train/tokens.npy", "shard-00003", "tokenizer"])
+def test_a_damaged_store_is_made_whole_by_the_same_command(
+    tmp_path, corpus, tokenizer_folder, pieces, words, kind, lost
+):
+    source, tokenizer, more = {"pieces": (pieces, tokenizer_folder, {}), "words": (words, "words", {"vocab_size": 30})}[
+        kind
+    ]
+    shutil.copytree(source, tmp_path / "b")
+    target = tmp_path / "b" / lost
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    prepare(ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more), inline, no_bar)
+    assert tree(tmp_path / "b") == tree(source)
+
+
+def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "film.partial").write_text("mine")
+    with pytest.raises(OtherPlan, match=r"holds something else \(film\.partial\)"):
+        prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
+    (tmp_path / "out" / "film.partial").rename(tmp_path / "film.partial")
+    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
+    (tmp_path / "film.partial").rename(tmp_path / "out" / "film.partial")
+    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), unwanted, no_bar)
+    assert (tmp_path / "out" / "film.partial").read_text() == "mine"
+
+
+@pytest.mark.parametrize("tokenizer", ["pieces", "words"])
+def test_nothing_left_for_training_is_said(tmp_path, tokenizer, tokenizer_folder):
+    write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
+    with pytest.raises(ValueError, match=r"no document is left for training, all are held out.*--heldout"):
+        prepare(
+            ask(tmp_path, tmp_path / "out", tokenizer_folder if tokenizer == "pieces" else "words", heldout=0.99999),
+            inline,
+            no_bar,
+        )
+
+
+def test_a_progress_is_told_inside_one_document(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_text("river boat\n" * 100_000)
+    told = []
+
+    @contextlib.contextmanager
+    def phase(name, size):
+        yield told.append
+
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, phase)
+    assert len(told) > 10
+    assert sum(told) == (tmp_path / "a.txt").stat().st_size
 
 
 def test_changed_input_is_refused(tmp_path, tokenizer_folder):
@@ -164,7 +239,7 @@ def test_changed_input_is_refused(tmp_path, tokenizer_folder):
     request = ask(tmp_path, tmp_path / "out", tokenizer_folder)
     prepare(request, inline, no_bar)
     write_documents(tmp_path / "a.txt", [["two"]])
-    with pytest.raises(OtherPlan, match=r"input a\.txt: its content has changed"):
+    with pytest.raises(OtherPlan, match=r"input a\.txt \(1\): its content has changed"):
         prepare(request, inline, no_bar)
 
 
@@ -206,7 +281,18 @@ def test_sentences_without_a_piece_leave_no_trace(tmp_path, tokenizer_folder):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"heldout": 1.0}, {"shards": -1}, {"sample_mb": 0.0}, {"tokenizer": "wordpeice"}, {"inputs": ()}]
+    "wrong",
+    [
+        {"heldout": 1.0},
+        {"shards": -1},
+        {"sample_mb": 0.0},
+        {"sample_mb": float("inf")},
+        {"vocab_size": 3},
+        {"vocab_size": 10**9},
+        {"tokenizer": "words", "shards": 600},
+        {"tokenizer": "wordpeice"},
+        {"inputs": ()},
+    ],
 )
 def test_impossible_wishes(wrong):
     with pytest.raises(ValueError, match=r"use|give|name"):

@@ -31,6 +31,14 @@ def test_cases(text, expected):
     assert split_sentences(text) == expected
 
 
+def test_a_line_of_dots_takes_no_time():
+    import time
+
+    start = time.perf_counter()
+    assert len(split_sentences("a" + "." * 300_000 + "x" + "!?" * 100_000)) == 1
+    assert time.perf_counter() - start < 2
+
+
 @given(st.text(alphabet=st.sampled_from("aZ가다 .!?…。\"”)\n\t1I'"), max_size=60))
 def test_nothing_but_white_space_is_lost(text):
     sentences = split_sentences(text)

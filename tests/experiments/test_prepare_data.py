@@ -169,6 +169,11 @@ def test_wrong_flags_are_one_line(tmp_path):
         (("--input=a", "--workers=0"), "workers=0: use at least one"),
         (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
         (("--verify",), "no such folder"),
+        (
+            ("--input=a", "--tokenizer=sentencepiece", "--lowercase"),
+            "--lowercase means nothing with --tokenizer=sentencepiece",
+        ),
+        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb means nothing with --tokenizer=words"),
         (("stray.txt",), "unexpected argument 'stray.txt'"),
     ]:
         done = run(f"--output={tmp_path / 'out'}", *flags)
@@ -187,7 +192,7 @@ def test_a_full_disk_is_one_line_and_later_it_goes_on(text, tmp_path, undisturbe
     done = run(*asked, preexec_fn=little_room)
     assert done.returncode == 2
     assert "File too large" in done.stderr.splitlines()[-1]
-    assert "give the same command again" in done.stderr.splitlines()[-1]
+    assert "the same command goes on from here" in done.stderr.splitlines()[-1]
     assert run(*asked).returncode == 0
     assert tree(tmp_path / "out") == expected
 
@@ -204,13 +209,14 @@ def test_two_at_once_in_one_folder_are_refused(text, tmp_path):
     assert first.wait() == 0
 
 
-def test_interrupting_says_how_to_go_on(text, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_says_how_to_go_on(text, tmp_path, number):
     asked = flags_for(text, tmp_path / "out", "wordpiece", "--workers=1")
     process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "out" / "tokenizer").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == 130
     assert "the same command goes on from here" in errors

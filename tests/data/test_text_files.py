@@ -1,0 +1,73 @@
+import pytest
+
+from bert_elmo_jax.data.text_files import read_conll, read_lines
+
+
+@pytest.fixture
+def conll(tmp_path):
+    def read(text, *args, **kwargs):
+        (tmp_path / "a.conll").write_text(text, encoding="utf-8")
+        return read_conll(tmp_path / "a.conll", *args, **kwargs)
+
+    return read
+
+
+def words(found):
+    return [sentence for _, sentence in found]
+
+
+@pytest.mark.parametrize("between", ["\t", " "])
+def test_a_number_sign_is_a_word_like_any_other(conll, between):
+    lines = ["# O", "1 B-X", "fan O", "", "the O", "# O", "#강남 O", "", "# O", "", "## O", "#1 O"]
+    found = conll("\n".join(line.replace(" ", between) for line in lines))
+    assert found == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
+
+
+def test_four_columns_of_conll_2003_with_document_marks(conll):
+    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n# # O O\n\n-DOCSTART- -X- O O\nPeter NNP I-NP I-PER\n"
+    assert conll(text) == [(3, ["EU", "#"]), (7, ["Peter"])]
+    assert words(conll("-DOCSTART-\n\nEU\n")) == [["EU"]]
+
+
+def test_comments_before_the_sentences_of_columns_between_tabs(conll):
+    text = (
+        "# newdoc id = a\n# sent_id = a-1\n# text = Paris # 1\n1\tParis\tB-LOC\n2\t#\tO\n3\t1\tO\n\n"
+        "# sent_id = a-2\n# text = # 1\n1\t#\tO\n2\t1\tO\n\n# the end\n"
+    )
+    assert conll(text, 1) == [(4, ["Paris", "#", "1"]), (10, ["#", "1"])]
+
+
+def test_a_comment_with_a_tab_in_it(conll):
+    text = "## 컬럼명 : CHAR\tTAG\n## id-1\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n\n## id-2\t#\n#\tO\n"
+    assert conll(text) == [(3, ["경", "찰"]), (7, ["#"])]
+
+
+def test_comments_before_words_alone(conll):
+    assert words(conll("# a comment of its own\n\n# a comment\n#tag\nword\n\n#\n")) == [["#tag", "word"], ["#"]]
+    assert words(conll("# id 1 of many\nSeoul B-LOC\n")) == [["Seoul"]]
+
+
+def test_conll_u(conll):
+    text = "# text = de el\n1-2\tdel\t_\n1\tde\t_\n2\tel\t_\n2.1\tx\t_\n3\t#\t_\n\n# only this\n\n1\t눈\t_\n"
+    assert conll(text, 1, numbered=True) == [(3, ["de", "el", "#"]), (10, ["눈"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("one\tO\n\ntwo\n", "line 3: no word in column 1"),
+        ("\t\nSeoul\tO\n", "line 2: no word in column 2"),
+        ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence but comments"),
+    ],
+)
+def test_what_is_no_sentence(conll, text, message):
+    with pytest.raises(ValueError, match=message):
+        conll(text, int(message[-1]) if message[-1].isdecimal() else 0)
+
+
+def test_lines_name_the_blank_one(tmp_path):
+    (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb\r\n \r\nc".encode())
+    with pytest.raises(ValueError, match=r"a\.txt, line 3: a blank line"):
+        read_lines(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb".encode())
+    assert read_lines(tmp_path / "a.txt") == ["강", "b"]
