@@ -10,9 +10,9 @@ from pathlib import Path
 
 from absl import app, flags
 
-from bert_elmo_jax.api import find_tokenizer
-from bert_elmo_jax.api.run_directory import is_run_directory, read_run_directory, write_run_directory
-from bert_elmo_jax.interop import Report, huggingface_bert, read_weights, resolve
+from bert_elmo_jax.api import write_run_directory
+from bert_elmo_jax.api.read_model import read_model
+from bert_elmo_jax.interop import Report, huggingface_bert
 
 flags.DEFINE_string("from", None, "A folder in any format, a checkpoint's prefix, or a hub name.", required=True)
 flags.DEFINE_string("to", None, "The folder to write.", required=True)
@@ -25,25 +25,16 @@ FLAGS = flags.FLAGS
 
 def convert(source: str, target: str) -> Report:
     """Read one format and write the other; what became of every tensor."""
-    path = resolve(source)
-    labels, problem = None, None
-    if is_run_directory(path):
-        run = read_run_directory(path)
-        params, config, tokenizer, labels = run.params, run.config, run.tokenizer, run.labels
-        report = Report(f"{path}, step {run.step}")
-    else:
-        params, config, report = read_weights(path, format=FLAGS.format, classifier=FLAGS.classifier)
-        report.raise_if_unusable()
-        tokenizer = find_tokenizer(path if path.is_dir() else path.parent, FLAGS.lowercase)
-        labels, problem = report.extras.get("labels"), report.extras.get("problem_type")
+    model = read_model(source, format=FLAGS.format, classifier=FLAGS.classifier, lowercase=FLAGS.lowercase)
+    task = {"labels": model.labels, "problem_type": model.problem_type}
     if FLAGS.to_format == "run":
         asked = {"program": "convert", "from": source}
-        write_run_directory(target, config, params, tokenizer, run=asked, labels=labels)
-        return report
-    huggingface_bert.write(target, params, config, labels=labels, problem_type=problem)
-    if tokenizer is not None:
-        tokenizer.save(target)  # vocab.txt and tokenizer_config.json, as transformers reads them
-    return report
+        write_run_directory(target, model.config, model.params, model.tokenizer, run=asked, **task)
+        return model.report
+    huggingface_bert.write(target, model.params, model.config, **task)
+    if model.tokenizer is not None:
+        model.tokenizer.save(target)  # vocab.txt and tokenizer_config.json, as transformers reads them
+    return model.report
 
 
 def main(argv: list[str]) -> None:

@@ -7,22 +7,22 @@ Words split already (CoNLL columns, the word in column 0), layers 9 and 12, a ve
   python -m experiments.extract --model=runs/base --input=train.conll --layers=9,12 --units=words --output=train.h5
 
 The output holds one array per text, named by its number from 0: [layers, units, width]. HDF5 has also
-`sentence_to_index` (JSON), as ELMo's own dumps do.
+`sentence_to_index` (JSON), as ELMo's own dumps do. It appears when it is whole: all texts are checked first, and what
+was stopped leaves nothing.
 """
 
-import json
+import contextlib
 import sys
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import h5py
 import numpy as np
 from absl import app, flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.encoded import Encoded
+from bert_elmo_jax.api import BadText, Encoded
+from bert_elmo_jax.api.array_file import check_target, writing
 from bert_elmo_jax.data.text_files import read_conll, read_lines
 
 flags.DEFINE_string("model", None, "Anything `load` understands.", required=True)
@@ -41,13 +41,26 @@ FLAGS = flags.FLAGS
 CONLL = (".conll", ".conllu", ".iob", ".bio")
 
 
-def texts_of(path: str) -> list[str] | list[list[str]]:
-    """The texts of the input: strings, or lists of words."""
+def texts_of(path: str) -> tuple[Sequence[int], Sequence[str | list[str]]]:
+    """The texts of the input, strings or lists of words, and the line each begins on."""
     columns = FLAGS.input_format == "conll" or (FLAGS.input_format == "auto" and path.lower().endswith(CONLL))
     if not columns:
-        return read_lines(path, FLAGS.encoding)
+        lines = read_lines(path, FLAGS.encoding)
+        return range(1, len(lines) + 1), lines
     numbered = path.lower().endswith(".conllu")
-    return read_conll(path, int(numbered) if FLAGS.column is None else FLAGS.column, FLAGS.encoding, numbered=numbered)
+    column = int(numbered) if FLAGS.column is None else FLAGS.column
+    starts, sentences = zip(*read_conll(path, column, FLAGS.encoding, numbered=numbered))
+    return starts, list(sentences)
+
+
+def layers_of(names: list[str]) -> str | list[int]:
+    """The layers to write."""
+    if names == ["all"]:
+        return "all"
+    with contextlib.suppress(ValueError):
+        if numbers := [int(name) for name in names]:
+            return numbers
+    raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone")
 
 
 def arrays_of(batch: Encoded) -> Iterator[np.ndarray]:
@@ -59,24 +72,22 @@ def arrays_of(batch: Encoded) -> Iterator[np.ndarray]:
     return (batch.layers[:, n, : len(text)] for n, text in enumerate(batch.texts))
 
 
-def open_writer(path: Path) -> tuple[Callable[[int, np.ndarray], object], Callable[[list[str]], object]]:
-    """(write array n, finish) for a file; neither format holds more than one array in memory."""
-    if path.suffix in (".h5", ".hdf5"):
-        file = h5py.File(path.with_name(path.name + ".partial"), "w")
-
-        def finish(keys: list[str]) -> None:
-            index = json.dumps({key: str(n) for n, key in enumerate(keys)}, ensure_ascii=False)
-            file.create_dataset("sentence_to_index", data=[index], dtype=h5py.string_dtype())
-            file.close()
-
-        return lambda n, array: file.create_dataset(str(n), data=array), finish
-    archive = zipfile.ZipFile(path.with_name(path.name + ".partial"), "w", allowZip64=True)
-
-    def write(n: int, array: np.ndarray) -> None:
-        with archive.open(f"{n}.npy", "w", force_zip64=True) as entry:
-            np.lib.format.write_array(entry, array)
-
-    return write, lambda keys: archive.close()
+def extract(path: Path) -> None:
+    """Write the vectors of all texts."""
+    layers = layers_of(FLAGS.layers)
+    check_target(path)
+    lines, texts = texts_of(FLAGS.input)
+    encoder = load(FLAGS.model, dtype=FLAGS.dtype)
+    batches = encoder.encode_batches(texts, batch_size=FLAGS.batch_size, overflow=FLAGS.overflow, layers=layers)
+    try:
+        encoder.check(texts, overflow=FLAGS.overflow)
+    except BadText as error:
+        raise ValueError(f"{FLAGS.input}, line {lines[error.number]}: {error}") from error
+    print(f"{len(texts):,} texts of {FLAGS.input} -> {path} (layers {','.join(FLAGS.layers)}, {FLAGS.units})")
+    with writing(path, texts) as write, tqdm(total=len(texts), desc="extracting", unit="texts") as bar:
+        for n, array in enumerate(array for batch in batches for array in arrays_of(batch)):
+            write(n, np.ascontiguousarray(array, np.float32))
+            bar.update()
 
 
 def main(argv: list[str]) -> None:
@@ -84,27 +95,19 @@ def main(argv: list[str]) -> None:
     try:
         if len(argv) > 1:
             raise ValueError(f"unexpected argument {argv[1]!r}; use --input=…")
-        layers = "all" if FLAGS.layers == ["all"] else [int(layer) for layer in FLAGS.layers]
-        path = Path(FLAGS.output)
-        if path.suffix not in (".h5", ".hdf5", ".npz"):
-            raise ValueError(f"--output={path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
-        if path.exists():
-            raise FileExistsError(f"{path} exists; remove it, or give another --output")
-        texts, encoder = texts_of(FLAGS.input), load(FLAGS.model, dtype=FLAGS.dtype)
-        write, finish = open_writer(path)
-        print(f"{len(texts):,} texts of {FLAGS.input} -> {path} (layers {','.join(FLAGS.layers)}, {FLAGS.units})")
-        number, options = 0, {"batch_size": FLAGS.batch_size, "overflow": FLAGS.overflow, "layers": layers}
-        with tqdm(total=len(texts), desc="extracting", unit="texts") as bar:
-            for batch in encoder.encode_batches(texts, **options):
-                for array in arrays_of(batch):
-                    write(number, np.ascontiguousarray(array, np.float32))
-                    number += 1
-                bar.update(len(batch))
-        finish([text if isinstance(text, str) else " ".join(text) for text in texts])
-        path.with_name(path.name + ".partial").replace(path)
+        extract(Path(FLAGS.output))
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"extract: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_refuse(str(error), 2))
+    except MemoryError as error:
+        advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
+        sys.exit(_refuse(f"out of memory ({error}): {advice}", 2))
+    except KeyboardInterrupt:
+        sys.exit(_refuse("stopped; nothing was written", 130))
+
+
+def _refuse(message: str, status: int) -> int:
+    print(f"extract: {message}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

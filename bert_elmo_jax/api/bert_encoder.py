@@ -2,39 +2,33 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, no_type_check
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 from tqdm import tqdm
 
-from bert_elmo_jax.api.encoded import Encoded
-from bert_elmo_jax.api.rows import Overflow, Row, Text, check_texts, height_for, to_row, width_for
-from bert_elmo_jax.heads import MaskedLM, NextSentence
-from bert_elmo_jax.models.bert import Bert, BertConfig, Output, check_batch, layer_numbers
+from bert_elmo_jax.api.arguments import (
+    Layers,
+    check_fit,
+    check_layers,
+    check_list,
+    check_stream,
+    check_whole,
+    to_ids,
+)
+from bert_elmo_jax.api.encoded import Encoded, blank, join
+from bert_elmo_jax.api.forward import ForwardOutput, Wanted, run
+from bert_elmo_jax.api.rows import Overflow, Row, Text, height_for, to_row, width_for
+from bert_elmo_jax.models.bert import BertConfig, check_batch
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import Tokenizer
 
-Layers = Literal["all"] | Sequence[int] | None
 BAR_FROM = 300  # texts: below, a bar would only flicker
 READ_AHEAD = 4  # batches that `encode_batches` sorts together
-
-
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
-@struct.dataclass
-class ForwardOutput:
-    """Everything the model says about a batch of ids; what the weights have no head for is None."""
-
-    last: Float[Array, "B T D"]
-    layers: Float[Array, "L+1 B T D"] | None = None
-    attentions: Float[Array, "L B A T T"] | None = None
-    pooled: Float[Array, "B D"] | None = None
-    mlm_logits: Float[Array, "B T V"] | None = None
-    nsp_logits: Float[Array, "B 2"] | None = None
 
 
 class Guess(NamedTuple):
@@ -100,12 +94,16 @@ class BertEncoder:
         A text of more pieces than `max_length` (the model's positions unless given) raises, is cut
         (`overflow="truncate"`), or is encoded in windows that begin every `stride` pieces (half a window unless given),
         each piece's vector taken from the window that shows most context around it (`overflow="windows"`; of a pair
-        the second text is windowed). Rows are sorted by length on the way through and come back in order. A progress
-        bar shows from a few hundred texts on, or as `progress` says.
+        the second text is windowed; `pooled` is that of the first window). Rows are sorted by length on the way through
+        and come back in order. A progress bar shows from a few hundred texts on, or as `progress` says.
         """
-        check_texts(texts)
-        rows = self._rows(texts, 0, overflow, stride, max_length)
-        return self._encode(rows, batch_size, layers, len(rows) >= BAR_FROM if progress is None else progress)
+        check_list(texts)
+        batch_size, wanted = self._wishes(batch_size, layers)
+        read = self._reader(overflow, stride, max_length)
+        rows = [read(text, number) for number, text in enumerate(texts)]
+        encoded = self._blank(rows, wanted)
+        self._fill(list(encoded), rows, batch_size, wanted, len(rows) >= BAR_FROM if progress is None else progress)
+        return encoded
 
     def encode_batches(
         self,
@@ -119,19 +117,36 @@ class BertEncoder:
     ) -> Iterator[Encoded]:
         """As `encode`, a batch at a time and in order, for more texts than fit into memory.
 
+        What is asked is checked at once, each text when its turn comes (`check` looks at all of them beforehand).
+
         >>> from bert_elmo_jax import load
         >>> encoder = load("tests/goldens/bert_tiny")
         >>> [len(batch) for batch in encoder.encode_batches(("[MASK]" for _ in range(5)), batch_size=2)]
         [2, 2, 1]
         """
-        stream, done = iter(texts), 0
-        while chunk := list(itertools.islice(stream, batch_size * READ_AHEAD)):
-            rows = self._rows(chunk, done, overflow, stride, max_length)
-            done += len(chunk)
-            # Texts of similar length are computed together but given out in order, so a few batches are held.
-            whole = self._encode(rows, batch_size, layers, progress=False)
-            for start in range(0, len(rows), batch_size):
-                yield whole[start : start + batch_size]
+        check_stream(texts)
+        batch_size, wanted = self._wishes(batch_size, layers)
+        return self._stream(iter(texts), batch_size, wanted, self._reader(overflow, stride, max_length))
+
+    def check(
+        self,
+        texts: Iterable[Text],
+        *,
+        overflow: Overflow = "raise",
+        stride: int | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        """Raise what `encode` would raise of these texts, at the cost of the tokenizer alone.
+
+        >>> from bert_elmo_jax import load
+        >>> load("tests/goldens/bert_tiny").check(["[MASK]", ""])
+        Traceback (most recent call last):
+        bert_elmo_jax.api.rows.BadText: text 1 is empty, or has nothing the tokenizer knows: ''
+        """
+        check_stream(texts)
+        read = self._reader(overflow, stride, max_length)
+        for number, text in enumerate(texts):
+            read(text, number)
 
     def forward(
         self,
@@ -154,15 +169,19 @@ class BertEncoder:
         >>> output.layers.shape, output.mlm_logits.shape, output.nsp_logits.shape
         ((4, 1, 4, 64), (1, 4, 200), (1, 2))
         """
-        given = {"tokens": tokens, "types": types, "mask": mask, "positions": positions, "segments": segments}
-        arrays = {name: None if a is None else to_ids(name, a, np.shape(tokens)) for name, a in given.items()}
         if mask is not None and segments is not None:
             raise ValueError("mask and segments were both given; segments says which pieces are real as well")
+        ids = to_ids("tokens", tokens)
+        given = {"types": types, "mask": mask, "positions": positions, "segments": segments}
+        arrays = {name: None if a is None else to_ids(name, a, ids.shape) for name, a in given.items()}
         if arrays["mask"] is not None and not np.isin(arrays["mask"], (0, 1)).all():
             raise ValueError("mask holds other numbers than 0 (padding) and 1 (real); packed rows give segments")
-        ids = arrays["tokens"]
-        assert ids is not None
         check_batch(self.config, ids, arrays["types"], arrays["positions"])
+        if arrays["segments"] is not None and not ((arrays["segments"] >= 0) & (arrays["segments"] < 2**31)).all():
+            raise ValueError(
+                "segments holds numbers below 0 or beyond 32 bits; 0 is padding, and 1, 2, … say which text of its row "
+                "a piece is of"
+            )
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
             attentions=self.config.implementation == "reference",
@@ -170,7 +189,8 @@ class BertEncoder:
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
         )
         real = arrays["mask"] if segments is None else arrays["segments"]
-        return self._run(self.params, ids, arrays["types"], arrays["positions"], real, wanted=wanted)
+        inputs = [None if a is None else a.astype(np.int32) for a in (ids, arrays["types"], arrays["positions"], real)]
+        return self._run(self.params, *inputs, wanted=wanted)
 
     def fill_mask(self, text: Text, top: int = 5) -> list[Guess]:
         """The likeliest pieces for each [MASK] of a text, best first.
@@ -183,9 +203,8 @@ class BertEncoder:
             raise ValueError(
                 f"{self.source} has no masked-language-model head; it has: {', '.join(self.heads) or 'none'}"
             )
-        if not 1 <= top <= self.tokenizer.vocab_size:
-            raise ValueError(f"top={top}: use 1 to {self.tokenizer.vocab_size}, the size of the vocabulary")
-        [row] = self._rows([text], 0, "raise", None, None)
+        top = check_whole("top", top, 1, self.tokenizer.vocab_size, "the size of the vocabulary")
+        row = self._reader("raise", None, None)(text, 0)
         places = np.flatnonzero(row.encoding.ids == self.tokenizer.mask_id)
         if not len(places):
             raise ValueError(f"{text!r} has no {self.tokenizer.tokens[self.tokenizer.mask_id]} to fill")
@@ -200,16 +219,36 @@ class BertEncoder:
             for i in order
         ]
 
-    def _rows(
-        self, texts: Sequence[Text], first: int, overflow: Overflow, stride: int | None, max_length: int | None
-    ) -> list[Row]:
-        if overflow not in ("raise", "truncate", "windows"):
-            raise ValueError(f"overflow={overflow!r} is not known; use 'raise', 'truncate' or 'windows'")
-        limit = self.config.max_positions
-        if max_length is not None and not 3 <= max_length <= limit:
-            raise ValueError(f"max_length={max_length}: use 3 to {limit}, the positions of this model")
-        size = max_length or limit
-        return [to_row(t, first + n, self.tokenizer, size, overflow, stride) for n, t in enumerate(texts)]
+    def _wishes(self, batch_size: int, layers: Layers) -> tuple[int, tuple[int, ...] | None]:
+        return check_whole("batch_size", batch_size, 1), check_layers(layers, self.config.num_layers)
+
+    def _reader(self, overflow: Overflow, stride: int | None, max_length: int | None) -> Callable[[Text, int], Row]:
+        """The function from a text and its number to its row."""
+        size, overflow, stride = check_fit(overflow, stride, max_length, self.config.max_positions)
+        return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
+
+    def _blank(self, rows: Sequence[Row], wanted: tuple[int, ...] | None) -> Encoded:
+        return blank(
+            [row.encoding for row in rows],
+            [row.words for row in rows],
+            self.config.hidden_size,
+            layers=None if wanted is None else len(wanted),
+            pooled="pooler" in self.params["encoder"],
+        )
+
+    def _stream(
+        self, texts: Iterator[Text], batch_size: int, wanted: tuple[int, ...] | None, read: Callable[[Text, int], Row]
+    ) -> Iterator[Encoded]:
+        numbered = ((text, number) for number, text in enumerate(texts))
+        while rows := [read(*text) for text in itertools.islice(numbered, batch_size * READ_AHEAD)]:
+            # Texts of similar length are computed together but given out in order, so a few batches are held: each
+            # text with its own length, because one long text among them would make all of them long.
+            held = [self._blank([row], wanted) for row in rows]
+            self._fill(held, rows, batch_size, wanted, progress=False)
+            while held:
+                batch = join(held[:batch_size])
+                del held[:batch_size]
+                yield batch
 
     def _batch(
         self, units: Sequence[tuple[Row, int]], batch_size: int
@@ -229,82 +268,31 @@ class BertEncoder:
             mask[n, : len(places)] = 1
         return tokens, types, None, mask
 
-    def _encode(self, rows: Sequence[Row], batch_size: int, layers: Layers, progress: bool) -> Encoded:
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: use at least 1")
-        wanted = Wanted(layers=tuple(layer_numbers(layers, self.config.num_layers)))
+    def _fill(
+        self,
+        targets: Sequence[Encoded],
+        rows: Sequence[Row],
+        batch_size: int,
+        wanted: tuple[int, ...] | None,
+        progress: bool,
+    ) -> None:
+        """Compute rows, and write the vectors of each into the room there is for it."""
         units = [(n, window) for n, row in enumerate(rows) for window in range(len(row.windows))]
-        units.sort(key=lambda unit: -len(rows[unit[0]].columns(unit[1])))  # longest first: no surprise at the end
-        shape = (len(rows), max(map(len, rows)), self.config.hidden_size)
-        last, mask = np.zeros(shape, np.float32), np.zeros(shape[:2], np.int32)
-        hidden = np.zeros((len(wanted.layers), *shape), np.float32) if layers is not None else None
-        pooled = np.zeros((shape[0], shape[2]), np.float32) if "pooler" in self.params["encoder"] else None
+        units.sort(key=lambda unit: -rows[unit[0]].length(unit[1]))  # longest first: no surprise at the end
         owners = [row.owners() for row in rows]
         with tqdm(total=len(units), desc="encoding", unit="rows", disable=not progress) as bar:
             for at in range(0, len(units), batch_size):
                 batch = units[at : at + batch_size]
-                output = self._run(
-                    self.params, *self._batch([(rows[n], w) for n, w in batch], batch_size), wanted=wanted
-                )
-                values = jax.device_get((output.last, output.layers, output.pooled))
+                inputs = self._batch([(rows[n], window) for n, window in batch], batch_size)
+                output = self._run(self.params, *inputs, wanted=Wanted(layers=wanted or ()))
+                last, layers, pooled = jax.device_get((output.last, output.layers, output.pooled))
                 for k, (n, window) in enumerate(batch):
                     columns = rows[n].columns(window)
-                    mine = owners[n][columns] == window
-                    last[n, columns[mine]] = values[0][k, : len(columns)][mine]
-                    mask[n, : len(rows[n])] = 1
-                    if hidden is not None:
-                        hidden[:, n, columns[mine]] = values[1][:, k, : len(columns)][:, mine]
-                    if pooled is not None and window == 0:
-                        pooled[n] = values[2][k]
+                    mine = np.flatnonzero(owners[n][columns] == window)
+                    target = targets[n]
+                    target.last[0, columns[mine]] = last[k, mine]
+                    if target.layers is not None:
+                        target.layers[:, 0, columns[mine]] = layers[:, k, mine]
+                    if target.pooled is not None and window == 0:
+                        target.pooled[0] = pooled[k]
                 bar.update(len(batch))
-        texts = tuple(row.encoding for row in rows)
-        return Encoded(last, mask, texts, tuple(row.words for row in rows), pooled, hidden)
-
-
-class Wanted(NamedTuple):
-    """Which outputs to compute; what is not wanted costs nothing."""
-
-    layers: tuple[int, ...] = ()
-    attentions: bool = False
-    mlm: bool = False
-    nsp: bool = False
-
-
-def run(
-    config: BertConfig,
-    params: Mapping[str, Any],
-    tokens: Int[AnyArray, "B T"],
-    types: Int[AnyArray, "B T"] | None,
-    positions: Int[AnyArray, "B T"] | None,
-    segments: Int[AnyArray, "B T"] | None,
-    *,
-    wanted: Wanted,
-) -> ForwardOutput:
-    """The model and the heads that are wanted, as one pure function."""
-    output: Output = Bert(config, add_pooler="pooler" in params["encoder"]).apply(  # type: ignore[assignment]
-        {"params": params["encoder"]},
-        tokens,
-        types,
-        positions,
-        segments,
-        layers=wanted.layers or None,
-        attentions=wanted.attentions,
-    )
-    mlm: Any = None
-    nsp: Any = None
-    if wanted.mlm:
-        words = params["encoder"]["embeddings"]["word"]
-        mlm = MaskedLM(config).apply({"params": params["mlm"]}, output.last, words)
-    if wanted.nsp:
-        nsp = NextSentence(config).apply({"params": params["nsp"]}, output.pooled)
-    return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, mlm, nsp)
-
-
-def to_ids(name: str, values: Any, shape: tuple[int, ...]) -> Int[np.ndarray, "B T"]:
-    """Ids as an array of 32-bit numbers, of the shape that the tokens have."""
-    array = np.asarray(values)
-    if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
-        raise TypeError(f"{name} holds {array.dtype}; expected whole numbers")
-    if array.ndim != 2 or array.shape != shape or 0 in shape:
-        raise ValueError(f"{name} has shape {array.shape}; expected [batch, pieces] as tokens, which have {shape}")
-    return array.astype(np.int32)

@@ -1,7 +1,9 @@
 """What an encoder gives back for a list of texts."""
 
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
@@ -14,8 +16,11 @@ class Encoded:
     """Vectors of B texts of up to T pieces, and the way back to the characters and words they came from.
 
     Everything is zero where `mask` is 0, so that neither batching nor padding shows. `layers` are those asked for, in
-    that order (0 is the embeddings). `texts` hold what the tokenizer said of each text: `tokens`, `offsets`,
-    `word_ids`, `types`, `ids`.
+    that order (0 is the embeddings). `pooled` of a text in windows is that of its first window. `texts` hold what the
+    tokenizer said of each text: `tokens`, `offsets`, `word_ids`, `types`, `ids`.
+
+    A part of it, `encoding[2:5]` or `encoding[3]`, is again such an object, padded to its own longest text; going
+    through it gives the texts one by one.
     """
 
     last: Float32[np.ndarray, "B T D"]
@@ -28,8 +33,18 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __getitem__(self, part: slice) -> "Encoded":
-        """Some of the texts, padded to the longest of them."""
+    def __getitem__(self, part: slice | int) -> "Encoded":
+        """Some of the texts, or one, padded to the longest of them; the arrays are views of these."""
+        if not isinstance(part, slice):
+            try:
+                number = range(len(self))[operator.index(part)]
+            except TypeError:
+                raise TypeError(
+                    f"encoding[{part!r}] is not known; use the number of a text, a slice, or an array: encoding.last"
+                ) from None
+            except IndexError:
+                raise IndexError(f"there is no text {part} among {len(self)}, numbered from 0") from None
+            part = slice(number, number + 1)
         texts = self.texts[part]
         width = max(map(len, texts), default=0)
         return Encoded(
@@ -40,6 +55,9 @@ class Encoded:
             None if self.pooled is None else self.pooled[part],
             None if self.layers is None else self.layers[:, part, :width],
         )
+
+    def __iter__(self) -> Iterator["Encoded"]:
+        return (self[number] for number in range(len(self)))
 
     @property
     def tokens(self) -> list[list[str]]:
@@ -62,14 +80,20 @@ class Encoded:
         """One vector a word, from its pieces; of a pair the second text's words follow the first's.
 
         `values` are other vectors than the last layer's, such as `encoding.layers[8]`. A word without any piece (a
-        control character, or cut off) has zeros.
+        control character) has zeros. So have the words that `overflow="truncate"` cut off, so that there is a row for
+        every word of the text in any case; the word at the cut counts with the pieces that are left of it.
         """
         if how not in ("mean", "first", "last"):
             raise ValueError(f"words({how!r}) is not known; use 'mean', 'first' or 'last'")
-        values = self.last if values is None else values
+        vectors: Any = self.last if values is None else np.asarray(values)
+        if vectors.ndim != 3 or vectors.shape[:2] != self.last.shape[:2]:
+            raise ValueError(
+                f"values have the shape {vectors.shape}; expected {self.last.shape}, a vector for each piece of these "
+                "texts, such as one of the layers: encoding.layers[0]"
+            )
         return [
-            pool_words(vectors, text, counts, how)
-            for vectors, text, counts in zip(values, self.texts, self.word_counts)
+            pool_words(of_text, text, counts, how)
+            for of_text, text, counts in zip(vectors, self.texts, self.word_counts)
         ]
 
 
@@ -88,3 +112,41 @@ def pool_words(
     else:
         out[word] = vectors[real]
     return out
+
+
+def blank(
+    texts: Sequence[Encoding],
+    word_counts: Sequence[tuple[int, int]],
+    width: int,
+    *,
+    layers: int | None,
+    pooled: bool,
+) -> Encoded:
+    """Room for the vectors of texts: zeros, of `width` numbers each; `layers` says how many are kept, if any."""
+    shape = (len(texts), max(map(len, texts)))
+    mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
+    return Encoded(
+        np.zeros((*shape, width), np.float32),
+        mask.astype(np.int32),
+        tuple(texts),
+        tuple(word_counts),
+        np.zeros((shape[0], width), np.float32) if pooled else None,
+        None if layers is None else np.zeros((layers, *shape, width), np.float32),
+    )
+
+
+def join(parts: Sequence[Encoded]) -> Encoded:
+    """Texts that were held one by one, together."""
+    first = parts[0]
+    whole = blank(
+        [text for part in parts for text in part.texts],
+        [count for part in parts for count in part.word_counts],
+        first.last.shape[-1],
+        layers=None if first.layers is None else len(first.layers),
+        pooled=first.pooled is not None,
+    )
+    for target, source in zip(whole, (one for part in parts for one in part), strict=True):
+        for name in ("last", "pooled", "layers"):
+            if getattr(source, name) is not None:
+                getattr(target, name)[...] = getattr(source, name)
+    return whole

@@ -1,6 +1,6 @@
 """Texts -> rows that fit a model: special pieces, truncation, windows, and the few widths that rows are padded to."""
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +13,22 @@ Words = list[str]
 Text = str | Words | tuple[str, str] | tuple[Words, Words]
 Overflow = Literal["raise", "truncate", "windows"]
 
+SURROGATE = re.compile("[\\ud800-\\udfff]")
+
 # Few enough that compilation is a handful, close enough that little is padded: sorted rows rarely waste a fifth.
 WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
+
+
+class BadText(ValueError):
+    """A text of a list that cannot be encoded; `number` is its place in the list.
+
+    >>> BadText(3, "is empty")
+    BadText('text 3 is empty')
+    """
+
+    def __init__(self, number: int, what: str):
+        super().__init__(f"text {number} {what}")
+        self.number = number
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,11 @@ class Row:
     def __len__(self) -> int:
         return len(self.encoding)
 
+    def length(self, window: int) -> int:
+        """How many pieces a window has, special ones included."""
+        start, end = self.windows[window]
+        return self.prefix + end - start + 1
+
     def columns(self, window: int) -> Int[np.ndarray, "columns"]:
         """The pieces of the text that stand in a window, by their place in the text."""
         start, end = self.windows[window]
@@ -41,38 +60,45 @@ class Row:
 
     def owners(self) -> Int[np.ndarray, "pieces"]:
         """Which window each piece's vector is taken from: where the smaller of its two contexts is largest."""
-        if len(self.windows) == 1:
-            return np.zeros(len(self), np.int64)
-        place = np.arange(len(self) - self.prefix - 1)
         starts, ends = np.array(self.windows).T
-        context = np.minimum(place - starts[:, None], ends[:, None] - 1 - place)
-        best = context.argmax(0)  # of equals the first; outside a window the context is negative
+        # Windows are of one size: more context is nearer to the centre, and the border between the parts of two windows
+        # lies in the middle of their centres (doubled, to stay with whole numbers; on it the first window owns).
+        centres = starts + ends - 1
+        place = np.arange(len(self) - self.prefix - 1)
+        best = np.searchsorted(centres[:-1] + centres[1:], 4 * place, side="left")
         return np.concatenate([np.zeros(self.prefix, np.int64), best, [len(self.windows) - 1]])
 
 
 def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: Overflow, stride: int | None) -> Row:
     """The row of one text of a list, at most `size` pieces a window."""
     first, second = _parts(text, number)
-    encoding = _encode(tokenizer, first, second)
+    encoding = _encode(tokenizer, first, second, number)
     words = (_count_words(first, encoding, 0), _count_words(second, encoding, 1))
     if len(encoding) == (2 if second is None else 3):
-        raise ValueError(f"text {number} is empty, or has nothing the tokenizer knows: {_shorten(text)}")
+        raise BadText(number, f"is empty, or has nothing the tokenizer knows: {shorten(text)}")
     if overflow == "truncate" and len(encoding) > size:
-        encoding = _truncate(encoding, second is not None, size)
+        encoding = _truncate(encoding, second is not None, size, number)
     prefix = 1 if second is None else int(np.flatnonzero(encoding.types == 1)[0])
     body, room = len(encoding) - prefix - 1, size - prefix - 1
     if body <= room:
         return Row(encoding, prefix, ((0, body),), words)
     if overflow == "raise":
-        raise ValueError(
-            f"text {number} has {len(encoding)} pieces, the model takes {size}: {_shorten(text)}; "
-            'use overflow="truncate" to cut it, or overflow="windows" to encode it in overlapping windows'
+        raise BadText(
+            number,
+            f"has {len(encoding)} pieces, the model takes {size}: {shorten(text)}; "
+            'use overflow="truncate" to cut it, or overflow="windows" to encode it in overlapping windows',
         )
+    if room < 2 and second is None:
+        raise BadText(number, f"has {body} pieces, and of {size} a window has room for one; use max_length=4 or more")
     if room < 2:
-        raise ValueError(f"text {number}: its first part fills the {size} pieces the model takes, no window is left")
+        raise BadText(
+            number,
+            f"has a first part of {prefix - 2} pieces, which leaves no window for the second among {size}: "
+            f'{shorten(text)}; give the long part second, or use overflow="truncate"',
+        )
     step = stride or max(1, room // 2)
     if not 0 < step <= room:
-        raise ValueError(f"stride={stride} leaves gaps: a window holds {room} pieces of text {number}; use 1 to {room}")
+        raise BadText(number, f"gets gaps from stride={stride}: a window holds {room} pieces of it; use 1 to {room}")
     starts = [*range(0, body - room, step), body - room]
     return Row(encoding, prefix, tuple((start, start + room) for start in starts), words)
 
@@ -85,16 +111,29 @@ def _parts(text: Text, number: int) -> tuple[str | Words, str | Words | None]:
             return text
         raise TypeError(f"text {number} pairs a string with a list of words; give both as strings, or both as words")
     raise TypeError(
-        f"text {number} is {_shorten(text)}; expected a string, a list of words, or a pair (tuple) of two of these"
+        f"text {number} is {shorten(text)}; expected a string, a list of words, or a pair (tuple) of two of these"
     )
 
 
-def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None) -> Encoding:
-    if isinstance(first, str):
-        assert second is None or isinstance(second, str)
-        return tokenizer.encode(first, second)
-    assert second is None or isinstance(second, list)
-    return tokenizer.encode_words(first, second)
+def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None, number: int) -> Encoding:
+    try:
+        if isinstance(first, str):
+            assert second is None or isinstance(second, str)
+            return tokenizer.encode(first, second)
+        assert second is None or isinstance(second, list)
+        return tokenizer.encode_words(first, second)
+    except ValueError as error:
+        # The tokenizer sees one text, so it cannot say which of the list it was.
+        for part in (first, second or ""):
+            for word, unit in enumerate([part] if isinstance(part, str) else part):
+                if found := SURROGATE.search(unit):
+                    where = f"character {found.start()}" + (f" of word {word}" if isinstance(part, list) else "")
+                    raise BadText(
+                        number,
+                        f"holds a lone surrogate, U+{ord(found[0]):04X} at {where}: half of a character, which no "
+                        "encoding can write; decode its source with errors='replace', or remove it",
+                    ) from None
+        raise BadText(number, f"cannot be tokenised: {shorten(first)}: {error}") from error
 
 
 def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int:
@@ -102,13 +141,13 @@ def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int
     return known or int(encoding.word_ids[encoding.types == kind].max(initial=-1)) + 1
 
 
-def _truncate(encoding: Encoding, pair: bool, size: int) -> Encoding:
+def _truncate(encoding: Encoding, pair: bool, size: int, number: int) -> Encoding:
     """Cut the end of the longer text until all fits, as the reference does for pairs."""
     first = int((encoding.types == 0).sum()) - 2
     second = len(encoding) - first - 3 if pair else 0
     room = size - (3 if pair else 2)
     if room < 1 + pair:
-        raise ValueError(f"max_length={size} has no room for a piece of each text beside the special ones")
+        raise BadText(number, f"is a pair, and max_length={size} has no room for a piece of each part; use at least 5")
     # The longer loses a piece at a time, on a tie the second: in the end the shorter keeps up to half.
     keep_second = min(second, max(room // 2, room - first)) if pair else 0
     keep_first = min(first, room - keep_second)
@@ -120,7 +159,8 @@ def _truncate(encoding: Encoding, pair: bool, size: int) -> Encoding:
     return Encoding(e.ids[kept], e.types[kept], e.offsets[kept], e.word_ids[kept], tokens)
 
 
-def _shorten(text: object) -> str:
+def shorten(text: object) -> str:
+    """What was given, as a message can show it."""
     shown = repr(text)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
@@ -141,13 +181,3 @@ def height_for(rows: int, batch_size: int) -> int:
     [1, 4, 32, 32]
     """
     return min(batch_size, 1 << (rows - 1).bit_length())
-
-
-def check_texts(texts: Sequence[Text]) -> None:
-    """Refuse what is no list of texts."""
-    if isinstance(texts, str):
-        raise TypeError(f"a list of texts is expected, a single string was given: write [{_shorten(texts)}]")
-    if isinstance(texts, tuple):
-        raise TypeError("a list of texts is expected, a tuple was given: a pair goes into a list, [(first, second)]")
-    if not len(texts):
-        raise ValueError("no texts were given: the list is empty")

@@ -1,9 +1,11 @@
+import tracemalloc
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.api.rows import check_texts, height_for, to_row, width_for
+from bert_elmo_jax.api.rows import BadText, height_for, to_row, width_for
 from bert_elmo_jax.text import WordPiece
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -26,6 +28,28 @@ def test_a_text_that_fits_is_one_window():
     assert pair.words == (1, 3)
 
 
+@given(st.integers(1, 80), st.integers(4, 20), st.integers(1, 18))
+def test_owners_are_the_windows_of_most_context(pieces, size, stride):
+    """The reference: for each piece the window whose smaller side is largest, the first of equals."""
+    assume(stride <= size - 2)
+    found = row(" ".join(["a"] * pieces), size, "windows", stride)
+    place = np.arange(pieces)
+    context = [np.minimum(place - start, end - 1 - place) for start, end in found.windows]
+    assert found.owners()[1:-1].tolist() == np.argmax(context, axis=0).tolist()
+    assert [found.length(w) for w in range(len(found.windows))] == [
+        len(found.columns(w)) for w in range(len(found.windows))
+    ]
+
+
+def test_owners_of_a_very_long_text_need_memory_for_the_text_alone():
+    long = row(" ".join(["a"] * 30_000), size=4, overflow="windows")  # 30,000 x 30,000 numbers would be 7 GB
+    assert len(long.windows) == 29_999
+    tracemalloc.start()
+    long.owners()
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
 def test_max_context_takes_the_window_with_more_on_its_smaller_side():
     windows = row("a b a b a b a b", size=6, overflow="windows", stride=2)
     assert windows.windows == ((0, 4), (2, 6), (4, 8))
@@ -41,7 +65,7 @@ def test_windows_cover_every_piece_once(pieces, size, stride, question):
     prefix = question + 2 if question else 1
     room = size - prefix - 1
     if pieces > room and (room < 2 or stride > room):
-        with pytest.raises(ValueError, match=r"gaps|fills"):
+        with pytest.raises(ValueError, match=r"gaps|leaves no window|room for one"):
             row(text, size, "windows", stride)
         return
     found = row(text, size, "windows", stride)
@@ -91,14 +115,35 @@ def test_what_is_no_text(text, message):
         row(text)
 
 
+LONG = " ".join(["a"] * 9)
+
+
 @pytest.mark.parametrize(
-    ("texts", "message"),
-    [("a text", "a single string was given"), ([], "the list is empty"), (("a", "b"), "a tuple was given")],
+    ("text", "size", "overflow", "message"),
+    [
+        ("배 \ud800를", 9, "raise", r"text 7 holds a lone surrogate, U\+D800 at character 2: half of a character"),
+        (["배", "를\udfff"], 9, "raise", r"text 7 holds a lone surrogate, U\+DFFF at character 1 of word 1"),
+        (("a", "\ud800"), 9, "raise", "text 7 holds a lone surrogate"),
+        (LONG, 3, "windows", "text 7 has 9 pieces, and of 3 a window has room for one; use max_length=4"),
+        ((LONG, "a"), 9, "windows", "text 7 has a first part of 9 pieces, which leaves no window for the second"),
+        ((LONG, "a"), 4, "truncate", "text 7 is a pair, and max_length=4 has no room"),
+        (LONG, 9, "raise", "text 7 has 11 pieces, the model takes 9"),
+        ("", 9, "raise", "text 7 is empty"),
+    ],
 )
-@pytest.mark.usefixtures("as_users_run")
-def test_what_is_no_list_of_texts(texts, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        check_texts(texts)
+def test_a_text_that_cannot_be_encoded_is_named(text, size, overflow, message):
+    with pytest.raises(BadText, match=message) as caught:
+        to_row(text, 7, TOKENIZER, size, overflow, None)
+    assert caught.value.number == 7
+
+
+def test_whatever_the_tokenizer_refuses_is_named(monkeypatch):
+    def refuse(self, *texts):
+        raise ValueError("no such piece")
+
+    monkeypatch.setattr(WordPiece, "encode", refuse)
+    with pytest.raises(BadText, match="text 7 cannot be tokenised: '배를': no such piece"):
+        to_row("배를", 7, TOKENIZER, 9, "raise", None)
 
 
 def test_shapes_are_few():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.interop import huggingface_bert
 
 ROOT = Path(__file__).parents[2]
 
@@ -103,21 +104,141 @@ def test_words_of_columns(tmp_path, goldens):
             assert np.allclose(found["1"][k], encoding.words("mean", encoding.layers[k])[1], atol=1e-5)
 
 
+MANY = """
+import contextlib, importlib, io, json, sys
+from absl import flags
+program, cases, patch = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+module = importlib.import_module(f"experiments.{program}")
+exec(patch)
+for case in cases:
+    flags.FLAGS.unparse_flags()
+    for name in flags.FLAGS:
+        flags.FLAGS[name].unparse()
+    rest = flags.FLAGS([program, *case])
+    status = 0
+    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            module.main(rest)
+        except SystemExit as end:
+            status = end.code
+    print("RESULT", json.dumps([status, said.getvalue()]), flush=True)
+"""
+
+
+def run_many(program, cases, patch="pass"):
+    """(status, what was said) of a program with one list of flags after the other, in one process."""
+    command = [sys.executable, "-c", MANY, program, json.dumps([[str(flag) for flag in case] for case in cases]), patch]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    found = [json.loads(line[7:]) for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    assert len(found) == len(cases), done.stderr
+    return found
+
+
 def test_extract_says_what_is_wrong(tmp_path, goldens):
-    (tmp_path / "blank.txt").write_text("one\n\ntwo\n")
-    (tmp_path / "short.conll").write_text("one\tO\ntwo\n")
-    model = f"--model={goldens / 'bert_tiny'}"
-    for flags, message in [
-        ((model, f"--input={tmp_path / 'blank.txt'}", "--output=a.h5"), "blank.txt, line 2: a blank line"),
+    files = {
+        "good.txt": "one\ntwo\n",
+        "blank.txt": "one\n\ntwo\n",
+        "nothing.txt": "one\n\u200b\ntwo\n",
+        "long.txt": "one\ntwo\n" + "w1 " * 99 + "\n",
+        "short.conll": "one\tO\ntwo\n",
+        "long.conll": "# id = 1\none\tO\n\n# id = 2\n" + "w1\tO\n" * 99,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    model, good, output = (
+        f"--model={goldens / 'bert_tiny'}",
+        f"--input={tmp_path}/good.txt",
+        f"--output={tmp_path}/a.h5",
+    )
+    # Trouble that is seen without a model is said without one.
+    before = ["--model=./no/model"]
+    expected = [
+        ([*before, f"--input={tmp_path}/blank.txt", output], "blank.txt, line 2: a blank line"),
         (
-            (model, f"--input={tmp_path / 'short.conll'}", "--output=a.h5", "--column=1"),
+            [*before, f"--input={tmp_path}/short.conll", output, "--column=1"],
             "short.conll, line 2: no word in column 1",
         ),
-        ((model, f"--input={tmp_path / 'blank.txt'}", "--output=a.csv"), "use .h5, .hdf5 or .npz"),
-        ((model, f"--input={tmp_path}/none.txt", "--output=a.h5"), "no file matches"),
+        ([*before, good, f"--output={tmp_path}/a.csv"], "use .h5, .hdf5 or .npz"),
+        ([*before, good, f"--output={tmp_path}/none/a.h5"], f"there is no folder {tmp_path}/none to write a.h5 into"),
+        ([*before, f"--input={tmp_path}/none.txt", output], "no file matches"),
+        ([*before, good, output, "--layers=all,1"], "--layers=all,1: use numbers, such as 0,9,-1, or all alone"),
+        ([*before, good, output, "--layers="], "--layers=: use numbers"),
+        ([*before, good, output, "--layers=1.5"], "--layers=1.5: use numbers"),
+        ([*before, good, output, "more"], "unexpected argument 'more'"),
+        ([*before, good, output], "does not exist"),
+        ([model, good, output, "--layers=9"], "there is no layer 9"),
+        ([model, good, output, "--batch_size=0"], "batch_size=0: use a whole number, at least 1"),
+        ([model, good, output, "--batch_size=-1"], "batch_size=-1"),
+        ([model, f"--input={tmp_path}/nothing.txt", output], "nothing.txt, line 2: text 1 is empty, or has nothing"),
+        ([model, f"--input={tmp_path}/long.txt", output], "long.txt, line 3: text 2 has"),
+        ([model, f"--input={tmp_path}/long.conll", output], "long.conll, line 5: text 1 has"),
+    ]
+    # No text may be computed before all are checked.
+    patch = "module.load.__globals__['BertEncoder']._fill = None"
+    for (status, said), (flags, message) in zip(run_many("extract", [flags for flags, _ in expected], patch), expected):
+        assert message in said, flags
+        assert status == 2
+        assert len(said.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.parametrize("ending", ["h5", "npz"])
+def test_a_stopped_extraction_leaves_nothing(tmp_path, goldens, ending):
+    (tmp_path / "good.txt").write_text("w1\n" * 40)
+    flags = [f"--model={goldens / 'bert_tiny'}", f"--input={tmp_path}/good.txt", f"--output={tmp_path}/a.{ending}"]
+    for error, status, message in [
+        ("KeyboardInterrupt()", 130, "extract: stopped; nothing was written"),
+        ("MemoryError('of 3 TB')", 2, "extract: out of memory (of 3 TB): lower --batch_size, ask for fewer --layers"),
+        ("OSError(28, 'No space left on device')", 2, "extract: [Errno 28] No space left on device"),
+        ("ValueError('of any kind')", 2, "extract: of any kind"),
     ]:
-        done = run("extract", *flags)
-        assert done.returncode == 2
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
-    assert not (ROOT / "a.h5").exists()
+        # After the first batches, while the file is open.
+        patch = f"""
+encoder = module.load.__globals__["BertEncoder"]
+whole = encoder._stream
+def stream(self, *args):
+    yield next(whole(self, *args))
+    import pathlib
+    assert pathlib.Path({str(tmp_path / f"a.{ending}.partial")!r}).exists()
+    raise {error}
+encoder._stream = stream
+"""
+        [(found, said)] = run_many("extract", [[*flags, "--batch_size=1"]], patch)
+        assert found == status
+        assert message in said
+        assert "Traceback" not in said
+        assert [path.name for path in tmp_path.iterdir()] == ["good.txt"]
+
+
+def test_number_signs_and_document_marks_of_columns(tmp_path, goldens):
+    (tmp_path / "a.conll").write_text("-DOCSTART- O\n\n# O\nw1 O\n\nw2 O\n")
+    flags = [f"--model={goldens / 'bert_tiny'}", f"--input={tmp_path}/a.conll", f"--output={tmp_path}/a.npz"]
+    [(status, said)] = run_many("extract", [[*flags, "--units=words"]])
+    assert status == 0, said
+    with np.load(tmp_path / "a.npz") as found:
+        assert {name: found[name].shape for name in found} == {"0": (1, 2, 64), "1": (1, 1, 64)}
+
+
+def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
+    original = load(goldens / "bert_tiny")
+    width = original.config.hidden_size
+    head = {"kernel": np.ones((width, 2), np.float32), "bias": np.zeros(2, np.float32)}
+    params = {"encoder": original.params["encoder"], "classify": head}
+    task = {"labels": ["긍정", "부정"], "problem_type": "multi_label_classification"}
+    huggingface_bert.write(tmp_path / "hf", params, original.config, **task)
+    cases = [
+        [f"--from={tmp_path}/hf", f"--to={tmp_path}/run", "--to_format=run"],
+        [f"--from={tmp_path}/run", f"--to={tmp_path}/again"],
+        [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--format=google"],
+        [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--nolowercase", "--classifier=tag"],
+    ]
+    found = run_many("convert", cases)
+    assert found[:2] == [[0, ""], [0, ""]]
+    before, after = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("hf", "again"))
+    assert after == before
+    assert after["problem_type"] == "multi_label_classification"
+    assert after["id2label"] == {"0": "긍정", "1": "부정"}
+    for (status, said), useless in zip(found[2:], ["format='google'", "classifier='tag', lowercase=False"]):
+        assert status == 2
+        assert f"is a run directory, which says all of this itself: leave out {useless}" in said
+    assert not (tmp_path / "c").exists()

@@ -101,7 +101,7 @@ def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path,
     kills = 0
     for _ in range(3):
         process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(coins.uniform(0.3, 1.0) * duration)
+        time.sleep(coins.uniform(0.1, 0.6) * duration)
         kills += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
