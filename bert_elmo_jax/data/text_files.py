@@ -17,7 +17,7 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "texts.txt"
-    >>> _ = file.write_text("강가의 은행\\nthe river bank\\n", encoding="utf-8")
+    >>> _ = file.write_text("강가의 은행\nthe river bank\n", encoding="utf-8")
     >>> read_lines(file)
     ['강가의 은행', 'the river bank']
     """
@@ -41,7 +41,7 @@ def read_conll(
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "tags.conll"
-    >>> _ = file.write_text("# id = 1\\nSeoul\\tB-LOC\\n#\\tO\\n1\\tO\\n\\n서울\\tB-LOC\\n", encoding="utf-8")
+    >>> _ = file.write_text("# id = 1\nSeoul\tB-LOC\n#\tO\n1\tO\n\n서울\tB-LOC\n", encoding="utf-8")
     >>> read_conll(file)
     [(2, ['Seoul', '#', '1']), (6, ['서울'])]
     """

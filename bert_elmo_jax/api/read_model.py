@@ -1,0 +1,76 @@
+"""Everything that a folder says of a model, whatever its format."""
+
+import errno
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.api.run_directory import is_run_directory, read_run_directory
+from bert_elmo_jax.interop import Format, Report, detect, read_weights, resolve
+from bert_elmo_jax.interop.bert_tree import flatten
+from bert_elmo_jax.interop.huggingface_bert import Classifier
+from bert_elmo_jax.models.bert_config import BertConfig
+from bert_elmo_jax.text import Tokenizer, load_tokenizer
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as it was stored; `report` tells what became of every tensor."""
+
+    config: BertConfig
+    params: Mapping[str, Any]
+    tokenizer: Tokenizer | None
+    report: Report
+    labels: Sequence[str] | None = None
+    problem_type: str | None = None
+
+
+def read_model(
+    path: str | Path,
+    *,
+    format: Format | None = None,
+    classifier: Classifier | None = None,
+    lowercase: bool | None = None,
+) -> StoredModel:
+    """The model of a folder in any format, of a checkpoint's prefix, or of a hub name.
+
+    >>> read_model("tests/goldens/bert_tiny").report.heads
+    ('mlm', 'nsp')
+    """
+    try:
+        found = resolve(path)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise FileNotFoundError(f"{str(path)[:57]}… is too long to be a path or a hub name") from None
+    if is_run_directory(found):
+        asked = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
+        if useless:
+            raise ValueError(
+                f"{found} is a run directory, which says all of this itself: leave out {', '.join(useless)}"
+            )
+        run = read_run_directory(found)
+        report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
+        return StoredModel(run.config, run.params, run.tokenizer, report, run.labels, run.problem_type)
+    try:
+        format = format or detect(found)
+    except FileNotFoundError as error:
+        if (found / "checkpoints").is_dir():
+            raise FileNotFoundError(
+                f"{found} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
+                "whole, or model.json was not copied with it"
+            ) from error
+        raise
+    params, config, report = read_weights(found, format=format, classifier=classifier)
+    report.raise_if_unusable()
+    folder = found if found.is_dir() else found.parent
+    labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
+    return StoredModel(config, params, _tokenizer(folder, lowercase), report, labels, problem_type)
+
+
+def _tokenizer(folder: Path, lowercase: bool | None) -> Tokenizer | None:
+    """The tokenizer beside the weights, where there is one."""
+    names = ("vocab.txt", "tokenizer.json", "*.model")
+    return load_tokenizer(folder, lowercase=lowercase) if any(any(folder.glob(name)) for name in names) else None

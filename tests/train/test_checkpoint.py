@@ -1,0 +1,91 @@
+import json
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
+
+PARAMS = {
+    "encoder": {"kernel": np.arange(6000, dtype=np.float32).reshape(60, 100)},
+    "head": {"bias": np.ones(3, np.float32)},
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    save_params(tmp_path, 3, PARAMS)
+    return tmp_path
+
+
+def files(run, step=3):
+    return sorted(p for p in (run / "checkpoints" / str(step) / "params").rglob("*") if p.is_file())
+
+
+def test_what_was_saved_comes_back(run):
+    save_params(run, 20, {"head": {"bias": np.zeros(3, np.float32)}})
+    assert saved_steps(run) == [3, 20]
+    assert load_params(run)[0] == 20
+    step, params = load_params(run, 3)
+    assert step == 3
+    assert np.array_equal(params["encoder"]["kernel"], PARAMS["encoder"]["kernel"])
+    with pytest.raises(FileNotFoundError, match="no checkpoint of step 4; there are 3, 20"):
+        load_params(run, 4)
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), r"has [\d,]+ bytes, [\d,]+ were written"),
+        (lambda file: file.unlink(), "is missing"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1] + b"\x55"), "is not what was written"),
+    ],
+)
+def test_every_damaged_file_is_found_in_one_short_message(run, harm, message):
+    save_params(run, 5, PARAMS)
+    for file in files(run):
+        kept = file.read_bytes()
+        harm(file)
+        if not file.exists() or file.read_bytes() != kept:
+            with pytest.raises(ValueError, match=message) as caught:
+                load_params(run, 3)
+            said = str(caught.value)
+            assert file.name in said
+            assert "3/params is damaged" in said
+            assert "use another step (there are 5), or copy it again" in said
+            assert len(said.splitlines()) == 1
+        file.write_bytes(kept)
+    assert load_params(run, 3)[0] == 3
+
+
+def test_many_damaged_files_are_counted(run):
+    there = files(run)
+    for file in there:
+        file.unlink()
+    with pytest.raises(ValueError, match=f"; and {len(there) - 3} more; copy it again$"):
+        load_params(run)
+
+
+def test_an_unfinished_step_is_none(run):
+    save_params(run, 9, PARAMS)
+    (run / "checkpoints" / "9" / "files.json").unlink()
+    (run / "checkpoints" / "latest").mkdir()
+    assert load_params(run)[0] == 3
+    (run / "checkpoints" / "3" / "files.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no checkpoint: .*files\.json, which is written last"):
+        load_params(run)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", json.dumps({"a": 1}), json.dumps({"a": ["x", "y"]})])
+def test_a_damaged_list_of_files(run, content):
+    (run / "checkpoints" / "3" / "files.json").write_text(content)
+    with pytest.raises(ValueError, match=r"files\.json beside it is no list of files"):
+        load_params(run)
+
+
+def test_what_orbax_itself_refuses_is_said_in_one_line(run, monkeypatch):
+    def refuse(self, path):
+        raise ValueError("a new layout\nwith\nmany lines")
+
+    monkeypatch.setattr("orbax.checkpoint.StandardCheckpointer.restore", refuse)
+    with pytest.raises(ValueError, match="the installed orbax cannot read it \\(a new layout\\); install the version"):
+        load_params(run)
