@@ -76,7 +76,7 @@ def _fetch(cache: Path, name: str, revision: str) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ImportError(
-            f"{looked}. To fetch it, install the hub's client (pip install 'bert_elmo_jax[hub]'); or give a folder's path."
+            f"{looked}. To fetch it: pip install 'bert_elmo_jax[hub]'; or give the path of a folder."
         ) from None
     try:
         folder = Path()
