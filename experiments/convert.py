@@ -7,6 +7,7 @@ python -m experiments.convert --from=runs/base --to=bert-base-for-transformers
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from absl import app, flags
 
@@ -26,7 +27,7 @@ FLAGS = flags.FLAGS
 def convert(source: str, target: str) -> Report:
     """Read one format and write the other; what became of every tensor."""
     model = read_model(source, format=FLAGS.format, classifier=FLAGS.classifier, lowercase=FLAGS.lowercase)
-    task = {"labels": model.labels, "problem_type": model.problem_type}
+    task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
     if FLAGS.to_format == "run":
         asked = {"program": "convert", "from": source}
         write_run_directory(target, model.config, model.params, model.tokenizer, run=asked, **task)

@@ -15,6 +15,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from absl import app, flags
@@ -53,7 +54,7 @@ def texts_of(path: str) -> tuple[Sequence[int], Sequence[str | list[str]]]:
     return starts, list(sentences)
 
 
-def layers_of(names: list[str]) -> str | list[int]:
+def layers_of(names: list[str]) -> Literal["all"] | list[int]:
     """The layers to write."""
     if names == ["all"]:
         return "all"
