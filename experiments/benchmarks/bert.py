@@ -3,6 +3,7 @@ r"""A BERT pretraining step: beside other projects on a CPU, against the card's 
   python -m experiments.benchmarks.bert                                       # ours alone
   python -m experiments.benchmarks.bert --peers=/path/to/python               # beside transformers on PyTorch
   python -m experiments.benchmarks.bert --peers=/path/to/python --kinds=flax  # beside transformers' last Flax BERT
+  python -m experiments.benchmarks.bert --peers=/path/to/python --what=encode --sentences=sentences.txt
   python -m experiments.benchmarks.bert --what=utilisation                    # the default where there is a GPU
 
 Side by side: the same weights, the same batch (8 rows of 128 tokens, 20 predictions each), float32, dropout, clipping
@@ -35,7 +36,9 @@ from bert_elmo_jax.heads import init_params, pretraining_logits
 from bert_elmo_jax.interop import huggingface_bert
 from bert_elmo_jax.models import BertConfig
 
-flags.DEFINE_enum("what", None, ["step", "utilisation"], "Default: utilisation on a GPU, else step.")
+flags.DEFINE_enum("what", None, ["step", "encode", "utilisation"], "Default: utilisation on a GPU, else step, encode.")
+flags.DEFINE_string("sentences", None, "For encode: a file of sentences, one a line (see bert_encode).")
+flags.DEFINE_integer("count", 1000, "For encode: how many sentences.")
 flags.DEFINE_string("peers", None, "A Python interpreter with torch and transformers; without it ours runs alone.")
 flags.DEFINE_list("kinds", ["pytorch"], "Which peers that interpreter has: pytorch, flax.")
 flags.DEFINE_list("presets", None, "Sizes of BERT. Default: base (step), base and large (utilisation).")
@@ -191,14 +194,18 @@ def utilisation(presets: list[str], lengths: list[int], tokens: int) -> None:
 
 def main(_: list[str]) -> None:
     """Run what was asked for."""
-    gpu = jax.default_backend() == "gpu"
-    if (FLAGS.what or ("utilisation" if gpu else "step")) == "utilisation":
+    what = [FLAGS.what] if FLAGS.what else ["utilisation"] if jax.default_backend() == "gpu" else ["step", "encode"]
+    if "utilisation" in what:
         lengths = [int(length) for length in FLAGS.lengths or (128, 512)]
         utilisation(FLAGS.presets or ["base", "large"], lengths, FLAGS.tokens or 32768)
-    else:
+    if "step" in what:
         for preset in FLAGS.presets or ["base"]:
             for length in [int(length) for length in FLAGS.lengths or (128,)]:
                 side_by_side(BertConfig.preset(preset), max(1, (FLAGS.tokens or 1024) // length), length)
+    if "encode" in what:  # in a process of its own, so that neither holds the other's memory
+        asked = {"peers": FLAGS.peers, "sentences": FLAGS.sentences, "count": FLAGS.count}
+        given = [f"--{name}={value}" for name, value in asked.items() if value is not None]
+        subprocess.run([sys.executable, "-m", "experiments.benchmarks.bert_encode", *given], check=True)
 
 
 if __name__ == "__main__":

@@ -55,3 +55,13 @@ def test_operations_are_those_that_xla_counts():
     forward = jax.jit(lambda p: benchmark.loss(p, batch, None, TINY)).lower(params).compile().cost_analysis()["flops"]
     ours = benchmark.operations(TINY, batch) / 3
     assert 0.4 * forward < ours < forward  # at this size element-wise work, which is not counted, weighs much
+
+
+def test_encoding_runs_at_a_toy_size():
+    """Ours alone, from the sentences to the figure."""
+    import subprocess
+
+    command = [sys.executable, "-m", "experiments.benchmarks.bert_encode", "--preset=tiny", "--count=9", "--repeats=1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "9 sentences of up to" in done.stdout
+    assert "ours" in done.stdout
