@@ -14,10 +14,10 @@ INSTALLED = $(VENV)/installed
 .PHONY: test test-all lint format check-python bench goldens peers lock clean
 
 test: lint
-	$(RUN) -m pytest -n $(JOBS) --dist loadfile tests
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile --doctest-modules bert_elmo_jax tests
 
 test-all: lint
-	$(RUN) -m pytest -n $(JOBS) --dist loadfile -m "" tests
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile --doctest-modules -m "" bert_elmo_jax tests
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check --quiet .

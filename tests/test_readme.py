@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
 COMMANDS = re.findall(
-    r"python -m experiments\.(\w+)((?:[^`\n]|\\\n)*)", (ROOT / "README.md").read_text(encoding="utf-8")
+    r"python -m experiments\.([\w.]*\w)((?:[^`\n]|\\\n)*)", (ROOT / "README.md").read_text(encoding="utf-8")
 )
 
 
@@ -40,6 +40,6 @@ def test_there_are_blocks():
 
 @pytest.mark.parametrize(("program", "flags"), COMMANDS)
 def test_commands_name_flags_that_exist(program, flags):
-    source = (ROOT / "experiments" / f"{program}.py").read_text(encoding="utf-8")
+    source = (ROOT / "experiments" / f"{program.replace('.', '/')}.py").read_text(encoding="utf-8")
     for flag in re.findall(r"--(\w+)", flags):
         assert re.search(rf'flags\.DEFINE_\w+\(\s*"{flag}"', source), f"{program} has no flag --{flag}"

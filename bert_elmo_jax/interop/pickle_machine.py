@@ -40,7 +40,7 @@ def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Call
     returns what stands for it.
 
     >>> import pickle
-    >>> run_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5]}, 2)), set(), None)
+    >>> run_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5]}, 2)), set(), str)
     {'a': [1, 2.5]}
     >>> run_pickle(io.BytesIO(pickle.dumps(print, 4)), set(), None)
     Traceback (most recent call last):
