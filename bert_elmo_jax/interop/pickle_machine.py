@@ -42,7 +42,7 @@ def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Call
     >>> import pickle
     >>> run_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5]}, 2)), set(), str)
     {'a': [1, 2.5]}
-    >>> run_pickle(io.BytesIO(pickle.dumps(print, 4)), set(), None)
+    >>> run_pickle(io.BytesIO(pickle.dumps(print, 4)), set(), str)
     Traceback (most recent call last):
     ValueError: it asks for builtins.print, which is refused: only tensors and containers are read, nothing is executed
     """
