@@ -99,7 +99,7 @@ def chain(
         emission_offsets=_offsets(np.array([len(row) for row in sorted_rows])),
         emission_words=words,
         emission_weights=np.array([weight for row in sorted_rows for _, weight in row], dtype=np.float64),
-        vocabulary=int(words.max()) + 1 if vocabulary is None else vocabulary,
+        vocabulary=int(np.max(words)) + 1 if vocabulary is None else vocabulary,
     )
 
 
@@ -164,10 +164,10 @@ def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarr
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     if not len(lengths) or not lengths.all():
         raise ValueError("cannot read an empty text: give at least one sequence, and at least one word in each")
-    words = np.full((len(lengths), lengths.max()), MASKED, dtype=np.int64)
+    words = np.full((len(lengths), np.max(lengths)), MASKED, dtype=np.int64)
     for row, length in enumerate(lengths):
         words[row, :length] = sequences[row]
-    if words.min() < MASKED or words.max() >= automaton.vocabulary:
+    if np.min(words) < MASKED or np.max(words) >= automaton.vocabulary:
         raise ValueError(f"word ids go from 0 to {automaton.vocabulary - 1}, or {MASKED} for a masked word")
     steps, forward = _forward(automaton, words, lengths)
     ending, betas = _backward(automaton, steps, lengths)

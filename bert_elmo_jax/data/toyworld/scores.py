@@ -92,7 +92,7 @@ def best_senses(world: ToyWorld, sentences: Sequence[Sentence]) -> Best:
     tags = [tag for sentence in sentences for tag in sentence.tags]
     merged: Float[np.ndarray, "N S"] = np.concatenate(posteriors) if posteriors else np.zeros((0, 1))
     tagged = [i for i, tag in enumerate(tags) if tag != "O"]
-    guesses = merged.argmax(1) if len(merged) else []
+    guesses = np.argmax(merged, axis=1)
     right = [world.network.senses[guesses[i]] == tags[i] for i in tagged]
     return _best(right, [float(merged[i].max()) for i in tagged])
 
