@@ -104,7 +104,7 @@ def test_fewer_masks_tell_more():
     """Masking more words cannot help the guess of one of them, on average over a sample."""
     world = ToyWorld("ko")
     texts = [world.document(i).text for i in range(100)]
-    one = best_masked(world, texts, [[5]] * len(texts))
-    words = [len(text.split()) for text in texts]
-    posteriors = masked_posteriors(world, [mask_words(t, list(range(5, n, 2))) for t, n in zip(texts, words)])
-    assert np.mean([p[0].max() for p in posteriors]) < one.expected
+    one = best_masked(world, texts, [[8]] * len(texts))  # a noun of the second sentence, where context tells much
+    lengths = [len(text.split()) for text in texts]
+    posteriors = masked_posteriors(world, [mask_words(t, list(range(0, n, 2))) for t, n in zip(texts, lengths)])
+    assert np.mean([p[8 // 2].max() for p in posteriors]) < one.expected - 0.01

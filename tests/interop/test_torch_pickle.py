@@ -85,7 +85,7 @@ def evil_state(value) -> bytes:
         (evil_state(Evil(eval, "open('pwned', 'w')")), "__builtin__.eval"),
         (pickle.dumps({"a": Evil(exec, "open('pwned', 'w')")}, 4), "builtins.exec"),
         (evil_state(Evil(getattr, {}, "clear")), "__builtin__.getattr"),
-        (evil_state(open), "io.open"),
+        (evil_state(open), f"{open.__module__}.open"),
         (b"\x80\x02}X\x01\0\0\0acos\nsystem\n(X\x0b\0\0\0touch pwned" + b"tRs.", "os.system"),
         (b"\x80\x02(X\x0b\0\0\0touch pwnedios\nsystem\n.", "os.system"),
         (b"\x80\x02(cos\nsystem\nX\x0b\0\0\0touch pwnedo.", "os.system"),
