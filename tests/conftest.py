@@ -36,6 +36,17 @@ def as_users_run():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@pytest.fixture(scope="module")
+def quick_compiles():
+    """For tests that compile much and compute little."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()  # what was compiled so rounds otherwise, and the next file must not meet it
+
+
 @pytest.fixture(scope="session")
 def goldens() -> Path:
     """The frozen reference outputs that travel with the repository."""

@@ -29,7 +29,7 @@ def bert_loss(config: BertConfig, pairs: bool = True) -> Loss:
     >>> batch = {"tokens": one, "types": one, "positions": one, "segments": one}
     >>> batch |= {"mlm_positions": two, "mlm_targets": two, "mlm_weights": two}
     >>> batch |= {"nsp_positions": two, "nsp_targets": two, "nsp_weights": two}
-    >>> terms, metrics, _ = bert_loss(config)(init_params(config, jax.random.key(0)), batch, None, None)
+    >>> terms, metrics, _ = jax.jit(bert_loss(config))(init_params(config, jax.random.key(0)), batch, None, None)
     >>> sorted(terms), sorted(metrics)
     (['mlm', 'nsp'], ['mlm_accuracy', 'nsp_accuracy'])
     """

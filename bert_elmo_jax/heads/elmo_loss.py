@@ -39,7 +39,8 @@ def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -
     >>> batch = {"words_forward": words, "words_backward": words[:, ::-1], "lengths": count, "fresh": count > 0}
     >>> batch |= {"forward_targets": words, "forward_weights": words * 0.0 + 1}
     >>> batch |= {"backward_targets": words, "backward_weights": words * 0.0 + 1}
-    >>> terms, _, _ = elmo_loss(config)(init_elmo_params(config, jax.random.key(0), lm=True), batch, None, None)
+    >>> params = init_elmo_params(config, jax.random.key(0), lm=True)
+    >>> terms, _, _ = jax.jit(elmo_loss(config))(params, batch, None, None)
     >>> [float(weight) for _, weight in terms.values()]
     [3.0, 3.0]
     """

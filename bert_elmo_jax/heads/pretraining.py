@@ -47,7 +47,7 @@ def pretraining_logits(
     ...     logits = pretraining_logits(config, params, tokens, mlm_positions=positions, nsp_positions=jnp.array([[0]]))
     ...     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits.mlm), targets[..., None], axis=-1)[..., 0]
     ...     return -(weights * chosen).sum() / weights.sum()
-    >>> jax.tree.map(jnp.shape, jax.grad(mlm_loss)(params)["mlm"]["dense"])
+    >>> jax.tree.map(jnp.shape, jax.jit(jax.grad(mlm_loss))(params)["mlm"]["dense"])
     {'bias': (8,), 'kernel': (8, 8)}
     """
     output: Output = Bert(config, add_pooler=nsp_positions is not None).apply(  # type: ignore[assignment]

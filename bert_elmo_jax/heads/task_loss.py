@@ -138,7 +138,8 @@ def task_loss(
     >>> config = BertConfig(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
     >>> head, ones = TaskHead("classification", 2), jnp.ones((3, 5), jnp.int32)
     >>> batch = {"tokens": ones, "types": ones, "segments": ones, "labels": ones[:, 0], "weights": ones[:, 0]}
-    >>> terms, _, _ = task_loss(config, head)(init_task_params(config, head, jax.random.key(0)), batch, None, None)
+    >>> params = init_task_params(config, head, jax.random.key(0))
+    >>> terms, _, _ = jax.jit(task_loss(config, head))(params, batch, None, None)
     >>> {name: float(weight) for name, (_, weight) in terms.items()}
     {'cross_entropy': 3.0}
     """

@@ -20,19 +20,13 @@ from bert_elmo_jax.heads.task_loss import init_task_params
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.text import train_wordpiece
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 TEXTS = ["강가에 배가 있다", "the old ship sank", "ship", "배", "the ship the ship the ship " * 3, "A strange word 강"]
 TOKENIZER = train_wordpiece(["강가에 배가 있다 the old ship sank where ? A"] * 9, vocab_size=90)
 CONFIG = BertConfig(
     vocab_size=TOKENIZER.vocab_size, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=32, max_positions=64
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """Each of these is computed once or twice."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def write(folder, name, features=None, **options):

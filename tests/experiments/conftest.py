@@ -3,7 +3,6 @@
 import importlib
 import sys
 
-import jax
 import pytest
 from absl import flags
 
@@ -23,12 +22,3 @@ def program():
         delattr(flags.FLAGS, name)
     for name in [name for name in sys.modules if name.startswith("experiments.")]:
         del sys.modules[name]
-
-
-@pytest.fixture(scope="module")
-def quick_compiles():
-    """For tests that compile much and compute little."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()  # what was compiled so rounds otherwise, and the next file must not meet it

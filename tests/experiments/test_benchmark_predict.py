@@ -1,16 +1,9 @@
 """The benchmark of `predict` runs, on its own sentences."""
 
-import jax
 import pytest
 from absl.testing import flagsaver
 
-
-@pytest.fixture(autouse=True)
-def compiled_quickly():
-    """It is not the speed that is tested."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 def test_it_says_how_often(program, capsys):

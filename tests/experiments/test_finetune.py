@@ -21,14 +21,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 from .task_files import WRITERS, write_model, write_task
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """These models are small, and each is compiled for a few steps only."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiles")  # small models, each compiled for a few steps only
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import io
 import json
 import re
 
-import jax
 import pytest
 from absl.testing import flagsaver
 
@@ -16,13 +15,7 @@ from bert_elmo_jax.data.tasks.task import read_examples
 from ..api.test_task_model import write
 from .task_files import write_task
 
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """Each of these is computed once or twice."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 LABELS = {

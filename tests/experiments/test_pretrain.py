@@ -167,7 +167,7 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
     assert "seed: 0 then, 3 now" in done.stderr
     assert "Traceback" not in done.stderr
     other = {"bert": corpora["elmo"], "elmo": corpora["bert"]}[model]
-    for more, message in [
+    cases = [
         ([f"--config.data={other}"], "prepare it"),
         (["--config.data="], "--config.data=… is needed"),
         ([f"--config.data={tmp_path}"], str(tmp_path)),
@@ -177,7 +177,8 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
         (["--config.stepz=3"], "--config.stepz=3: the config has no such field"),
         (["--config.model.layers=3"], "--config.model.layers=3: the config has no such field"),
         (["surplus"], "unexpected argument 'surplus'"),
-    ]:
+    ]
+    for more, message in cases if model == "bert" else cases[:2]:  # the rest is the same code
         done = run(model, tmp_path / "new", corpora, *more)
         assert done.returncode == 2, (more, done.stderr)
         assert message in done.stderr, (more, done.stderr)

@@ -10,6 +10,8 @@ from bert_elmo_jax.heads.elmo_loss import DIRECTIONS, draw_for, elmo_loss, touch
 from bert_elmo_jax.models import ElmoConfig, zero_state
 from bert_elmo_jax.optim import as_rows, find_rows, take_rows
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 SIZES = {"cell_size": 12, "projection_size": 8, "dropout": 0.0}
 MODELS = {
     "characters": ElmoConfig(vocab_size=60, filters=((1, 4), (2, 4)), num_highways=1, max_characters=8, **SIZES),
@@ -41,7 +43,7 @@ def model(request):
 
 def test_the_full_softmax_counts_what_is_real(model):
     config, params = model
-    terms, _, carry = elmo_loss(config, chunk=7)(params, batch(config), None, None)
+    terms, _, carry = jax.jit(elmo_loss(config, chunk=7))(params, batch(config), None, None)
     assert carry is None
     assert {name: float(weight) for name, (_, weight) in terms.items()} == {"forward": 9.0, "backward": 9.0}
     assert float(terms["forward"][0]) / 9 == pytest.approx(np.log(60), rel=0.2)
@@ -49,7 +51,7 @@ def test_the_full_softmax_counts_what_is_real(model):
 
 def test_the_state_is_carried_and_forgotten(model):
     config, params = model
-    loss = elmo_loss(config)
+    loss = jax.jit(elmo_loss(config))
     state = zero_state(config, 3)
     _, _, after = loss(params, batch(config), None, state)
     assert float(jnp.abs(after.hidden).max()) > 0
@@ -74,12 +76,12 @@ def test_rows_of_tables_give_the_loss_of_whole_tables(model):
     config, params = model
     given = batch(config)
     given |= draw_for(config, 20)(given, jax.random.key(3))
-    loss = elmo_loss(config, sampled=True)
+    loss = jax.jit(elmo_loss(config, sampled=True))
     whole, _, _ = loss(params, given, None, None)
     assert set(whole) == {"forward_sampled", "backward_sampled"}
     rows = find_rows(params, touched_for(config)(given))
     small = take_rows(params, rows)
-    part, _, _ = loss(as_rows(small, rows), given, None, None)
+    part, _, _ = jax.jit(lambda s: loss(as_rows(s, rows), given, None, None))(small)
     for name in whole:
         np.testing.assert_allclose(part[name], whole[name], rtol=1e-6)
     dense = jax.jit(jax.grad(lambda p: sum(total for total, _ in loss(p, given, None, None)[0].values())))(params)

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,12 +8,13 @@ import pytest
 from bert_elmo_jax.heads import Choice, Classify, MaskedLM, NextSentence, Span, Tag, init_params, pretraining_logits
 from bert_elmo_jax.models import BertConfig
 
-pytestmark = pytest.mark.usefixtures("strict_dtypes")
+pytestmark = pytest.mark.usefixtures("strict_dtypes", "quick_compiles")
 
 CONFIG = BertConfig(
     vocab_size=50, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=20, max_positions=9, dropout=0.5,
     initializer_range=0.2,
 )  # fmt: skip
+logits_of = jax.jit(functools.partial(pretraining_logits, CONFIG))
 HEADS = ("mlm", "nsp", "classify", "choice", "tag", "span")
 
 
@@ -121,9 +124,7 @@ def test_the_embeddings_learn_from_both_ends(params):
     tokens = np.array([[2, 40, 4, 3]])
 
     def total(params):
-        logits = pretraining_logits(
-            CONFIG, params, tokens, mlm_positions=np.array([[2]]), nsp_positions=np.zeros((1, 1), int)
-        )
+        logits = logits_of(params, tokens, mlm_positions=np.array([[2]]), nsp_positions=np.zeros((1, 1), int))
         return logits.mlm[0, 0, 17]
 
     gradient = np.asarray(jax.grad(total)(params)["encoder"]["embeddings"]["word"])
@@ -133,13 +134,13 @@ def test_the_embeddings_learn_from_both_ends(params):
 def test_several_pairs_a_row(params):
     tokens = np.array([[2, 40, 3, 2, 9, 3]])
     segments, positions = np.array([[1, 1, 1, 2, 2, 2]]), np.array([[0, 1, 2, 0, 1, 2]])
-    both = pretraining_logits(
-        CONFIG, params, tokens, None, positions, segments,
+    both = logits_of(
+        params, tokens, None, positions, segments,
         mlm_positions=np.array([[1, 4]]), nsp_positions=np.array([[0, 3]]),
     )  # fmt: skip
     for i, at in enumerate((0, 3)):
-        alone = pretraining_logits(
-            CONFIG, params, tokens[:, at : at + 3], mlm_positions=np.array([[1]]), nsp_positions=np.zeros((1, 1), int)
+        alone = logits_of(
+            params, tokens[:, at : at + 3], mlm_positions=np.array([[1]]), nsp_positions=np.zeros((1, 1), int)
         )
         np.testing.assert_allclose(both.nsp[:, i], alone.nsp[:, 0], atol=1e-5)
         np.testing.assert_allclose(both.mlm[:, i], alone.mlm[:, 0], atol=1e-5)

@@ -11,6 +11,8 @@ from bert_elmo_jax.heads.features import Features, Reader
 from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
 from bert_elmo_jax.models import BertConfig
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 CONFIG = BertConfig(
     vocab_size=30,
     hidden_size=8,
@@ -23,14 +25,6 @@ CONFIG = BertConfig(
 MIX, LSTM = Features((0, -1), "mix"), Features((0, 1), lstm_layers=2, lstm_size=3)
 KINDS = ["classification", "regression", "tags", "choice", "questions"]
 HEADS = [*((kind, None) for kind in KINDS), ("classification", LSTM), ("tags", MIX)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """Each of these is computed once or twice."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 outputs_of = jax.jit(task_outputs, static_argnums=(0, 1, 5))
@@ -110,12 +104,12 @@ def test_classification_by_hand():
     batch = part(batch_of("classification"), slice(0, 3))
     logits = np.asarray(outputs_of(CONFIG, head, params, batch), np.float64)
     losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(3), batch["labels"]]
-    terms, metrics, carry = task_loss(CONFIG, head)(params, batch, None, "carried")
+    terms, metrics, carry = jax.jit(task_loss(CONFIG, head))(params, batch, None, np.float32(7))
     np.testing.assert_allclose(terms["cross_entropy"], [losses.sum(), 3], rtol=1e-5)
     assert float(metrics["accuracy"][0]) == (logits.argmax(1) == batch["labels"]).sum()
-    assert carry == "carried"
+    assert carry == 7
     weights = np.array([1.0, 2.0, 5.0])
-    terms, _, _ = task_loss(CONFIG, head, weights.tolist())(params, batch, None, None)
+    terms, _, _ = jax.jit(task_loss(CONFIG, head, weights.tolist()))(params, batch, None, None)
     scaled = weights[batch["labels"]]
     np.testing.assert_allclose(terms["cross_entropy"], [(scaled * losses).sum(), scaled.sum()], rtol=1e-5)
     with pytest.raises(ValueError, match="2 class weights were given for 3 labels"):
@@ -127,7 +121,7 @@ def test_regression_by_hand():
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("regression")
     outputs = np.asarray(outputs_of(CONFIG, head, params, batch))[:3]
-    terms, _, _ = task_loss(CONFIG, head)(params, batch, None, None)
+    terms, _, _ = jax.jit(task_loss(CONFIG, head))(params, batch, None, None)
     np.testing.assert_allclose(terms["squared_error"], [((outputs - batch["labels"][:3]) ** 2).sum(), 3], rtol=1e-5)
 
 

@@ -1,5 +1,7 @@
 """One step is the same computation on one device, on eight, in parts, and under pmap."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,8 @@ from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.optim import adagrad, places, values
 from bert_elmo_jax.train import make_mesh, make_step, new_state, over_mesh, over_pmap
 from bert_elmo_jax.train.parallel import DEVICES
+
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 CONFIG = BertConfig(
     vocab_size=64, hidden_size=16, num_layers=1, num_heads=4, feed_forward_size=32, dropout=0.0, attention_dropout=0.0
@@ -49,8 +53,14 @@ def batches():
         }
 
 
+@functools.cache
+def made():
+    start = lambda params: new_state(params, OPTIMIZER, jax.random.key(1), jnp.zeros((2, ROWS), int))  # noqa: E731
+    return jax.jit(start)(init_params(CONFIG, jax.random.key(0)))
+
+
 def fresh():
-    return new_state(init_params(CONFIG, jax.random.key(0)), OPTIMIZER, jax.random.key(1), jnp.zeros((2, ROWS), int))
+    return jax.tree.map(jnp.copy, made())  # a step takes its state for its own
 
 
 def run(parallel):
@@ -134,7 +144,7 @@ def test_nothing_counted_is_nothing_lost():
     optimizer = optax.sgd(0.1)
     state = new_state({"w": jnp.ones(2)}, optimizer, jax.random.key(0), carry=jnp.zeros(4))
     none = {"x": np.ones((4, 2), np.float32), "weight": np.zeros(4, np.float32)}
-    state, metrics = make_step(simple, optimizer, {"sum": 1.0})(state, none)
+    state, metrics = jax.jit(make_step(simple, optimizer, {"sum": 1.0}))(state, none)
     assert (float(metrics["loss"]), float(metrics["gradient_norm"]), int(state.failed)) == (0, 0, 0)
 
 
@@ -146,7 +156,7 @@ def test_shared_entries_reach_every_part():
     optimizer = optax.sgd(0.1)
     batch = {"x": np.array([0, 2, 1, 2]), "table": np.array([1.0, 10, 100], np.float32)}
     values = [
-        make_step(look, optimizer, {"sum": 1.0}, accumulate=parts, shared=("table",))(
+        jax.jit(make_step(look, optimizer, {"sum": 1.0}, accumulate=parts, shared=("table",)))(
             new_state({"w": jnp.ones(())}, optimizer, jax.random.key(0)), batch
         )[1]["loss"]
         for parts in (1, 2, 4)
@@ -175,7 +185,7 @@ def test_weighing_costs_next_to_nothing():
         (lambda: over_pmap(lambda s, b: (s, b)).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices"),
         (lambda: run(on_mesh(accumulate=3, devices=jax.devices()[:1])), "16 rows was given .* 3 parts cannot share"),
         (
-            lambda: make_step(loss, OPTIMIZER, {"sum": 1.0})(fresh(), next(batches())),
+            lambda: jax.jit(make_step(loss, OPTIMIZER, {"sum": 1.0}))(fresh(), next(batches())),
             r"the loss has the terms \['mlm', 'nsp'\], the coefficients are for \['sum'\]",
         ),
     ],
