@@ -1,9 +1,11 @@
-"""Strings to ids: WordPiece, SentencePiece, words and characters."""
+"""Strings to ids: WordPiece, SentencePiece, words and characters; words to vectors."""
 
 from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
 from bert_elmo_jax.text.encoding import Encoding
+from bert_elmo_jax.text.lexicon import Lexicon, Unknown
 from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
 from bert_elmo_jax.text.tokenizer import Tokenizer, load_tokenizer
+from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
 from bert_elmo_jax.text.words import WORD_PATTERNS, WordVocabulary, split_words
 
@@ -11,16 +13,21 @@ __all__ = [
     "NUM_CHARACTERS",
     "WORD_PATTERNS",
     "Encoding",
+    "Lexicon",
     "SentencePiece",
     "Tokenizer",
+    "Unknown",
     "WordPiece",
+    "WordVectors",
     "WordVocabulary",
     "boundary_characters",
     "character_table",
     "load_sentencepiece",
     "load_tokenizer",
     "load_wordpiece",
+    "read_vectors",
     "split_words",
     "train_sentencepiece",
     "train_wordpiece",
+    "width_of",
 ]

@@ -1,0 +1,119 @@
+"""Tagged sentences -> rows of words for a task's own network, and rows -> batches of few shapes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int32
+
+from bert_elmo_jax.data.tasks.examples import TaggedSentence
+from bert_elmo_jax.data.tasks.labels import tag_ids
+from bert_elmo_jax.text import Lexicon, character_table
+
+Batch = dict[str, np.ndarray]
+CHARACTERS = 50  # of a word, its two marks among them
+STEP = 8  # widths of a batch's characters are multiples of it
+
+
+@dataclass(frozen=True, eq=False)
+class WordRow:
+    """What a network reads of a sentence: its words and their numbers; and its tags, where they are known.
+
+    >>> WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)).width
+    2
+    """
+
+    example: int
+    words: tuple[str, ...]
+    ids: Int32[np.ndarray, "T"]
+    tags: Int32[np.ndarray, "T"] | None = None
+
+    @property
+    def width(self) -> int:
+        """How many words it has."""
+        return len(self.words)
+
+    def content(self) -> bytes:
+        """All of it, to be told from others by."""
+        tags = b"" if self.tags is None else self.tags.tobytes()
+        return "\0".join(self.words).encode("utf-8", "replace") + b"\0." + self.ids.tobytes() + b"." + tags
+
+
+# What an encoder gives for some rows, as entries of their batch [height, …, width, …].
+Layers = Callable[[Sequence[WordRow], int, int], Batch]
+
+
+def make_word_rows(
+    sentences: Sequence[TaggedSentence], lexicon: Lexicon, labels: Sequence[str], *, labelled: bool = True
+) -> list[WordRow]:
+    """A row for each sentence.
+
+    >>> sentence = TaggedSentence(("배", "밖"), ("NOUN", "ADV"), "dev.conllu", (1, 2), 0)
+    >>> [row] = make_word_rows([sentence], Lexicon(["배"], "unk", width=4), ("ADV", "NOUN"))
+    >>> row.ids.tolist(), row.tags.tolist()
+    ([1, 0], [1, 0])
+    """
+    return [
+        WordRow(n, sentence.words, lexicon.ids(sentence.words), tag_ids(sentence, labels) if labelled else None)
+        for n, sentence in enumerate(sentences)
+    ]
+
+
+def collate_words(
+    rows: Sequence[WordRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, tags: bool = True
+) -> Batch:
+    """Rows as arrays, padded to one of a few widths and with rows of nothing to `height`.
+
+    >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
+    >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
+    >>> {name: array.shape for name, array in batch.items()}
+    {'words': (2, 8), 'lengths': (2,), 'characters': (2, 8, 16), 'tags': (2, 8)}
+    """
+    width = word_width(max(row.width for row in rows))
+    batch: Batch = {"words": np.zeros((height, width), np.int32), "lengths": np.zeros(height, np.int32)}
+    for n, row in enumerate(rows):
+        batch["words"][n, : row.width] = row.ids
+        batch["lengths"][n] = row.width
+    if lexicon.unknown == "characters":
+        batch["characters"] = characters_of(rows, height, width)
+    if lexicon.brings_vectors:
+        batch["brought"] = np.zeros((height, width, lexicon.width), np.float32)
+        for n, row in enumerate(rows):
+            if (row.ids < 0).any():
+                batch["brought"][n, : row.width] = lexicon.vectors(row.words)
+    if layers is not None:
+        batch |= layers(rows, height, width)
+    if tags:
+        batch["tags"] = np.zeros((height, width), np.int32)
+        for n, row in enumerate(rows):
+            batch["tags"][n, : row.width] = row.tags
+    return batch
+
+
+def characters_of(rows: Sequence[WordRow], height: int, width: int) -> Int32[np.ndarray, "{height} {width} C"]:
+    """The characters of every word, cut behind those of the longest; 0 where there is no word.
+
+    >>> row = WordRow(0, ("a",), np.array([0], np.int32))
+    >>> characters_of([row], 1, 2)[0, :, :4].tolist()
+    [[259, 98, 260, 261], [0, 0, 0, 0]]
+    """
+    distinct: dict[str, int] = {}
+    places = [[distinct.setdefault(word, len(distinct)) for word in row.words] for row in rows]
+    longest = max(len(word.encode("utf-8", "replace")) for word in distinct) + 2
+    # A filter of three sees the last mark with two places of padding behind it; more would show it nothing new.
+    cut = min(CHARACTERS, -(-(longest + 2) // STEP) * STEP)
+    table = character_table(list(distinct), cut)
+    whole = np.zeros((height, width, table.shape[1]), np.int32)
+    for n, row in enumerate(places):
+        whole[n, : len(row)] = table[row]
+    return whole
+
+
+def word_width(length: int) -> int:
+    """How many words a row of this length is padded to: a power of two, or one and a half of one.
+
+    >>> [word_width(length) for length in (1, 9, 13, 17, 25, 300, 513)]
+    [8, 12, 16, 24, 32, 384, 768]
+    """
+    power = max(8, 1 << (length - 1).bit_length())
+    return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power

@@ -1,0 +1,178 @@
+r"""Word vectors from the text formats of GloVe, word2vec and fastText: of the words asked for, a line at a time.
+
+A line is a word and its numbers with a space between; word2vec and fastText begin with a line that counts vectors and
+numbers. A word may have spaces in it, as some of GloVe's 840B have: the numbers are counted from the end of the line.
+What is wrong with a file is said with its line. Numbers of words that nobody asked for are counted, but not read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+SAMPLE = 100  # lines that show how many numbers a word has
+BYTES = 1 << 20  # of a line: longer, and this is no text with a word a line
+_PACKED = {b"PK\x03\x04": "unzip", b"\x1f\x8b": "gunzip", b"BZh": "bunzip2", b"\xfd7zXZ\0": "xz -d"}
+_NUMBER = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?")  # as vectors are written; a word may be 12
+
+
+class WordVectors(NamedTuple):
+    """Words (those found of the ones asked for, in the order of the file), a vector each, and what was in the file.
+
+    Of a word that stands in the file more than once the first vector is taken; `repeated` counts the others.
+    """
+
+    words: tuple[str, ...]
+    vectors: Float32[np.ndarray, "N D"]
+    in_file: int
+    repeated: int
+
+
+def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | None = None) -> WordVectors:
+    r"""The vectors of some words; with `words=None` of all, or of the first `most` in the file.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> _ = file.write_text("3 2\n배 0.5 1\nNew York 2 3\n배 7 7\n", encoding="utf-8")
+    >>> found = read_vectors(file, ["배", "New York", "강"])
+    >>> found.words, found.vectors.tolist(), found.repeated
+    (('배', 'New York'), [[0.5, 1.0], [2.0, 3.0]], 1)
+    >>> _ = file.write_text("배 0.5 1\n강 0.5\n", encoding="utf-8")
+    >>> read_vectors(file, ["배"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: ...vectors.txt:2: 1 number behind '강', expected 2 as in the other lines; the file may be cut: ...
+    """
+    path = Path(path)
+    header, width = _layout(path)
+    wanted = None if words is None else {word.encode("utf-8", "replace") for word in words}
+    found: dict[bytes, int] = {}
+    vectors: list[Float32[np.ndarray, "D"]] = []
+    count = repeated = 0
+    for number, line in _lines(path, skip=header is not None):
+        if wanted is None and most is not None and count >= most:
+            break
+        count += 1
+        # From the end, and no further than the numbers go: what is left is the word, whatever is in it.
+        word, *numbers = line.rsplit(b" ", width)
+        if len(numbers) < width or not word:
+            raise _short(path, number, line, width)
+        if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
+            what = f"more than {width} numbers behind {_shown(word.split(b' ')[0])}, expected {width} as in the others"
+            raise _wrong(path, number, what, "use a file whose vectors are all of one width")
+        if wanted is not None and word not in wanted:
+            continue
+        if word in found:
+            repeated += 1
+            continue
+        vectors.append(_numbers(path, number, word, numbers))
+        found[word] = number
+    if header is not None and header[0] != count and not (wanted is None and most is not None):
+        what = f"its first line counts {header[0]:,} vectors, {count:,} follow"
+        raise _wrong(path, 1, what, "the file may be cut: copy it again, or correct the first line")
+    names = []
+    for word, number in found.items():
+        try:
+            names.append(word.decode())
+        except UnicodeDecodeError:
+            raise _wrong(path, number, f"{word[:40]!r} is not UTF-8", "convert the file to UTF-8 first") from None
+    whole = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
+    return WordVectors(tuple(names), whole, count, repeated)
+
+
+def width_of(path: str | Path) -> int:
+    r"""How many numbers a word has in a file of vectors.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> _ = file.write_text(". . 0.5 1\n배 2 3\n배를 2 3\n", encoding="utf-8")
+    >>> width_of(file)
+    2
+    """
+    return _layout(Path(path))[1]
+
+
+def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
+    """The two numbers of a first line that is none of a word, and how many numbers a word has."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the file of vectors in it")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file of vectors; check the path")
+    with open(path, "rb") as file:
+        sign = file.read(6)
+    for magic, tool in _PACKED.items():
+        if sign.startswith(magic):
+            raise ValueError(f"{path} is packed; unpack it with {tool}")
+    lines = [line for _, line in islice(_lines(path), SAMPLE)]
+    if not lines:
+        raise ValueError(f"{path} is empty; expected a word and its numbers on each line")
+    first = lines[0].split(b" ")
+    header = None
+    if len(first) == 2 and all(cell.isdigit() for cell in first):
+        counted, width = int(first[0]), int(first[1])
+        # A word may be a number, and a vector a single one: then the next line has no more.
+        if len(lines) == 1 or lines[1].count(b" ") != 1 or width == 1:
+            header = (counted, width)
+    if header is not None:
+        if header[1] < 1:
+            raise _wrong(path, 1, "its first line says that a vector has 0 numbers", "copy the file again")
+        return header, header[1]
+    [(width, _)] = Counter(line.count(b" ") for line in lines).most_common(1)
+    if width < 1:
+        what = f"{_shown(lines[0][:40])}, expected a word and its numbers with spaces between"
+        raise _wrong(path, 1, what, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
+    return None, width
+
+
+def _lines(path: Path, skip: bool = False) -> Iterator[tuple[int, bytes]]:
+    """The lines and their numbers, without what ends them; those with nothing are passed over."""
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(BYTES):
+            number += 1
+            if len(line) == BYTES:
+                what = f"a line of more than {BYTES:,} bytes"
+                raise _wrong(path, number, what, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
+            line = line.rstrip(b" \r\n")
+            if line and not (skip and number == 1):
+                yield number, line
+
+
+def _numbers(path: Path, number: int, word: bytes, cells: list[bytes]) -> Float32[np.ndarray, "D"]:
+    try:
+        vector = np.array(cells, np.float64)
+    except ValueError:
+        bad = next(cell for cell in cells if not _reads(cell))
+        what = f"{_shown(bad)} behind {_shown(word)}, expected a number"
+        raise _wrong(path, number, what, "correct or remove the line") from None
+    with np.errstate(over="ignore"):
+        single = vector.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise _wrong(path, number, f"NaN or infinity in the vector of {_shown(word)}", "correct or remove the line")
+    return single
+
+
+def _reads(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _short(path: Path, number: int, line: bytes, width: int) -> ValueError:
+    word, *cells = line.split(b" ")
+    what = f"{len(cells)} number{'s'[: len(cells) != 1]} behind {_shown(word)}, expected {width} as in the other lines"
+    return _wrong(path, number, what, "the file may be cut: copy it again, or remove the line")
+
+
+def _shown(cell: bytes) -> str:
+    return repr(cell[:40].decode("utf-8", "replace"))
+
+
+def _wrong(path: Path, number: int, what: str, remedy: str) -> ValueError:
+    return ValueError(f"{path}:{number}: {what}; {remedy}")

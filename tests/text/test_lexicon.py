@@ -1,0 +1,128 @@
+"""Words of a task's network, and the five ways of words that have no vector of their own."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_elmo_jax.text import Lexicon, WordVectors
+from bert_elmo_jax.text.lexicon import NEW, OFTEN
+from bert_elmo_jax.text.word_classes import CLASSES, word_class
+
+COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
+KNOWN = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)
+LATER = WordVectors(("walking", "배", "눈"), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.float32), 3, 0)
+WAYS = ("unk", "classes", "characters", "vectors", "random")
+
+
+def build(unknown, **options):
+    return Lexicon.build(COUNTS, unknown, 3, later=LATER if unknown == "vectors" else None, **options)
+
+
+def test_seen_five_times():
+    lexicon = build("unk")
+    assert lexicon.words == ("the", "강")
+    assert lexicon.ids(["the", "강", "배", "Walking", "눈"]).tolist() == [1, 2, 0, 0, 0]
+
+
+def test_a_pretrained_vector_makes_a_word_known():
+    lexicon = build("unk", known=KNOWN)
+    assert lexicon.words == ("the", "강", "배", "Walking")
+    _, table = lexicon.table(KNOWN)
+    assert table[2:].tolist() == [[4, 5, 6], [1, 2, 3]]  # the second by its lower case
+    assert build("unk", known=KNOWN, tuned=False).words == ("배", "Walking")
+
+
+def test_classes():
+    lexicon = build("classes")
+    ids = lexicon.ids(["1,204", "3월", "강에서", "Zürich", "the"])
+    assert [lexicon.specials[n] for n in ids[:4]] == ["<number>", "<number-and-letters>", "<~에서>", "<capitalised>"]
+    assert ids[4] == len(lexicon.specials)
+    assert len(lexicon) == 1 + len(CLASSES) + 2
+
+
+@given(st.text(min_size=1))
+def test_every_word_has_a_class(word):
+    assert word_class(word) in CLASSES
+    assert word_class(word) == word_class(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("-3.5%", "number"), ("12:30", "number"), ("2nd", "number-and-letters"), ("COVID-19", "number-and-letters"),
+        ("IBM", "capitals"), ("I", "capitalised"), ("Anglo-Saxon", "capitalised-hyphen"), ("mother-in-law", "hyphen"),
+        ("quickly", "-ly"), ("sly", "other"), ("station", "-tion"), ("여행을", "~을"), ("을", "Hangul"),
+        ("갔습니다", "~습니다"), ("갔습니다.", "~습니다"), ("서울(에서", "~에서"), ("KBS는", "Hangul-and-others"),
+        ("北京", "ideographs"), ("привет", "other"), ("—", "marks"), ("\u200b", "marks"),
+    ],
+)  # fmt: skip
+def test_classes_of(word, found):
+    assert word_class(word) == found
+
+
+def test_vectors_for_words_first_met_later():
+    lexicon = build("vectors", known=KNOWN)
+    words = ["눈", "배", "nowhere", "WALKING"]
+    assert lexicon.ids(words).tolist() == [NEW, 3, 0, NEW]
+    assert lexicon.vectors(words).tolist() == [[7, 8, 9], [0, 0, 0], [0, 0, 0], [1, 2, 3]]
+
+
+def test_a_vector_drawn_for_each_new_word():
+    """The same word, the same vector: in a question as in its context, in another text, in another process."""
+    lexicon = build("random", known=KNOWN)
+    question, context = lexicon.vectors(["누리호", "the"]), lexicon.vectors(["눈", "누리호"])
+    assert (question[0] == context[1]).all()
+    assert not (context[0] == context[1]).any()
+    assert not question[1].any()
+    assert (lexicon.vectors(["누리호"]) == build("random", known=KNOWN).vectors(["누리호"])).all()
+    assert not (lexicon.vectors(["누리호"]) == build("random", known=KNOWN, seed=1).vectors(["누리호"])).any()
+    many = lexicon.vectors([f"새말{n}" for n in range(3000)])
+    assert many.std() == pytest.approx(KNOWN.vectors.std(), rel=0.05)  # spread as the pretrained ones are
+    assert abs(many.mean()) < 0.1
+
+
+@pytest.mark.parametrize("unknown", WAYS)
+def test_saved_and_loaded(unknown, tmp_path):
+    lexicon = build(unknown, known=KNOWN, seed=3)
+    lexicon.save(tmp_path)
+    again = Lexicon.load(tmp_path)
+    words = ["the", "강", "눈", "처음", "a\nb", "Walking", "1999"]
+    assert again.ids(words).tolist() == lexicon.ids(words).tolist()
+    np.testing.assert_array_equal(again.vectors(words), lexicon.vectors(words))
+    assert again.fingerprint == lexicon.fingerprint
+    for mine, theirs in zip(again.table(), lexicon.table()):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_fingerprints_tell_lexicons_apart():
+    found = {build(unknown, seed=seed).fingerprint for unknown in WAYS for seed in (0, 1)}
+    assert len(found) == 2 * len(WAYS)
+
+
+def test_what_is_no_lexicon(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no lexicon"):
+        Lexicon.load(tmp_path)
+    build("vectors").save(tmp_path)
+    np.save(tmp_path / "vectors.npy", LATER.vectors[:2])
+    with pytest.raises(ValueError, match="no whole lexicon"):
+        Lexicon.load(tmp_path)
+    (tmp_path / "vectors.npy").unlink()
+    with pytest.raises(ValueError, match="no whole lexicon"):
+        Lexicon.load(tmp_path)
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_what_cannot_be_meant():
+    with pytest.raises(ValueError, match=r"unknown='none' is not known; it is one of unk, classes"):
+        Lexicon([], "none", 3)
+    with pytest.raises(ValueError, match="vectors of 3 numbers were given for words of 4"):
+        Lexicon([], "vectors", 4, later=LATER)
+    with pytest.raises(ValueError, match="belongs to 'vectors', and to nothing else"):
+        Lexicon([], "vectors", 3)
+
+
+def test_nothing_seen():
+    lexicon = Lexicon.build({}, "unk", 3)
+    assert (len(lexicon), lexicon.ids(["강"]).tolist()) == (1, [0])
+    assert [part.shape for part in lexicon.table()] == [(1, 3), (0, 3)]
