@@ -1,0 +1,143 @@
+"""A linear probe: multinomial logistic regression on vectors that stay as they are, trained until nothing changes.
+
+L-BFGS, because the problem is convex and small: it ends at the one minimum without a rate, a batch size or a seed to
+choose, so that what two layers reach can be compared. The method is SciPy's, whose line search works in double
+precision on the host; value and gradient are computed where the vectors are, by JAX, and nothing is compiled but these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int
+from scipy.optimize import minimize
+
+STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty
+PATIENCE = 1  # weaker penalties in a row that are worse than the best: the rest are not tried
+STEPS = 2000
+SLOPE = 1e-4  # the largest partial derivative at the end
+CHUNK = 65_536  # rows that are predicted together
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProbe:
+    """Labels, and a weight for each number of a vector; what it was trained on was standardised, and so is its input.
+
+    >>> vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
+    >>> probe = fit_probe(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
+    >>> probe.predict(np.array([[-1.0], [9.0]], np.float32)).tolist()
+    ['a', '배']
+    """
+
+    labels: np.ndarray
+    weights: Float32[np.ndarray, "D C"]
+    bias: Float32[np.ndarray, " C"]
+    mean: Float32[np.ndarray, " D"]
+    scale: Float32[np.ndarray, " D"]
+    strength: float
+    converged: bool
+
+    def predict(self, vectors: Float32[np.ndarray, "N D"]) -> np.ndarray:
+        """The likeliest label of each vector."""
+        found = np.zeros(len(vectors), np.int64)
+        for at in range(0, len(vectors), CHUNK):
+            rows = (vectors[at : at + CHUNK] - self.mean) / self.scale
+            found[at : at + CHUNK] = np.argmax(rows @ self.weights + self.bias, axis=1)
+        return self.labels[found]
+
+
+def fit_probe(
+    vectors: Float32[np.ndarray, "N D"], labels: np.ndarray, *, strength: float, start: LinearProbe | None = None
+) -> LinearProbe:
+    """The probe with the least mean cross entropy + strength / 2 · ‖weights‖², the bias without penalty.
+
+    `start` is a probe of the same vectors and labels to begin with, which changes how long it takes and nothing else.
+
+    >>> probe = fit_probe(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
+    >>> probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)
+    ((2, 2), True, True)
+    """
+    return _fit(_Data(vectors, labels), strength, start)
+
+
+def choose_probe(
+    vectors: Float32[np.ndarray, "N D"],
+    labels: np.ndarray,
+    dev: Float32[np.ndarray, "M D"],
+    dev_labels: np.ndarray,
+    strengths: Sequence[float] = STRENGTHS,
+) -> tuple[LinearProbe, float]:
+    """The probe whose penalty is best on dev, and its accuracy there; of equals the one with the strongest penalty.
+
+    >>> rows = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
+    >>> choose_probe(rows, np.array(["a", "a", "b", "b"]), rows, np.array(["a", "a", "b", "b"]))[1]
+    1.0
+    """
+    if not len(dev_labels):
+        raise ValueError("no labelled word to choose the penalty by: give dev data of the same kind")
+    data = _Data(vectors, labels)
+    best: tuple[LinearProbe, float] | None = None
+    probe, worse = None, 0
+    for strength in sorted(strengths, reverse=True):  # strongest first: each begins where the last ended
+        probe = _fit(data, strength, probe)
+        accuracy = float(np.mean(probe.predict(dev) == dev_labels))
+        worse = worse + 1 if best is not None and accuracy < best[1] else 0
+        if best is None or accuracy > best[1]:
+            best = probe, accuracy
+        if worse == PATIENCE:
+            break
+    if best is None:
+        raise ValueError("strengths is empty: give one or more penalties, such as 0.01")
+    return best
+
+
+class _Data:
+    """Standardised vectors on the device, and the number of each one's label."""
+
+    def __init__(self, vectors: Float32[np.ndarray, "N D"], labels: np.ndarray):
+        if len(vectors) != len(labels) or not len(labels):
+            raise ValueError(f"{len(vectors)} vectors and {len(labels)} labels: give one label a vector, and some")
+        self.labels, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        self.mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+        deviation = np.sqrt(np.mean(np.square(vectors - self.mean), axis=0, dtype=np.float64)).astype(np.float32)
+        self.scale = np.where(deviation > 1e-6 * max(float(deviation.max(initial=0)), 1e-30), deviation, 1.0)
+        self.scale = self.scale.astype(np.float32)
+        self.vectors = jnp.asarray((vectors - self.mean) / self.scale)
+        self.numbers = jnp.asarray(numbers.astype(np.int32))
+
+
+@jax.jit
+def _losses(
+    weights: Float[Array, "W C"], vectors: Float[Array, "N D"], numbers: Int[Array, " N"]
+) -> tuple[Float[Array, " N"], Float[Array, "W C"]]:
+    """The cross entropy of every row, and the gradient of their mean; the last row of the weights is the bias."""
+    logits = jnp.dot(vectors, weights[:-1], precision="highest") + weights[-1][None]
+    logs = jax.nn.log_softmax(logits)
+    wrong = (jnp.exp(logs) - jax.nn.one_hot(numbers, weights.shape[1])) / len(numbers)
+    slope = jnp.concatenate([jnp.dot(vectors.T, wrong, precision="highest"), wrong.sum(axis=0)[None]])
+    return -jnp.take_along_axis(logs, numbers[:, None], axis=1)[:, 0], slope
+
+
+def _fit(data: _Data, strength: float, start: LinearProbe | None) -> LinearProbe:
+    if not strength > 0:
+        raise ValueError(f"strength={strength}: the penalty must be above 0, or labels that are told apart have no end")
+    shape = (data.vectors.shape[1] + 1, len(data.labels))
+    first = np.zeros(shape) if start is None else np.concatenate([start.weights, start.bias[None]])
+
+    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = flat.reshape(shape)
+        losses, slope = jax.device_get(_losses(jnp.asarray(weights, jnp.float32), data.vectors, data.numbers))
+        slope = slope.astype(np.float64)
+        slope[:-1] += strength * weights[:-1]
+        # Summed in double precision: in single the line search would stop where rounding hides what is still to gain.
+        loss = float(np.mean(losses, dtype=np.float64)) + strength / 2 * float(np.sum(np.square(weights[:-1])))
+        return loss, slope.ravel()
+
+    found = minimize(value, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "maxfun": 2 * STEPS,
+                     "gtol": SLOPE, "ftol": 1e-9})  # fmt: skip
+    weights = found.x.reshape(shape).astype(np.float32)
+    return LinearProbe(
+        data.labels, weights[:-1], weights[-1], data.mean, data.scale, strength, converged=bool(found.success)
+    )

@@ -1,0 +1,116 @@
+"""Texts whose words have senses of WordNet: SemCor, a word a line, its columns between tabs."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bert_elmo_jax.data.tasks.files import BadRow, check_characters, read_lines
+
+KEY = re.compile(r"[1-5]:[0-9]{2}:[0-9]{2}:[^:;]*:[0-9]*")
+COLUMNS = ("word", "lemma", "part of speech", "number of the sense", "key of the sense", "class of a name")
+DOCUMENT = re.compile(r"# newdoc id = *(\S.*)")
+
+
+@dataclass(frozen=True)
+class Sense:
+    """A word, or several that are one (`primary_election`), whose sense is known: words `first` to `end` (excluded).
+
+    `keys` are WordNet's, `lemma%1:04:01::`, most often one; `numbers` their places among the senses of the lemma, the
+    first being 1. `item` is what has these senses: a lemma as a noun, verb, adjective or adverb.
+
+    >>> Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,)).item
+    'bank%1'
+    """
+
+    first: int
+    end: int
+    item: str
+    keys: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SenseSentence:
+    """A sentence, the senses that its words have, and the name of the document that it is from.
+
+    >>> SenseSentence(("배",), (), "d1", "semcor.tsv", 3).line
+    3
+    """
+
+    words: tuple[str, ...]
+    senses: tuple[Sense, ...]
+    document: str
+    file: str
+    line: int
+
+
+def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence]:
+    r"""The sentences of a file of SemCor: word, lemma, part of speech, number and key of the sense, class of a name, ….
+
+    `_` stands for nothing, a blank line ends a sentence, `# newdoc id = …` begins a document. What is written with
+    underscores becomes several words. Names (with a class, such as `person`) count as words without a sense: theirs
+    is that of their class.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "semcor.tsv"
+    >>> rows = ["took_place take_place VB 1 2:30:00:: _", "here _ RB _ _ _"]
+    >>> text = "# newdoc id = br-a01\n" + "\n".join("\t".join(row.split()) for row in rows) + "\n"
+    >>> _ = file.write_text(text, encoding="utf-8")
+    >>> [sentence] = read_semcor(file)
+    >>> sentence.words, sentence.senses[0].keys, sentence.document
+    (('took', 'place', 'here'), ('take_place%2:30:00::',), 'br-a01')
+    """
+    lines = read_lines(path, encoding)
+    sentences: list[SenseSentence] = []
+    rows: list[tuple[int, list[str]]] = []
+    document, width = "", 0
+    for number, line in enumerate([*lines, ""], start=1):
+        if not line.strip():
+            if rows:
+                sentences.append(_sentence(rows, document, str(path)))
+            rows = []
+        elif line.startswith("#") and "\t" not in line:
+            if found := DOCUMENT.fullmatch(line.strip()):
+                document = found[1]
+        else:
+            cells = line.split("\t")
+            width = width or len(cells)
+            if len(cells) != width or width < len(COLUMNS):
+                expected = width if width >= len(COLUMNS) else f"{len(COLUMNS)} or more ({', '.join(COLUMNS)})"
+                what = f"{len(cells)} column{'s'[: len(cells) != 1]} between tabs, expected {expected}"
+                raise BadRow(path, number, what, "correct the line, or give a file in the columns of SemCor")
+            check_characters(line, path, number)
+            rows.append((number, cells))
+    if not any(sentence.senses for sentence in sentences):
+        raise BadRow(path, 1, "no word with a sense", "check that the file is complete, and in the columns of SemCor")
+    return sentences
+
+
+def _sentence(rows: Sequence[tuple[int, list[str]]], document: str, path: str) -> SenseSentence:
+    words: list[str] = []
+    senses: list[Sense] = []
+    for line, cells in rows:
+        word, lemma, _, numbers, keys, name = cells[: len(COLUMNS)]
+        parts = [part for part in word.split("_") if part.strip()] or [word]
+        if not word.strip():
+            raise BadRow(path, line, "no word in the first column", "write the word, or remove the line")
+        first = len(words)
+        words += parts
+        if keys != "_" and name == "_":
+            senses.append(_sense(first, len(words), lemma, numbers, keys, path, line))
+    return SenseSentence(tuple(words), tuple(senses), document, path, rows[0][0])
+
+
+def _sense(first: int, end: int, lemma: str, numbers: str, keys: str, path: str, line: int) -> Sense:
+    parts, places = keys.split(";"), numbers.split(";")
+    if not all(KEY.fullmatch(part) for part in parts):
+        raise BadRow(path, line, f"{keys!r}, expected the key of a sense such as 1:04:01::", "correct it, or write _")
+    if lemma == "_":
+        raise BadRow(path, line, f"the sense {keys!r} without a lemma", "write the lemma, or _ for the sense")
+    if len(places) != len(parts) or not all(re.fullmatch(r"[0-9]{1,4}", place) for place in places):
+        what = f"{numbers!r} beside {keys!r}, expected a whole number for each key of a sense"
+        raise BadRow(path, line, what, "number each sense, with ; between them")
+    # An adjective's kinds (3 and 5, a satellite) are one inventory.
+    item = f"{lemma}%{parts[0][0].replace('5', '3')}"
+    return Sense(first, end, item, tuple(f"{lemma}%{part}" for part in parts), tuple(map(int, places)))

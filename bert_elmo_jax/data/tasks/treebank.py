@@ -1,0 +1,143 @@
+"""Treebanks in CoNLL-U: parts of speech, features and heads of words, and the labels that probes are trained on."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bert_elmo_jax.data.tasks.files import BadRow, check_characters, read_lines
+
+COLUMNS = 10
+FEATURE = re.compile(r"([A-Za-z][A-Za-z0-9]*(?:\[[^\]=]+\])?)=([^=|]+)")
+NUMBERING = "number the words from 1, with a blank line between sentences"
+
+
+@dataclass(frozen=True)
+class ParsedSentence:
+    """Words with what a treebank says of each: part of speech, features, head (counted from 1, 0 the root), relation.
+
+    What a treebank leaves open (`_`) is None, or an empty mapping.
+
+    >>> ParsedSentence(("배를",), ("NOUN",), ({"Case": "Acc"},), (0,), ("root",), "a.conllu", (1,)).line
+    1
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str | None, ...]
+    features: tuple[Mapping[str, str], ...]
+    heads: tuple[int | None, ...]
+    relations: tuple[str | None, ...]
+    file: str
+    lines: tuple[int, ...]
+
+    @property
+    def line(self) -> int:
+        """The line of the first word."""
+        return self.lines[0]
+
+
+def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSentence]:
+    r"""The sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are passed over.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "train.conllu"
+    >>> rows = ["1 배를 배 NOUN _ Case=Acc 2 obj _ _", "2 탔다 타다 VERB _ Tense=Past|Mood=Ind 0 root _ _"]
+    >>> _ = file.write_text("\n".join("\t".join(row.split()) for row in rows) + "\n", encoding="utf-8")
+    >>> [sentence] = read_treebank(file)
+    >>> sentence.words, sentence.heads, sentence.features[1]["Tense"]
+    (('배를', '탔다'), (2, 0), 'Past')
+    """
+    sentences = list(_sentences(read_lines(path, encoding), str(path)))
+    if not sentences:
+        raise BadRow(path, 1, "no sentence but comments, expected words", "check that the file is complete")
+    return sentences
+
+
+def _sentences(lines: Sequence[str], path: str) -> Iterator[ParsedSentence]:
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate([*lines, ""], start=1):
+        if line.startswith("#"):
+            continue
+        if not line.strip():
+            if rows:
+                yield _sentence(rows, path)
+            rows = []
+            continue
+        cells = line.split("\t")
+        if len(cells) != COLUMNS:
+            what = f"{len(cells)} columns between tabs, expected the {COLUMNS} of CoNLL-U"
+            raise BadRow(path, number, what, "correct the line, or give a treebank in CoNLL-U")
+        if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
+            continue
+        if cells[0] != str(len(rows) + 1):
+            raise BadRow(path, number, f"word {cells[0]!r}, expected word {len(rows) + 1} of the sentence", NUMBERING)
+        if not cells[1].strip():
+            raise BadRow(path, number, "no word in the second column", "write the word, or remove the line")
+        check_characters(cells[1], path, number)
+        rows.append((number, cells))
+
+
+def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentence:
+    def column(n: int) -> tuple[str | None, ...]:
+        return tuple(None if cells[n] == "_" else cells[n] for _, cells in rows)
+
+    return ParsedSentence(
+        tuple(cells[1] for _, cells in rows),
+        column(3),
+        tuple(_features(cells[5], path, number) for number, cells in rows),
+        tuple(_head(cells, path, number, len(rows)) for number, cells in rows),
+        column(7),
+        path,
+        tuple(number for number, _ in rows),
+    )
+
+
+def _features(cell: str, path: str, line: int) -> Mapping[str, str]:
+    if cell == "_":
+        return {}
+    found = [FEATURE.fullmatch(part) for part in cell.split("|")]
+    if None in found:
+        what = f"{cell!r}, expected features such as Number=Sing|Person=3"
+        raise BadRow(path, line, what, "correct them, or write _ for none")
+    return {match[1]: match[2] for match in found if match}
+
+
+def _head(cells: Sequence[str], path: str, line: int, size: int) -> int | None:
+    if cells[6] == "_":
+        return None
+    head = int(cells[6]) if re.fullmatch(r"[0-9]{1,9}", cells[6]) else -1
+    if not 0 <= head <= size or cells[6] == cells[0]:
+        what = f"head {cells[6]!r} of word {cells[0]}, expected the number of another word, 0 to {size}"
+        raise BadRow(path, line, what, "correct it, or write _ where it is not known")
+    return head
+
+
+def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
+    """What a task asks of each word, None where it asks nothing.
+
+    `pos` is the part of speech, `head_distance` where the head stands, `<` before the word and `>` behind it; any other
+    task is the feature of that name, such as `Number`, `Tense`, `Person` or `Case`.
+
+    >>> words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
+    >>> sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
+    >>> labels_of(sentence, "pos"), labels_of(sentence, "Tense"), labels_of(sentence, "head_distance")
+    (('NOUN', 'VERB'), (None, 'Past'), ('>1', 'root'))
+    """
+    if task == "pos":
+        return sentence.tags
+    if task == "head_distance":
+        return tuple(None if head is None else _distance(n + 1, head) for n, head in enumerate(sentence.heads))
+    return tuple(features.get(task) for features in sentence.features)
+
+
+def _distance(word: int, head: int) -> str:
+    """Near heads by their distance, far ones in ranges.
+
+    >>> [_distance(12, head) for head in (0, 1, 7, 11, 14, 18)]
+    ['root', '<10+', '<4-5', '<1', '>2', '>6-9']
+    """
+    if head == 0:
+        return "root"
+    far = abs(head - word)
+    name = str(far) if far < 4 else "4-5" if far < 6 else "6-9" if far < 10 else "10+"
+    return f"{'<' if head < word else '>'}{name}"

@@ -1,0 +1,57 @@
+"""What an attention head attends to: of each word the other word it looks at most (Clark et al. 2019)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+Arc = tuple[int, int]  # dependant and head, words counted from 0
+
+
+def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"], words: int) -> np.ndarray:
+    """Attention between words from that between pieces, [*H, words, words]; `word_of` is -1 for special pieces.
+
+    What goes to a word is the sum over its pieces, what it looks at the mean over them. A word without pieces looks at
+    nothing, and nothing looks at it.
+
+    >>> maps = np.array([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.0, 0.5, 0.5]])
+    >>> word_maps(maps, np.array([0, 1, 1]), 2).round(2).tolist()
+    [[0.5, 0.5], [0.1, 0.9]]
+    """
+    member = (np.arange(words)[:, None] == word_of[None, :]).astype(np.float64)
+    mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    return np.einsum("wt,...tu,vu->...wv", mean, np.asarray(maps, np.float64), member, optimize=True)
+
+
+def most_attended(maps: Float[np.ndarray, "*H W W"]) -> Int[np.ndarray, "*H W"]:
+    """The other word that each word looks at most; the word itself does not count.
+
+    >>> most_attended(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.4, 0.1, 0.5]])).tolist()
+    [1, 2, 0]
+    """
+    others = np.where(np.eye(maps.shape[-1], dtype=bool), -np.inf, maps)
+    return np.argmax(others, axis=-1)
+
+
+def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A *H"]:
+    """Whether, for each arc and map, the dependant looks at its head, and whether the head looks at the dependant.
+
+    >>> follows(np.array([1, 2, 0]), [(0, 1), (2, 1)]).tolist()
+    [[True, False], [False, True]]
+    """
+    dependants, heads = (np.array(side, np.int64) for side in zip(*arcs))
+    moved = np.moveaxis(attended, -1, 0)
+    shape = (-1,) + (1,) * (moved.ndim - 1)
+    return np.stack([moved[dependants] == heads.reshape(shape), moved[heads] == dependants.reshape(shape)])
+
+
+def at_offsets(arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A O"]:
+    """Whether the word at each fixed offset from the dependant is its head, and from the head the dependant.
+
+    >>> at_offsets([(0, 1)])[:, 0].astype(int).tolist()
+    [[0, 0, 0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]
+    """
+    dependants, heads = (np.array(side, np.int64)[:, None] for side in zip(*arcs))
+    offsets = np.array(OFFSETS)[None]
+    return np.stack([dependants + offsets == heads, heads + offsets == dependants])

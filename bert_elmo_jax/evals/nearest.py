@@ -1,0 +1,88 @@
+"""Nearest neighbours by cosine, and how far groups of vectors lie apart."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+CHUNK = 16_384  # rows of a large file that are read together
+
+
+class Separation(NamedTuple):
+    """Accuracy of the nearest centroid on vectors that it was not made of, that of the largest group, and a picture.
+
+    >>> Separation(1.0, 0.5, np.zeros((4, 2))).plane.shape
+    (4, 2)
+    """
+
+    accuracy: float
+    chance: float
+    plane: Float[np.ndarray, "N 2"]
+
+
+def neighbours(
+    vectors: Float[np.ndarray, "N D"], query: Float[np.ndarray, " D"], count: int
+) -> list[tuple[int, float]]:
+    """(row, cosine) of the vectors nearest to another, nearest first; the vectors may be a file mapped into memory.
+
+    >>> neighbours(np.array([[0.0, 2.0], [1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 0.0]), 2)
+    [(1, 1.0), (2, 0.949)]
+    """
+    near = np.concatenate(
+        [_cosines(np.asarray(vectors[at : at + CHUNK], np.float64), query) for at in range(0, len(vectors), CHUNK)]
+        or [np.zeros(0)]
+    )
+    order = np.argsort(-np.round(near, 6), kind="stable")[:count]
+    return [(int(row), round(float(near[row]), 3)) for row in order]
+
+
+def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
+    """Whether vectors of different groups lie apart: half of each group makes its centroid, the other half is tested.
+
+    `plane` shows all of them in the two directions in which they differ most (principal components).
+
+    >>> rows = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.0], [5.0, 5.0, 0.0], [5.1, 5.0, 0.1]])
+    >>> found = separation(rows, ["pear", "pear", "ship", "ship"])
+    >>> found.accuracy, found.chance, found.plane.shape
+    (1.0, 0.5, (4, 2))
+    """
+    if len(vectors) != len(groups):
+        raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give a group for each vector")
+    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    counts = np.bincount(numbers, minlength=len(names))
+    if len(names) < 2 or counts.min() < 2:
+        raise ValueError(
+            f"groups of {dict(zip(names.tolist(), counts.tolist()))} vectors: at least two groups of two are needed"
+        )
+    values = np.asarray(vectors, np.float64)
+    order = np.random.default_rng(seed).permutation(len(values))
+    train = np.zeros(len(values), bool)
+    for n in range(len(names)):
+        mine = order[numbers[order] == n]
+        train[mine[: len(mine) // 2]] = True
+    centroids = np.stack([values[train & (numbers == n)].mean(axis=0) for n in range(len(names))])
+    test = values[~train]
+    apart = np.square(test).sum(axis=1)[:, None] - 2 * test @ centroids.T + np.square(centroids).sum(axis=1)[None]
+    right = float(np.mean(apart.argmin(axis=1) == numbers[~train]))
+    chance = float(np.bincount(numbers[~train]).max() / (~train).sum())
+    return Separation(right, chance, principal_plane(values))
+
+
+def principal_plane(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
+    """The two principal components of vectors; of a component its sign is such that its largest weight is positive.
+
+    >>> principal_plane(np.array([[1.0], [3.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    centred = vectors - vectors.mean(axis=0)
+    directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    largest = np.abs(directions).argmax(axis=1)
+    directions = directions * np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
+    plane = centred @ directions.T
+    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+
+
+def _cosines(rows: Float[np.ndarray, "n D"], query: Float[np.ndarray, " D"]) -> Float[np.ndarray, " n"]:
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
+    return rows @ np.asarray(query, np.float64) / np.maximum(lengths, 1e-12)

@@ -1,0 +1,146 @@
+"""The studies of `probe`: what each needs, read from files, computed, and given back as results, figures and text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bert_elmo_jax import load
+from bert_elmo_jax.api.analysis import probes, senses, toy_senses, word_neighbours
+from bert_elmo_jax.api.analysis.figures import Figure
+from bert_elmo_jax.api.analysis.heads_and_arcs import heads_and_arcs
+from bert_elmo_jax.api.analysis.layer_weights import weight_results
+from bert_elmo_jax.api.analysis.results import Result, with_published
+from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+from bert_elmo_jax.api.task_report import table
+from bert_elmo_jax.data.tasks.semcor import read_semcor
+from bert_elmo_jax.data.tasks.treebank import read_treebank
+from bert_elmo_jax.data.text_files import each_text
+from bert_elmo_jax.data.toyworld import ToyWorld
+from bert_elmo_jax.text.vectors import read_vectors
+from experiments.analysis_inputs import Asked, names_of, parts_of, sources_of, words_of
+
+COMMON = 50_000  # of the words of a static file: the neighbours of a word are looked for among these
+TOY_WORDS = ("bank", "배")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came out: lines of a table, figures, sections of the page (title, HTML), and text for a terminal."""
+
+    results: Sequence[Result]
+    figures: Sequence[Figure] = ()
+    sections: Sequence[tuple[str, str]] = ()
+    text: str = ""
+
+
+def probe_layers(asked: Asked) -> Study:
+    """Linear probes of every layer."""
+    parts = parts_of(asked)
+    options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
+    results = probes.probe(sources_of(asked, words_of(parts)), parts, asked.vectors, tasks=asked.tasks, **options)
+    return Study(results, [probes.layer_figure(task, with_published(results)) for task in asked.tasks])
+
+
+def probe_efficiency(asked: Asked) -> Study:
+    """Linear probes of growing shares of the training data."""
+    parts = parts_of(asked)
+    sources = sources_of(asked, words_of(parts))
+    options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
+    options |= {"fractions": asked.fractions, "seeds": asked.seeds}
+    each = [probes.sample_efficiency(sources, parts, asked.vectors, task=task, **options) for task in asked.tasks]
+    return Study([result for some in each for result in some], [probes.efficiency_figure(some) for some in each])
+
+
+def find_senses(asked: Asked) -> Study:
+    """Word senses by the nearest mean vector."""
+    train = read_semcor(str(asked.train))[: asked.limit]
+    if asked.test is None:
+        train, test = senses.split_documents(train, seed=asked.seeds[0])
+    else:
+        test = read_semcor(asked.test)[: asked.limit]
+    sources = sources_of(asked, (word for sentence in (*train, *test) for word in sentence.words))
+    options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
+    results = senses.word_senses(sources, train, test, asked.vectors, **options)
+    tasks = dict.fromkeys(result.task for result in results)
+    return Study(results, [probes.layer_figure(task, with_published(results)) for task in tasks])
+
+
+def find_neighbours(asked: Asked) -> Study:
+    """Neighbours of words in context, and of static vectors those of the word alone."""
+    sentences = [text.split() if isinstance(text, str) else text for _, text in each_text(str(asked.train))]
+    encoders: dict[str, Any] = {name: load(path) for name, path in names_of(asked.model).items()}
+    sections, lines = [], []
+    for word in asked.words:
+        if encoders:
+            found = word_neighbours.word_neighbours(
+                encoders,
+                sentences[: asked.limit],
+                word,
+                asked.vectors,
+                layers=asked.layers,
+                batch_size=asked.batch_size,
+            )
+            sections.append((f"Neighbours of {word}", word_neighbours.neighbours_section(found)))
+            lines.append(word_neighbours.neighbours_text(found))
+        for name, path in names_of(asked.static).items():
+            known = read_vectors(path, None, most=COMMON)
+            near = word_neighbours.static_neighbours(StaticVectors(dict(zip(known.words, known.vectors)), path), word)
+            cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
+            sections.append((f"{name}: words near {word}", table(["word", "cosine"], cells)))
+            lines.append(f"{name}, words near {word}: {', '.join(other for other, _ in near) or 'it has no vector'}")
+    return Study([], sections=sections, text="\n".join(lines))
+
+
+def follow_arcs(asked: Asked) -> Study:
+    """Attention heads that follow the arcs of a treebank."""
+    sentences = read_treebank(str(asked.test))[: asked.limit]
+    results: list[Result] = []
+    figures: list[Figure] = []
+    for name, path in names_of(asked.model).items():
+        encoder: Any = load(path)
+        found, drawn = heads_and_arcs(encoder, sentences, name, batch_size=asked.batch_size, report=asked.report)
+        results += [result for result in found if result not in results]  # the fixed offset is every encoder's
+        figures += drawn
+    return Study(sorted(results, key=_first_of(results)), figures)
+
+
+def show_weights(asked: Asked) -> Study:
+    """The layer weights that tasks learned."""
+    results: list[Result] = []
+    figures: list[Figure] = []
+    for name, path in names_of(asked.model).items():
+        model: Any = load(path)
+        features = getattr(getattr(model, "head", None), "features", None)
+        layers = None if features is None else [n % (model.config.num_layers + 1) for n in features.layers]
+        found, drawn = weight_results(model.params, name, layers)
+        results += found
+        figures += drawn
+    return Study(results, figures)
+
+
+def tell_toy_senses(asked: Asked) -> Study:
+    """Senses of words of the toy world."""
+    words = {word: ToyWorld("en" if word.isascii() else "ko") for word in asked.words or TOY_WORDS}
+    options: dict[str, Any] = {"words": words, "seed": asked.seeds[0], "batch_size": asked.batch_size}
+    return Study(*toy_senses.toy_senses(sources_of(asked), asked.vectors, **options))
+
+
+# Of each study: what it does, the flags that it needs, and those that it reads beside them.
+STUDIES: Mapping[str, tuple[Callable[[Asked], Study], tuple[str, ...], tuple[str, ...]]] = {
+    "probe": (probe_layers, ("train", "dev", "test"), ("static", "limit", "tasks", "layers")),
+    "efficiency": (
+        probe_efficiency,
+        ("train", "dev", "test"),
+        ("static", "limit", "tasks", "layers", "fractions", "seeds"),
+    ),
+    "senses": (find_senses, ("train",), ("static", "test", "limit", "layers", "seeds")),
+    "neighbours": (find_neighbours, ("train", "words"), ("static", "limit", "layers")),
+    "attention": (follow_arcs, ("test",), ("limit",)),
+    "weights": (show_weights, (), ()),
+    "toyworld": (tell_toy_senses, (), ("words", "seeds")),
+}
+
+
+def _first_of(results: Sequence[Result]) -> Callable[[Result], int]:
+    tasks = list(dict.fromkeys(result.task for result in results))
+    return lambda result: tasks.index(result.task)

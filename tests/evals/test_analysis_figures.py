@@ -1,0 +1,116 @@
+"""Senses, neighbours, separation and attention against what is counted by hand, or by plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.evals import attention_heads, nearest, probing, senses
+
+
+def test_the_most_frequent_label_of_a_word():
+    words, labels = ["a", "a", "a", "b", "c"], ["X", "Y", "Y", "X", "X"]
+    assert probing.by_word(words, labels, ["a", "b", "눈"]) == ["Y", "X", "X"]
+    assert probing.by_word(words, labels, ["눈"], unknown="Z") == ["Z"]
+    assert probing.most_frequent(["b", "a"]) == "b"
+    with pytest.raises(ValueError, match="5 words and 4 labels"):
+        probing.by_word(words, labels[1:], [])
+    with pytest.raises(ValueError, match="no label"):
+        probing.most_frequent([])
+    with pytest.raises(ValueError, match="0 right labels"):
+        probing.accuracy([], [])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_group_means_equal_a_loop(seed):
+    draw = np.random.default_rng(seed)
+    vectors, groups = draw.normal(size=(37, 3)), draw.integers(0, 6, 37)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(senses, "CHUNK", 5)
+        found = senses.group_means(vectors, groups, 7)
+    for group in range(7):
+        mine = vectors[groups == group]
+        assert np.allclose(found[group], mine.mean(axis=0) if len(mine) else 0, atol=1e-6)
+
+
+def test_nearest_senses():
+    train = np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0], [5.0, 5.0]])
+    items, keys = ["배", "배", "배", "눈"], ["ship", "pear", "pear", "snow"]
+    test = np.array([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    asked = ["배", "배", "배", "눈", "말"]
+    # By direction, not by length; without a vector the first sense; among the item's own senses; unseen is nobody's.
+    assert senses.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
+    assert senses.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
+    with pytest.raises(ValueError, match="4 vectors, 3 items and 4 senses"):
+        senses.nearest_senses(train, items[1:], keys, test, asked)
+
+
+def test_the_same_vector_for_all_has_the_first_sense():
+    """What static vectors can do, and layer 0 of a character model: rounding must not decide."""
+    same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
+    found = senses.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
+    assert found == ["b"] * 5
+
+
+def test_neighbours_by_cosine(monkeypatch):
+    monkeypatch.setattr(nearest, "CHUNK", 2)
+    rows = np.array([[3.0, 0.0], [0.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [5.0, 0.1]])
+    assert [row for row, _ in nearest.neighbours(rows, np.array([2.0, 0.0]), 9)] == [0, 4, 2, 1, 3]
+    assert nearest.neighbours(rows, np.array([2.0, 0.0]), 1) == [(0, 1.0)]
+
+
+def test_separation():
+    draw = np.random.default_rng(0)
+    groups = ["a", "b", "c"] * 20
+    apart = draw.normal(size=(60, 4)) + 20 * np.eye(4)[[ord(g) - ord("a") for g in groups]]
+    found = nearest.separation(apart, groups)
+    assert found.accuracy == 1.0
+    assert found.chance == pytest.approx(1 / 3)
+    assert found.plane.shape == (60, 2)
+    nothing = nearest.separation(draw.normal(size=(600, 4)), groups * 10)
+    assert abs(nothing.accuracy - 1 / 3) < 0.1
+    assert nearest.separation(apart, groups, seed=3).plane.tolist() == found.plane.tolist()
+    with pytest.raises(ValueError, match="at least two groups of two"):
+        nearest.separation(apart[:2], ["a", "b"])
+    with pytest.raises(ValueError, match="60 vectors and 2 groups"):
+        nearest.separation(apart, ["a", "b"])
+
+
+def test_the_plane_keeps_the_two_largest_directions():
+    draw = np.random.default_rng(1)
+    values = draw.normal(size=(500, 5)) * [9, 0.1, 4, 0.1, 0.1]
+    plane = nearest.principal_plane(values)
+    assert np.allclose(np.abs(np.corrcoef(plane.T, values[:, [0, 2]].T)[:2, 2:]), np.eye(2), atol=0.1)
+    assert np.allclose(np.cov(plane.T)[0, 1], 0, atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_word_maps_equal_a_loop(seed):
+    draw = np.random.default_rng(seed)
+    word_of = np.array([-1, 0, 1, 1, 3, 3, 3, -1])  # word 2 has no piece
+    maps = draw.dirichlet(np.ones(8), size=(2, 3, 8))
+    found = attention_heads.word_maps(maps, word_of, 4)
+    for a in range(4):
+        for b in range(4):
+            block = maps[:, :, word_of == a][:, :, :, word_of == b]
+            expected = block.sum(axis=3).mean(axis=2) if block.size else np.zeros((2, 3))
+            assert np.allclose(found[:, :, a, b], expected)
+
+
+def test_arcs_followed():
+    # Two maps over three words: the first looks left (word 0 right), the second always at word 2 (which looks at 0).
+    attended = np.array([[1, 0, 1], [2, 2, 0]])
+    hits = attention_heads.follows(attended, [(1, 0), (0, 2)])
+    assert hits.shape == (2, 2, 2)  # directions, arcs, maps
+    assert hits[0].tolist() == [[True, False], [False, True]]
+    assert hits[1].tolist() == [[True, False], [False, True]]
+    fixed = attention_heads.at_offsets([(1, 0), (0, 2), (0, 9)])
+    assert fixed.sum(axis=1)[0].tolist() == [0, 0, 0, 0, 1, 0, 1, 0, 0, 0]
+    assert (fixed[0] == fixed[1][:, ::-1]).all()
+
+
+def test_a_word_does_not_follow_itself():
+    maps = np.eye(3)[None] * 0.9 + 0.01 * np.arange(3)[None, None, :]
+    assert attention_heads.most_attended(maps).tolist() == [[2, 2, 1]]

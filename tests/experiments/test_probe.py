@@ -1,0 +1,150 @@
+"""The program `probe`, as people run it, and what it says of what is wrong."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+LINES = "1\tw1\t_\tNOUN\t_\tNumber=Sing\t2\tnsubj\t_\t_\n2\tw2\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+OTHER = "1\tw3\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tw4\t_\tNOUN\t_\tNumber=Plur\t1\tobj\t_\t_\n\n"
+SENSES = "# newdoc id = {0}\nw1\tw1\tNN\t{1}\t1:0{1}:00::\t_\t_\nw2\t_\tVB\t_\t_\t_\t_\n\n"
+
+
+@pytest.fixture(scope="module")
+def probe(program):
+    return program("probe")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.conllu").write_text((LINES * 2 + OTHER * 2) * 10, encoding="utf-8")
+    (tmp_path / "glove.txt").write_text("w1 1 0\nw2 0 1\nw3 0 1.5\nw4 2 0\n배 1 1\n", encoding="utf-8")
+    senses = "".join(SENSES.format(f"d{n}", 1 + n % 2) for n in range(10))
+    (tmp_path / "semcor.tsv").write_text(senses, encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("w1 배를 w2\nw3 배를\nw1 배를 w2\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(probe, files, monkeypatch, capsys):
+    """Runs the program with flags; its status and what it wrote to the two outputs."""
+    monkeypatch.chdir(files)
+
+    def start(*given):
+        for flag in probe.FLAGS.flags_by_module_dict()[probe.__name__]:
+            flag.unparse()
+        rest = probe.FLAGS(["probe", "--output=out", *given])
+        status = 0
+        try:
+            probe.main(rest)
+        except SystemExit as error:
+            status = error.code
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return start
+
+
+TREEBANK = [f"--{name}=a.conllu" for name in ("train", "dev", "test")]
+
+
+def rows(files, what):
+    with open(files / "out" / what / "table.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_probes(run, files, goldens):
+    elmo = f"--model={goldens / 'elmo_tiny'}"
+    status, out, _ = run("--what=probe", elmo, "--static=glove.txt", "--tasks=pos,Number", "--layers=0", *TREEBANK)
+    assert status == 0
+    assert [row["encoder"] for row in rows(files, "probe")][:3] == [
+        "most frequent of the word",
+        "glove.txt",
+        "elmo_tiny",
+    ]
+    assert "97.3" in out  # the paper's figure stands beside ours
+    page = (files / "out" / "probe" / "report.html").read_text(encoding="utf-8")
+    assert "pos by layer" in page
+    assert "a.conllu" in page
+    status, out, _ = run("--what=efficiency", "--static=glove.txt", "--tasks=pos", "--fractions=0.5,1", *TREEBANK)
+    assert status == 0
+    assert [row["layer"] for row in rows(files, "efficiency")] == ["50%", "50%", "100%", "100%"]
+
+
+def test_senses_and_neighbours(run, files):
+    status, out, _ = run("--what=senses", "--static=glove.txt", "--train=semcor.tsv", "--seeds=1")
+    assert status == 0
+    assert "first sense" in out
+    assert "69.0" in out
+    status, out, _ = run("--what=neighbours", "--static=glove.txt", "--train=texts.txt", "--words=w1")
+    assert status == 0
+    assert "words near w1: w4" in out
+
+
+def test_neighbours_attention_and_the_toy_world(run, files, goldens):
+    bert = f"--model={goldens / 'bert_tiny'}"
+    status, out, _ = run("--what=neighbours", bert, "--train=texts.txt", "--words=배*", "--layers=-1")
+    assert status == 0
+    assert "w1 [배를] w2" in out
+    assert "<b>배를</b>" in (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
+    status, out, _ = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
+    assert status == 0
+    assert "attention: nsubj" in out
+
+
+def test_what_is_wrong_is_one_line(run, files, goldens):
+    elmo = f"--model={goldens / 'elmo_tiny'}"
+    static = "--static=glove.txt"
+    (files / "broken.conllu").write_text("1\tw1\n", encoding="utf-8")
+    expected = [
+        (["--what=probe", static], "--what=probe needs --train=…, --dev=…, --test=…"),
+        (["--what=probe", *TREEBANK], "nothing to look at: give --model=… or --static=…"),
+        (["--what=attention", "--test=a.conllu"], "nothing to look at: give --model=…"),
+        (["--what=attention", elmo, "--test=a.conllu"], "elmo_tiny is no BERT, and only a BERT has attention heads"),
+        (["--what=weights", elmo], "elmo_tiny has no mix of layers"),
+        (["--what=weights", elmo, "--words=a"], "--words says nothing to --what=weights: leave it out"),
+        (["--what=probe", static, *TREEBANK, "--tasks=Tense"], "no word of the train data has Tense"),
+        (["--what=probe", static, *TREEBANK, "--layers=last"], "--layers=last: use whole numbers"),
+        (["--what=probe", static, *TREEBANK, "--tasks="], "--tasks= is empty"),
+        (["--what=efficiency", static, *TREEBANK, "--tasks=pos", "--fractions=2"], "expected shares above 0 to 1"),
+        (["--what=probe", static, *TREEBANK[:2], "--test=broken.conllu"], "broken.conllu:1: 2 columns between tabs"),
+        (["--what=senses", static, "--train=a.conllu"], "a.conllu:"),
+        (["--what=senses", static, "--train=none.tsv"], "none.tsv: there is no such file"),
+        (["--what=toyworld", elmo, "--words=river"], "'river' has no several senses in the toy world (en); "),
+        (["--what=toyworld", "--model=nowhere"], "nowhere"),
+        (["--what=neighbours", elmo, "--train=texts.txt", "--words=없다"], "'없다' stands 0 times in the text"),
+        (["--what=weights", elmo, "more"], "unexpected argument 'more'"),
+    ]
+    for given, message in expected:
+        status, _, said = run(*given)
+        assert status == 2, given
+        assert message in said, said
+        assert said.strip().splitlines()[-1].startswith("probe: "), said
+    assert not (files / "out" / "probe").exists()
+
+
+def test_png_needs_the_extra(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, _, said = run("--what=probe", "--static=glove.txt", *TREEBANK, "--png")
+    assert status == 2
+    assert "pip install 'bert_elmo_jax[figures]'" in said
+
+
+def test_interrupted(run, probe, monkeypatch):
+    from experiments import analyses
+
+    def stop(asked):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(probe, "STUDIES", {**analyses.STUDIES, "weights": (stop, (), ())})
+    status, _, said = run("--what=weights", "--model=x")
+    assert status == 130
+    assert "vectors are kept" in said
+
+
+def test_it_finds_what_layers_hold(run, files):
+    """Vectors that say the part of speech, and the table says so."""
+    status, _, _ = run("--what=probe", "--static=glove.txt", "--tasks=pos", *TREEBANK)
+    assert status == 0
+    assert np.isclose(float(rows(files, "probe")[1]["score"]), 1.0)
