@@ -19,7 +19,7 @@ from bert_elmo_jax.api.average_checkpoints import average_checkpoints
 from bert_elmo_jax.api.families import FAMILIES, family_of
 from bert_elmo_jax.api.read_model import read_model
 from bert_elmo_jax.interop import Report, elmo_hdf5, huggingface_bert
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.models import BertConfig, ElmoConfig
 
 FORMATS = {"bert": ["huggingface", "run"], "elmo": ["elmo", "run"]}  # what each family can be written as
 flags.DEFINE_string(
@@ -48,6 +48,10 @@ def convert(source: str, target: str) -> tuple[str, Report]:
         report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
         model = dataclasses.replace(model, params=params, report=report)
     family = family_of(model.config)
+    if family not in FORMATS:
+        raise ValueError(
+            f"{source} holds {FAMILIES[family].called}, which is in no format but its own: copy the folder"
+        )
     format = FLAGS.to_format or FORMATS[family][0]
     if format not in FORMATS[family]:
         raise ValueError(
@@ -61,7 +65,7 @@ def convert(source: str, target: str) -> tuple[str, Report]:
         return format, model.report
     if isinstance(model.config, BertConfig):
         huggingface_bert.write(target, model.params, model.config, **task)
-    else:
+    elif isinstance(model.config, ElmoConfig):
         elmo_hdf5.write(target, model.params, model.config)
     if model.tokenizer is not None:
         model.tokenizer.save(target)  # vocab.txt and tokenizer_config.json, as transformers reads them; or words.txt

@@ -30,7 +30,7 @@ from absl import app, flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import BadText, BertEncoder, ElmoEncoder
+from bert_elmo_jax.api import BadText, BertEncoder, ElmoEncoder, TaskNetwork
 from bert_elmo_jax.api.arguments import check_layers, check_whole
 from bert_elmo_jax.api.array_file import Parts
 from bert_elmo_jax.api.streaming import READ_AHEAD
@@ -91,15 +91,16 @@ def refuse_idle(is_elmo: bool) -> None:
 
 def extract(parts: Parts) -> None:
     """Write the vectors of all texts."""
-    check_whole("batch_size", FLAGS.batch_size, 1)
-    check_whole("warmup", FLAGS.warmup, 0)
+    for name, least in (("batch_size", 1), ("warmup", 0)):
+        check_whole(name, FLAGS[name].value, least)
     wanted = None if FLAGS.layers is None else layers_of(FLAGS.layers)
     source = find_file(FLAGS.input)
     read = functools.partial(each_text, source, FLAGS.input_format, FLAGS.column, FLAGS.encoding)
     count = sum(1 for _ in read())  # and what is wrong with the file is said before a model is loaded
     encoder = load(FLAGS.model, dtype=FLAGS.dtype)
-    is_elmo = isinstance(encoder, ElmoEncoder)
-    refuse_idle(is_elmo)
+    if isinstance(encoder, TaskNetwork):
+        raise ValueError(f"--model={FLAGS.model} is a task's network; give its encoder, if it has one: …/encoder")
+    refuse_idle(is_elmo := isinstance(encoder, ElmoEncoder))
     compute: Any = elmo_arrays if is_elmo else bert_arrays
     usual, fit = ("all", {}) if is_elmo else ([-1], {"overflow": FLAGS.overflow})
     layers = list(check_layers(wanted or usual, encoder.config.num_layers) or ())
@@ -107,8 +108,7 @@ def extract(parts: Parts) -> None:
     asked |= {"content": sha256(Path(source))[:16], "jax": jax.__version__, "device": jax.devices()[0].device_kind}
     if not parts.resume(asked):
         try:
-            checking = tqdm(read(), total=count, desc="checking", unit="texts", delay=1, leave=False)
-            encoder.check((text for _, text in checking), **fit)
+            encoder.check((text for _, text in tqdm(read(), "checking", count, False, delay=1)), **fit)
         except BadText as error:
             line, _ = next(islice(read(), error.number, None))
             raise ValueError(f"{FLAGS.input}, line {line}: {error}") from error

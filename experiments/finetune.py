@@ -1,4 +1,4 @@
-r"""Fine-tune a BERT: your own csv, tsv, jsonl or CoNLL columns, or a task by name.
+r"""Fine-tune a BERT, or train a task's own network: your own csv, tsv, jsonl or CoNLL columns, or a task by name.
 
   python -m experiments.finetune --task=classification --train=my.csv --dev=dev.csv --text=review --label=stars \
       --init=google-bert/bert-base-cased --workdir=runs/reviews
@@ -8,6 +8,8 @@ r"""Fine-tune a BERT: your own csv, tsv, jsonl or CoNLL columns, or a task by na
       --dev=squad/dev-v1.1.json --init=runs/bert --workdir=runs/squad
   python -m experiments.finetune --task=rte --train=… --dev=… --init=runs/bert --workdir=runs/rte \
       --grid='batch_size=16,32 optimizer.learning_rate=5e-5,3e-5,2e-5 epochs=2,3,4'
+  python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
+      --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
 
 Fields of the config are set by `--config.…=`; experiments/configs/finetune.py says what they mean. With --grid or
 --seeds every combination is a run in a folder of its own, and the best on dev becomes the model of the run directory.
@@ -29,6 +31,7 @@ from experiments.grid import run_grid, settings_of
 from experiments.starting_weights import say
 from experiments.task_data import read_data
 from experiments.transfer import start_of
+from experiments.with_network import network_start
 
 USUAL = Path(__file__).parent / "configs" / "finetune.py"
 NAMED = ("task", "train", "dev", "test", "text", "pair", "label")  # fields of the config with a flag of their own
@@ -59,7 +62,7 @@ def finetune() -> int:
             config[name] = FLAGS[name].value
     settings = settings_of(config, FLAGS.grid, FLAGS.seeds)
     data = read_data(config)
-    start = start_of(config, FLAGS.init, FLAGS.tokenizer)
+    start = (network_start if "network" in config else start_of)(config, FLAGS.init, FLAGS.tokenizer)
     asked = {"program": "finetune", "init": FLAGS.init, "tokenizer": FLAGS.tokenizer, **config.to_dict()}
     if settings:
         asked |= {"grid": FLAGS.grid, "seeds": FLAGS.seeds}

@@ -1,7 +1,6 @@
 """One fine-tuning run: rows, step, loop, and what is said of the best model at its end."""
 
 import contextlib
-import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,45 +11,37 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
-from bert_elmo_jax.api import TaskModel
-from bert_elmo_jax.api.predictions import predictions_of
-from bert_elmo_jax.api.run_directory import best_step, describe_run
-from bert_elmo_jax.api.task_forward import scores_of
-from bert_elmo_jax.api.task_model import head_of
+from bert_elmo_jax.api import TaskModel, TaskNetwork
+from bert_elmo_jax.api.run_directory import best_step
 from bert_elmo_jax.api.task_report import task_sections
 from bert_elmo_jax.api.task_scores import figures_of, score_name
 from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.data.tasks.batches import TaskBatches
-from bert_elmo_jax.data.tasks.rows import check_length, make_rows
-from bert_elmo_jax.heads.task_loss import coefficients, task_loss, task_outputs
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.starting_weights import say
-from experiments.task_data import Data, class_weights, fitted
-from experiments.transfer import Start, features_of, method_of, params_of
+from experiments.task_data import Data
+from experiments.transfer import Start
+from experiments.with_head import prepare_head
+from experiments.with_network import NetworkStart, prepare_network
 
 # What may be another when a run goes on: where the same data lie, and what changes speed and comfort only.
-FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every")
+FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 RESULT = "result.json"  # written last: the run is done
 
 
-def run(config: ConfigDict, workdir: Path, data: Data, start: Start, asked: Mapping[str, Any]) -> int | None:
+def run(
+    config: ConfigDict, workdir: Path, data: Data, start: Start | NetworkStart, asked: Mapping[str, Any]
+) -> int | None:
     """One start of a run, whatever is in its directory; the signal that stopped it, if one did."""
-    model, tokenizer = start.model, start.tokenizer
-    task, features = fitted(data.task, config, model.max_positions), features_of(config, model)
-    check_length(task, model.max_positions)
-    head = head_of(task, features)
-    params, new_pooler = params_of(start, task, head, config.seed)
-    rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
-    shape: Any = {"limit": task.max_length, "pad_id": model.pad_id}
-    batches = TaskBatches(rows, config.batch_size, config.seed, **shape)
-    epoch = batches.epoch_size
+    ready = prepare_head(config, data, start) if isinstance(start, Start) else prepare_network(config, data, start)
+    if config.batch_size < 1:
+        raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
+    epoch = -(-len(ready.rows) // config.batch_size)
     steps, eval_every, checkpoint_every = lengths_of(config, epoch)
-    rate, method = method_of(config, params, steps, epoch, new_pooler)
-    frozen = config.transfer == "frozen"
-    score = f"dev/{score_name(task)}"
+    rate, method = ready.method(steps, epoch)
+    score = f"dev/{score_name(ready.task)}"
     train.Patience(score, config.patience)  # what cannot be meant is said before anything is written
-    loss = task_loss(model, head, class_weights(config.class_weights, task, data.train), frozen)
-    step = train.make_step(loss, method, coefficients(task.kind), accumulate=config.accumulate)
+    step = train.make_step(ready.loss, method, ready.coefficients, accumulate=config.accumulate)
     mesh = train.make_mesh(**config.mesh)
     share = mesh.shape["data"] * mesh.shape["fsdp"]
     if config.batch_size % (share * config.accumulate):
@@ -58,18 +49,17 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: Start, asked: Mapp
             f"config.batch_size={config.batch_size} cannot be shared by {share} devices in {config.accumulate} parts: "
             f"use a multiple of {share * config.accumulate}"
         )
-    state = train.new_state(params, method, jax.random.key(config.seed))
+    state = train.new_state(ready.params, method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh)
     train.same_run(workdir, asked, FREE)
-    describe_run(workdir, model, params, tokenizer, task=task, features=features)
-    outputs = jax.jit(functools.partial(task_outputs, model, head))
+    collate, predict = ready.begin(workdir)
+    batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate)
 
     def put(batch: Mapping[str, np.ndarray]) -> Any:
-        return parallel.put(batch) if len(batch["tokens"]) % share == 0 else batch
+        return parallel.put(batch) if len(next(iter(batch.values()))) % share == 0 else batch
 
     def evaluate(state: train.State) -> dict[str, float]:
-        found = scores_of(lambda batch: outputs(state.params, put(batch)), dev_rows, config.batch_size, **shape)
-        figures = figures_of(task, data.dev, predictions_of(task, data.dev, dev_rows, found))
+        figures = figures_of(ready.task, data.dev, predict(state.params, put))
         return {f"dev/{name}": value for name, value in figures.items()}
 
     with train.Checkpoints(workdir, keep=1) as checkpoints:
@@ -91,7 +81,7 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: Start, asked: Mapp
                 schedule=train.Schedule(
                     steps, config.log_every, eval_every, checkpoint_every, config.stop_after_failures
                 ),
-                size=lambda batch: int((batch["segments"] > 0).sum()), enough=patience,
+                size=ready.size, enough=patience,
                 extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
             )  # fmt: skip
     if stopped is None:
@@ -117,7 +107,7 @@ def lengths_of(config: ConfigDict, epoch: int) -> tuple[int, int, int]:
 def finish(workdir: Path, data: Data) -> None:
     """The best model on the dev data, scored and shown; `result.json` comes last."""
     model = load(workdir)
-    assert isinstance(model, TaskModel)
+    assert isinstance(model, TaskModel | TaskNetwork)
     predictions = model.predict_examples(data.dev)
     figures = {"dev": figures_of(model.task, data.dev, predictions)}
     if data.test:

@@ -17,6 +17,7 @@ from experiments.finetuning import FREE, RESULT, result_of, run
 from experiments.starting_weights import say
 from experiments.task_data import Data
 from experiments.transfer import Start
+from experiments.with_network import NetworkStart
 
 Setting = dict[str, Any]
 
@@ -57,7 +58,12 @@ def _value(config: ConfigDict, name: str, text: str) -> Any:
 
 
 def run_grid(
-    config: ConfigDict, workdir: Path, data: Data, start: Start, asked: Mapping[str, Any], settings: Sequence[Setting]
+    config: ConfigDict,
+    workdir: Path,
+    data: Data,
+    start: Start | NetworkStart,
+    asked: Mapping[str, Any],
+    settings: Sequence[Setting],
 ) -> int | None:
     """Run all settings that are not done; the signal that stopped it, if one did."""
     train.same_run(workdir, asked, FREE)
@@ -69,6 +75,8 @@ def run_grid(
             continue
         say(f"run {number} of {len(settings)}: {folder.name}")
         own = copy.deepcopy(config)
+        if "cache" in own and not own.cache and own.encoder and "encoder" not in setting:
+            own.cache = str(workdir / "vectors")  # one for all runs
         for name, value in setting.items():
             own.update_from_flattened_dict({name: value})
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,10 +88,12 @@ def run_grid(
     best = _best(folders)
     if not is_run_directory(workdir):
         shutil.copyfile(best / "report.html", workdir / "report.html")
+        if (best / "encoder").is_dir():
+            shutil.copytree(best / "encoder", workdir / "encoder", dirs_exist_ok=True)
         model = read_run_directory(best)
         write_run_directory(
             workdir, model.config, model.params, model.tokenizer, run=asked, step=model.step, task=model.task,
-            features=model.features,
+            features=model.features, encoder=model.encoder,
         )  # fmt: skip
     say(f"{workdir} has the model of {best.name}, the best on dev")
     return None
@@ -106,7 +116,8 @@ def _keep_the_best(folders: Sequence[Path]) -> None:
     best = _best(folders)
     for folder in folders:
         if folder != best and result_of(folder) is not None:
-            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            for part in ("checkpoints", "encoder"):
+                shutil.rmtree(folder / part, ignore_errors=True)
 
 
 def _summary(workdir: Path, settings: Sequence[Setting], folders: Sequence[Path]) -> None:

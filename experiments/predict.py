@@ -20,7 +20,7 @@ from absl import app, flags, logging
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import TaskModel
+from bert_elmo_jax.api import TaskModel, TaskNetwork
 from bert_elmo_jax.api.predictions import to_json
 from bert_elmo_jax.api.task_model import to_example
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
@@ -74,7 +74,7 @@ def from_line(task: Task, line: str, source: str, number: int) -> Any:
 def predict(out: TextIO) -> int:
     """Write a line for each example; how many there were."""
     model = load(FLAGS.model, dtype=FLAGS.dtype)
-    if not isinstance(model, TaskModel):
+    if not isinstance(model, TaskModel | TaskNetwork):
         raise ValueError(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of experiments.finetune")
     count = 0
     with tqdm(desc="predicting", unit="examples", disable=FLAGS.output == "-") as bar:

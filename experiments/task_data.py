@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels
 
 LENGTH, QUESTION_LENGTH = 128, 384
+OPTIONS = ("context", "stride", "question_length", "longest_answer")  # of a task; a config names those it has
 
 
 class Data(NamedTuple):
@@ -36,15 +37,12 @@ def read_data(config: ConfigDict) -> Data:
         pair=config.pair or None,
         label=config.label or None,
         file=config.train,
-        context=config.context,
-        stride=config.stride,
-        question_length=config.question_length,
-        longest_answer=config.longest_answer,
+        **{name: config[name] for name in OPTIONS if name in config},
     )
-    if config.context and task.kind != "tags":
+    if task.context and task.kind != "tags":
         raise ValueError(f"config.context says nothing to {config.task}, whose examples are no words; leave it out")
-    if task.kind != "questions" and config.stride < 1:
-        raise ValueError(f"config.stride={config.stride}: expected 1 or more")
+    if task.kind != "questions" and task.stride < 1:
+        raise ValueError(f"config.stride={task.stride}: expected 1 or more")
     train = read_examples(config.train, task, encoding=config.encoding)
     task = with_labels(task, train)
     dev, test = (

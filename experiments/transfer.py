@@ -18,7 +18,7 @@ from bert_elmo_jax.heads.task_loss import TaskHead, init_task_params
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.models.bert import layer_numbers
 from bert_elmo_jax.models.bert_config import PRESETS
-from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 from experiments import optimisation
 from experiments.starting_weights import completed, say
 
@@ -42,7 +42,7 @@ def start_of(config: ConfigDict, init: str | None, tokenizer: str | None) -> Sta
         if tokenizer is not None:
             raise ValueError(f"--tokenizer={tokenizer} was given beside --init={init}, which has its own: leave it out")
         stored, model = _bert(init, "--init")
-        if stored.tokenizer is None or isinstance(stored.tokenizer, WordVocabulary):
+        if stored.tokenizer is None or isinstance(stored.tokenizer, WordVocabulary | Lexicon):
             raise ValueError(f"--init={init} has no tokenizer (vocab.txt or a SentencePiece model): copy one there")
         return Start(dataclasses.replace(model, **asked), stored.tokenizer, stored)
     if tokenizer is None:

@@ -9,13 +9,16 @@ from typing import Any
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.interop.bert_tree import HEADS, bert_shapes
 from bert_elmo_jax.interop.elmo_tree import elmo_shapes
-from bert_elmo_jax.interop.parameter_tree import part
+from bert_elmo_jax.interop.parameter_tree import flatten, part
 from bert_elmo_jax.models.bert_config import BertConfig
 from bert_elmo_jax.models.elmo_config import ElmoConfig
-from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.task_models import TaggerConfig
+from bert_elmo_jax.task_models.tagger import tagger_shapes
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
-Config = BertConfig | ElmoConfig
+Config = BertConfig | ElmoConfig | TaggerConfig
 Shapes = dict[str, tuple[int, ...]]
+Reads = Tokenizer | WordVocabulary | Lexicon  # what makes numbers of a text
 CLASSES = ("classify", "tag")  # heads whose width is that of the task
 
 
@@ -24,14 +27,14 @@ class Family:
     """What tells one family from another, beside the model itself."""
 
     called: str
-    config: type[BertConfig] | type[ElmoConfig]
+    config: type[BertConfig] | type[ElmoConfig] | type[TaggerConfig]
     folds_case: bool  # whether some of its tokenizers fold case and others do not
     fields: Mapping[str, str]  # of `model.json`, beside those that all have, and what kind of value each has
     optional: Mapping[str, str]  # those of a model that was fine-tuned
     describe: Callable[[Shapes], dict[str, Any]]  # those of these fields that its parameters tell
     shapes: Callable[[Any, Mapping[str, Any], str], Shapes]  # of all parameters, by configuration, facts, and source
     has_pieces: Callable[[Any, Sequence[str]], bool]  # whether ids mean something, by configuration and heads
-    find_tokenizer: Callable[[Path, Any, bool | None], Tokenizer | WordVocabulary | None]  # lowercase comes last
+    find_tokenizer: Callable[[Path, Any, bool | None], Reads | None]  # lowercase comes last
 
 
 def family_of(config: Config) -> str:
@@ -86,6 +89,36 @@ def features_from_json(fields: Mapping[str, Any] | None, source: str) -> Feature
 def _elmo_shapes(config: ElmoConfig, facts: Mapping[str, Any], source: str) -> Shapes:
     _check_heads(facts["heads"], ("lm",), source)
     return elmo_shapes(config, lm="lm" in facts["heads"])
+
+
+def _tagger_shapes(config: TaggerConfig, facts: Mapping[str, Any], source: str) -> Shapes:
+    own = {name: tuple(shape.shape) for name, shape in flatten(tagger_shapes(config)).items()}
+    if not config.tuned:
+        return own
+    # An encoder that is trained along is among the parameters; what it is stands beside the network's configuration.
+    described = facts.get("encoder")
+    if described is None or described.get("family") not in ("bert", "elmo"):
+        raise ValueError(f"{source}: nothing says what the encoder is that was trained along; copy it again")
+    encoder = config_from_json(described["config"], FAMILIES[described["family"]].config, source)
+    if isinstance(encoder, ElmoConfig):
+        return own | elmo_shapes(encoder, lm=False)
+    return own | {name: shape for name, shape in bert_shapes(encoder).items() if part(name) == "encoder"}
+
+
+def config_from_json(fields: Any, kind: Any, source: str) -> Any:
+    """The configuration of a network's encoder.
+
+    >>> config_from_json({"vocab_size": 9, "input": "words"}, ElmoConfig, "model.json").vocab_size
+    9
+    """
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
+
+
+def _find_lexicon(folder: Path, config: TaggerConfig, lowercase: bool | None) -> Lexicon:
+    return Lexicon.load(folder)
 
 
 def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> None:
@@ -144,5 +177,16 @@ FAMILIES = {
         # Characters are read as they are: only a head that predicts words gives these a number.
         has_pieces=lambda config, heads: config.input == "words" or "lm" in heads,
         find_tokenizer=_find_words,
+    ),
+    "tagger": Family(
+        called="a tagger",
+        config=TaggerConfig,
+        folds_case=False,
+        fields={"labels": "a list of strings or null", "encoder": "an object or null", "task": "an object"},
+        optional={},
+        describe=lambda shapes: {},
+        shapes=_tagger_shapes,
+        has_pieces=lambda config, heads: True,
+        find_tokenizer=_find_lexicon,
     ),
 }

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.api.families import FAMILIES, Config, family_of
+from bert_elmo_jax.api.families import FAMILIES, Config, Reads, family_of
 from bert_elmo_jax.api.run_directory import is_run_directory, read_run_directory
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.interop import Format, Report, detect, read_weights, resolve
 from bert_elmo_jax.interop.huggingface_bert import Classifier
 from bert_elmo_jax.interop.parameter_tree import flatten
-from bert_elmo_jax.text import Tokenizer, WordVocabulary
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,13 @@ class StoredModel:
 
     config: Config
     params: Mapping[str, Any]
-    tokenizer: Tokenizer | WordVocabulary | None
+    tokenizer: Reads | None
     report: Report
     labels: Sequence[str] | None = None
     problem_type: str | None = None
     task: Task | None = None
     features: Features | None = None
+    encoder: Mapping[str, Any] | None = None
 
 
 def read_model(
@@ -60,8 +60,9 @@ def read_model(
         run = read_run_directory(found)
         report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
         return StoredModel(
-            run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features
-        )
+            run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features,
+            run.encoder,
+        )  # fmt: skip
     try:
         format = format or detect(found)
     except FileNotFoundError as error:

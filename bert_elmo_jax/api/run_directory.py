@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.api.families import FAMILIES, Config, family_of, features_from_json
+from bert_elmo_jax.api.families import FAMILIES, Config, Reads, family_of, features_from_json
 from bert_elmo_jax.api.model_json import read_config, read_facts
 from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.data.tasks.task import Task, task_from_json, task_to_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.interop.parameter_tree import check_shapes, flatten
-from bert_elmo_jax.text import Tokenizer, WordVocabulary
+from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
 
 PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers' words
@@ -31,12 +31,13 @@ class RunDirectory:
 
     config: Config
     params: Mapping[str, Any]
-    tokenizer: Tokenizer | WordVocabulary | None
+    tokenizer: Reads | None
     step: int
     labels: Sequence[str] | None = None
     problem_type: str | None = None
     task: Task | None = None
     features: Features | None = None
+    encoder: Mapping[str, Any] | None = None
 
 
 def is_run_directory(path: str | Path) -> bool:
@@ -52,7 +53,7 @@ def write_run_directory(
     path: str | Path,
     config: Config,
     params: Mapping[str, Any],
-    tokenizer: Tokenizer | WordVocabulary | None,
+    tokenizer: Reads | None,
     *,
     run: Mapping[str, Any],
     step: int = 0,
@@ -60,16 +61,21 @@ def write_run_directory(
     problem_type: str | None = None,
     task: Task | None = None,
     features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model as a run directory; `run` is what was asked. `model.json` comes last: it says that all is there.
 
     `labels` and `problem_type` are what transformers' `config.json` says of a classifier, and are kept for it. With
-    the `task` it was fine-tuned for (and the `features` that its head reads, if it does), it can predict.
+    the `task` it was fine-tuned for (and the `features` that its head reads, if it does), it can predict. A task's own
+    network says which `encoder` it reads (`describe_encoder`), which lies in a folder of that name.
     """
     folder = Path(path)
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
-    facts = describe(config, params, tokenizer, labels=labels, problem_type=problem_type, task=task, features=features)
+    facts = describe(
+        config, params, tokenizer, labels=labels, problem_type=problem_type, task=task, features=features,
+        encoder=encoder,
+    )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     save_params(folder, step, params)
     write_json(folder / "run.json", dict(run))
@@ -80,10 +86,11 @@ def describe_run(
     path: str | Path,
     config: Config,
     params: Mapping[str, Any],
-    tokenizer: Tokenizer | WordVocabulary | None,
+    tokenizer: Reads | None,
     *,
     task: Task | None = None,
     features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what a training run is a run of, before it has a checkpoint; one that is described already stays as it is.
 
@@ -91,26 +98,27 @@ def describe_run(
     """
     folder = Path(path)
     if not is_run_directory(folder):
-        facts = describe(config, params, tokenizer, task=task, features=features)
+        facts = describe(config, params, tokenizer, task=task, features=features, encoder=encoder)
         write_description(folder, facts, tokenizer)
 
 
 def describe(
     config: Config,
     params: Mapping[str, Any],
-    tokenizer: Tokenizer | WordVocabulary | None,
+    tokenizer: Reads | None,
     *,
     labels: Sequence[str] | None = None,
     problem_type: str | None = None,
     task: Task | None = None,
     features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What `model.json` says of a model; parameters that are not such a model's are refused."""
     name = family_of(config)
     family = FAMILIES[name]
     if task is not None:
         labels = task.labels or labels
-        problem_type = PROBLEM_TYPES.get(task.kind, problem_type)
+        problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
     said = {"labels": labels and list(labels), "problem_type": problem_type}
     foreign = [
         f"{field}={value!r}" for field, value in said.items() if value is not None and field not in family.fields
@@ -125,6 +133,7 @@ def describe(
         **family.describe(shapes),
         **{field: value for field, value in said.items() if field in family.fields},
         **({} if task is None else {"task": task_to_json(task)}),
+        **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
         "tokenizer": None if tokenizer is None else {"kind": _kind(tokenizer), "fingerprint": tokenizer.fingerprint},
     }
@@ -132,7 +141,7 @@ def describe(
     return facts
 
 
-def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Tokenizer | WordVocabulary | None) -> None:
+def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads | None) -> None:
     """Write the tokenizer, and `model.json` last of all."""
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer")
@@ -161,7 +170,16 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
     if task is not None and (tuned := figures_of(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)
     features = features_from_json(facts.get("features"), str(file))
-    return RunDirectory(config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features)
+    return RunDirectory(
+        config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features,
+        facts.get("encoder"),
+    )  # fmt: skip
+
+
+def describe_encoder(encoder: Any) -> dict[str, Any]:
+    """What `model.json` of a network says of its encoder: a fingerprint, and what its parameters are like."""
+    config = dataclasses.asdict(encoder.config)
+    return {"family": family_of(encoder.config), "config": config, "fingerprint": encoder.fingerprint}
 
 
 def best_step(path: str | Path) -> int | None:
@@ -190,7 +208,7 @@ def _facts(path: str | Path, step: int) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _kind(tokenizer: Tokenizer | WordVocabulary) -> str:
+def _kind(tokenizer: Reads) -> str:
     return "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
 
 

@@ -11,7 +11,7 @@ from bert_elmo_jax.api.bert_encoder import BertEncoder
 from bert_elmo_jax.api.predictions import Prediction, predictions_of
 from bert_elmo_jax.api.rows import lone_surrogate, shorten
 from bert_elmo_jax.api.streaming import BAR_FROM
-from bert_elmo_jax.api.task_forward import scores_of
+from bert_elmo_jax.api.task_forward import collate_inputs, scores_of
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
@@ -90,8 +90,7 @@ class TaskModel(BertEncoder):
             functools.partial(self._scores, self.params),
             rows,
             batch_size,
-            limit=self.task.max_length,
-            pad_id=self.config.pad_id,
+            functools.partial(collate_inputs, limit=self.task.max_length, pad_id=self.config.pad_id),
             progress=len(rows) >= BAR_FROM if progress is None else progress,
         )
         return predictions_of(self.task, examples, rows, outputs, n_best)

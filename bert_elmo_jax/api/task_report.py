@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bert_elmo_jax.api.predictions import Number
+from bert_elmo_jax.api.predictions import Number, softmax
 from bert_elmo_jax.api.task_model import TaskModel
+from bert_elmo_jax.api.task_network import TaskNetwork
 from bert_elmo_jax.api.task_scores import confusion_of, mistakes_of
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.evals import entities
@@ -20,9 +21,15 @@ SHADES = 8
 
 
 def task_sections(
-    model: TaskModel, dev: Sequence[Any], predictions: Sequence[Any], figures: Mapping[str, Mapping[str, float]]
+    model: TaskModel | TaskNetwork,
+    dev: Sequence[Any],
+    predictions: Sequence[Any],
+    figures: Mapping[str, Mapping[str, float]],
 ) -> list[tuple[str, str]]:
-    """Titles and HTML: the scores, what was taken for what, the surest mistakes, attention over an example."""
+    """Titles and HTML: the scores, what was taken for what, the surest mistakes.
+
+    Of a BERT also its attention over an example, of a network how it weighs the layers of its encoder.
+    """
     rows = [[part, name, number(value)] for part, values in figures.items() for name, value in values.items()]
     sections = [("Scores of the best model", table(["", "figure", ""], rows))]
     task = model.task
@@ -47,10 +54,23 @@ def task_sections(
         body = [[m.where, _short(m.text), m.right, m.predicted, number(m.sure)] for m in mistakes]
         title = "The largest errors" if task.kind == "regression" else "The surest mistakes"
         sections.append((title, table(["where", "text", "right", "predicted", sure], body)))
+    if isinstance(model, TaskNetwork):
+        return [*sections, *layer_weights(model)]
     if model.config.implementation == "reference":
         chosen = next((e for e in dev if mistakes and f"{e.file}:{e.line}" == mistakes[0].where), dev[0])
         sections.append((f"Attention over {chosen.file}:{chosen.line}, mean of the heads", attention(model, chosen)))
     return sections
+
+
+def layer_weights(model: TaskNetwork) -> list[tuple[str, str]]:
+    """How the mixtures of a network weigh the layers of its encoder: softmax of the weights, and γ."""
+    rows = []
+    for place, mix in model.params.get("mix", {}).items():
+        shares = softmax(np.asarray(mix["weights"], np.float32))
+        rows.append([place, *(f"{share:.3f}" for share in shares), f"{float(mix['gamma']):.3f}"])
+    if not rows:
+        return []
+    return [("Weights of the encoder's layers", table(["at", *map(str, range(len(rows[0]) - 2)), "γ"], rows))]
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

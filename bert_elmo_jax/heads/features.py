@@ -3,18 +3,15 @@
 Devlin et al. 2018, section 5.3: the last four layers, concatenated, into two BiLSTMs of 768 for named entities.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32
 
 from bert_elmo_jax.models.bert import layer_numbers
-from bert_elmo_jax.nn import dropout, lstm, scalar_mix
-from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn import bilstm, dropout, init_bilstm, scalar_mix
 
 Combine = Literal["concat", "mix"]
 
@@ -101,8 +98,8 @@ class Reader(nn.Module):
         lengths = real.sum(axis=1)
         for n in range(f.lstm_layers):
             key = None if deterministic else self.make_rng("dropout")
-            params = self.param(f"layer_{n}", _fresh, x.shape[-1], f.lstm_size)
-            x = _both_ways(dropout(x, f.dropout, key), params, lengths)
+            params = self.param(f"layer_{n}", init_bilstm, x.shape[-1], f.lstm_size)
+            x = bilstm(dropout(x, f.dropout, key), params, lengths)
         return jnp.where(real[..., None], x, 0.0)
 
 
@@ -114,36 +111,3 @@ def mean_over_pieces(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Floa
     """
     count = jnp.maximum(real.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count
-
-
-def _both_ways(x: Float[Array, "B T D"], params: Mapping[str, Any], lengths: AnyArray) -> Float[Array, "B T E"]:
-    outputs = []
-    for direction in ("forward", "backward"):
-        p = params[direction]
-        size = p["state_kernel"].shape[0]
-        # The last real piece first, with the padding still behind: then the same function reads backwards.
-        turned = x if direction == "forward" else _reverse(x, lengths)
-        zero = jnp.zeros((len(x), size), jnp.float32)
-        y, _, _ = lstm(turned, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
-        outputs.append(y if direction == "forward" else _reverse(y, lengths))
-    return jnp.concatenate(outputs, axis=-1)
-
-
-def _reverse(x: Float[Array, "B T D"], lengths: AnyArray) -> Float[Array, "B T D"]:
-    place = jnp.arange(x.shape[1])[None, :]
-    source = jnp.where(place < lengths[:, None], lengths[:, None] - 1 - place, place)
-    return jnp.take_along_axis(x, source[..., None], axis=1)
-
-
-def _fresh(key: Any, inputs: int, size: int) -> dict[str, dict[str, Array]]:
-    """Glorot for what is read, orthogonal for the state; the forget gate has its 1 in `lstm` itself."""
-    draw_input, draw_state = nn.initializers.glorot_uniform(), nn.initializers.orthogonal()
-    fresh = {}
-    for direction, sub in zip(("forward", "backward"), jax.random.split(key, 2)):
-        keys = jax.random.split(sub, 2)
-        fresh[direction] = {
-            "input_kernel": draw_input(keys[0], (inputs, 4 * size), jnp.float32),
-            "state_kernel": draw_state(keys[1], (size, 4 * size), jnp.float32),
-            "bias": jnp.zeros(4 * size),
-        }
-    return fresh

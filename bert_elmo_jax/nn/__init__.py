@@ -2,6 +2,7 @@
 
 from bert_elmo_jax.nn.activations import ACTIVATIONS, activation, gelu, gelu_new
 from bert_elmo_jax.nn.attention import SelfAttention, attention_maps, fused, reference
+from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
 from bert_elmo_jax.nn.char_cnn import CharCNN
 from bert_elmo_jax.nn.dense import Dense, dense, truncated_normal
 from bert_elmo_jax.nn.dropout import dropout
@@ -18,12 +19,14 @@ __all__ = [
     "SelfAttention",
     "activation",
     "attention_maps",
+    "bilstm",
     "dense",
     "dropout",
     "embed",
     "fused",
     "gelu",
     "gelu_new",
+    "init_bilstm",
     "layer_norm",
     "look_up",
     "lstm",

@@ -22,6 +22,7 @@ import numpy as np
 from absl import app, flags
 
 from bert_elmo_jax import load
+from bert_elmo_jax.api import BertEncoder
 from bert_elmo_jax.data.text_files import read_lines
 from bert_elmo_jax.data.toyworld import ToyWorld
 from bert_elmo_jax.heads import init_params
@@ -55,6 +56,7 @@ def main(argv: list[str]) -> None:
         train_wordpiece(sentences, 8192).save(folder)
         Path(folder, "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")
         encoder = load(folder)
+        assert isinstance(encoder, BertEncoder)
 
         def ours() -> float:
             start = time.perf_counter()

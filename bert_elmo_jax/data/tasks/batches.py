@@ -1,7 +1,7 @@
 """Rows -> batches of one height and few widths, in an order that depends on the seed and the epoch alone."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.data.widths import width_for
 
 Batch = dict[str, np.ndarray]
+Collate = Callable[[Sequence[Any], int], Batch]
 POOL = 50  # batches whose rows are sorted by length together: more would save little, and mix less
 
 
@@ -52,11 +53,13 @@ def collate(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
 class TaskBatches(Iterator[Batch]):
     """Training batches without end: batch n is a function of the rows, the seed and n.
 
-    Of each epoch the rows are shuffled; among the next few batches those of similar length stand together; the batches
+    `collate` makes a batch of rows and a height; rows have a `width`, and `content` to be told by. Of each epoch the
+    rows are shuffled; among the next few batches those of similar length stand together; the batches
     are shuffled again. The last batch of an epoch may have fewer rows, and is filled up.
 
+    >>> import functools
     >>> rows = [Row(n, (np.full(3 + n, 7, np.int32),), (np.zeros(3 + n, np.int32),)) for n in range(5)]
-    >>> batches = TaskBatches(rows, batch_size=2, seed=0, limit=512, pad_id=0)
+    >>> batches = TaskBatches(rows, 2, 0, functools.partial(collate, limit=512, pad_id=0))
     >>> batches.epoch_size, next(batches)["tokens"].shape
     (3, (2, 16))
     >>> position = batches.state()
@@ -66,13 +69,12 @@ class TaskBatches(Iterator[Batch]):
     True
     """
 
-    def __init__(self, rows: Sequence[Row], batch_size: int, seed: int, *, limit: int, pad_id: int):
+    def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate):
         if not rows:
             raise ValueError("no rows to train on; give examples")
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}: expected 1 or more")
-        self._rows, self._batch_size, self._seed = rows, batch_size, seed
-        self._limit, self._pad_id = limit, pad_id
+        self._rows, self._batch_size, self._seed, self._collate = rows, batch_size, seed, collate
         self._lengths = np.array([row.width for row in rows])
         self._identity = {"rows": digest(rows), "batch_size": batch_size, "seed": seed}
         self._done = 0
@@ -89,7 +91,7 @@ class TaskBatches(Iterator[Batch]):
             self._plan = (epoch, plan(self._lengths, self._batch_size, self._seed, epoch))
         chosen = [self._rows[n] for n in self._plan[1][number]]
         self._done += 1
-        return collate(chosen, self._batch_size, self._limit, self._pad_id)
+        return self._collate(chosen, self._batch_size)
 
     def state(self) -> dict[str, Any]:
         """Where the next batch begins, as JSON."""
@@ -127,16 +129,13 @@ def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) 
     return [batches[n] for n in draw.permutation(len(batches))]
 
 
-def digest(rows: Sequence[Row]) -> str:
-    """What names the rows and their targets.
+def digest(rows: Sequence[Any]) -> str:
+    """What names the rows and their targets, by the `content` of each.
 
     >>> len(digest([]))
     32
     """
     sums = hashlib.blake2b(digest_size=16)
     for row in rows:
-        for ids, types in zip(row.ids, row.types):
-            sums.update(ids.tobytes() + types.tobytes() + b".")
-        for name, value in row.targets.items():
-            sums.update(name.encode() + np.asarray(value).tobytes())
+        sums.update(row.content())
     return sums.hexdigest()

@@ -40,6 +40,11 @@ class Row:
         """How many pieces it has (the longest choice)."""
         return max(map(len, self.ids))
 
+    def content(self) -> bytes:
+        """All of it, to be told from others by."""
+        read = b"".join(ids.tobytes() + types.tobytes() + b"." for ids, types in zip(self.ids, self.types))
+        return read + b"".join(name.encode() + np.asarray(value).tobytes() for name, value in self.targets.items())
+
 
 def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labelled: bool = True) -> list[Row]:
     """The rows of all examples, in their order: one each, but for long sentences and contexts, which have several.

@@ -1,5 +1,6 @@
 """Batches of a task: every row once an epoch, an order of its own for every seed and epoch, resumed exactly."""
 
+import functools
 import json
 
 import numpy as np
@@ -19,7 +20,7 @@ def rows_of(lengths):
 
 
 def batches_of(lengths, batch_size=4, seed=0):
-    return TaskBatches(rows_of(lengths), batch_size, seed, limit=64, pad_id=0)
+    return TaskBatches(rows_of(lengths), batch_size, seed, functools.partial(collate, limit=64, pad_id=0))
 
 
 @given(st.lists(st.integers(2, 60), min_size=1, max_size=60), st.integers(1, 9), st.integers(0, 3), st.integers(0, 3))

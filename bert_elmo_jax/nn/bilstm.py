@@ -1,0 +1,65 @@
+"""An LSTM in both directions, each within a row's own length."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.lstm import lstm
+
+
+def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T O"]:
+    """What both directions say of every place, forward beside backward; zeros beyond a row's length.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
+    >>> params = init_bilstm(jax.random.key(0), 5, 3)
+    >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
+    (2, 4, 6)
+    """
+    outputs = []
+    for direction in ("forward", "backward"):
+        p = params[direction]
+        # The last real place first, with the padding still behind: then the same function reads backwards.
+        turned = x if direction == "forward" else turn(x, lengths)
+        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
+        y, _, _ = lstm(turned, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
+        outputs.append(y if direction == "forward" else turn(y, lengths))
+    return jnp.concatenate(outputs, axis=-1)
+
+
+def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
+    """Each row's real places in reverse order, its padding as it is.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.bilstm import turn
+    >>> turn(jnp.array([[[1.0], [2.0], [9.0]]]), jnp.array([2]))[0, :, 0].tolist()
+    [2.0, 1.0, 9.0]
+    """
+    place, lengths = jnp.arange(x.shape[1])[None, :], jnp.asarray(lengths)[:, None]
+    source = jnp.where(place < lengths, lengths - 1 - place, place)
+    return jnp.take_along_axis(x, source[..., None], axis=1)
+
+
+def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str, Array]]:
+    """Fresh parameters: Glorot for what is read, orthogonal for the state; the forget gate has its 1 in `lstm` itself.
+
+    >>> import jax
+    >>> from bert_elmo_jax.nn.bilstm import init_bilstm
+    >>> init_bilstm(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
+    (3, 12)
+    """
+    draw_input, draw_state = nn.initializers.glorot_uniform(), nn.initializers.orthogonal()
+    fresh = {}
+    for direction, sub in zip(("forward", "backward"), jax.random.split(key, 2)):
+        keys = jax.random.split(sub, 2)
+        fresh[direction] = {
+            "input_kernel": draw_input(keys[0], (inputs, 4 * size), jnp.float32),
+            "state_kernel": draw_state(keys[1], (size, 4 * size), jnp.float32),
+            "bias": jnp.zeros(4 * size),
+        }
+    return fresh

@@ -1,0 +1,287 @@
+"""A tagger: words, and an encoder's layers, through BiLSTMs to a conditional random field.
+
+Peters et al. 2018, https://arxiv.org/abs/1802.05365: named entities, ELMo at the input of the first of two BiLSTMs.
+Peters et al. 2017 (TagLM), https://arxiv.org/abs/1705.00108: the language model between the BiLSTMs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
+
+from bert_elmo_jax.losses import crf_loss, cross_entropy, marginals, viterbi
+from bert_elmo_jax.losses.crf import forbid
+from bert_elmo_jax.nn import Dense, bilstm, dropout, init_bilstm, scalar_mix
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.task_models.word_input import WordInput
+
+PLACES = ("input", "between", "output")
+Batch = Mapping[str, Any]
+Sums = dict[str, tuple[Any, Any]]
+# The layers of an encoder that is trained along, from its parameters and a batch.
+Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
+
+
+@dataclass(frozen=True)
+class TaggerConfig:
+    """The sizes of a tagger, and where an encoder's layers come in.
+
+    `places` are some of input (beside the words), between (beside what the first BiLSTM says) and output (beside what
+    the last one says), with commas; each has a mixture of its own. `scheme` is that of entities' tags.
+
+    >>> TaggerConfig(num_tags=9, num_words=100, places="input,output").at
+    ('input', 'output')
+    """
+
+    num_tags: int
+    num_words: int
+    num_specials: int = 1
+    word_size: int = 100
+    characters: bool = False
+    lstm_layers: int = 2
+    lstm_size: int = 200
+    dropout: float = 0.5
+    output: Literal["crf", "softmax"] = "crf"
+    scheme: Literal["", "IOB1", "IOB2", "BIOES"] = ""
+    encoder_layers: int = 0
+    encoder_width: int = 0
+    places: str = "input"
+    mix_dropout: float = 0.5
+    mix_l2: float = 0.1
+    tuned: bool = False
+
+    def __post_init__(self) -> None:
+        least_of = dict.fromkeys(("num_tags", "num_specials", "word_size", "lstm_layers", "lstm_size"), 1)
+        for name, least in (least_of | dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)).items():
+            if getattr(self, name) < least:
+                raise ValueError(f"a tagger's {name} is {getattr(self, name)}; it must be at least {least}")
+        for name in ("dropout", "mix_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}: a rate is at least 0 and below 1")
+        if self.mix_l2 < 0:
+            raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
+        if self.output not in ("crf", "softmax"):
+            raise ValueError(f"output={self.output!r} is not known; use crf or softmax")
+        where = self.at
+        if not where or len(set(where)) < len(where) or not set(where) <= set(PLACES):
+            raise ValueError(f"places={self.places!r}: use {', '.join(PLACES)}, or several of them with commas")
+        if "between" in where and self.lstm_layers < 2:
+            raise ValueError(f"places={self.places!r}: there is nothing between one BiLSTM; use lstm_layers=2 or more")
+        if bool(self.encoder_layers) != bool(self.encoder_width):
+            raise ValueError(
+                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: both, or none of them"
+            )
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """The places where an encoder's layers come in."""
+        return tuple(place.strip() for place in self.places.split(","))
+
+
+class Tagger(nn.Module):
+    """The network, up to the scores of every tag at every word.
+
+    `rngs={"dropout": key}` is needed where `deterministic=False`. Dropout is variational (one mask for all words of a
+    sentence) at the input of each BiLSTM and of the output, and ordinary on the mixtures of an encoder's layers.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.task_models import Tagger, TaggerConfig
+    >>> config = TaggerConfig(num_tags=3, num_words=9, lstm_size=4, encoder_layers=3, encoder_width=8)
+    >>> words, lengths, layers = jnp.zeros((2, 5), jnp.int32), jnp.array([5, 2]), jnp.ones((3, 2, 5, 8))
+    >>> init = lambda key: Tagger(config).init_with_output(key, words, lengths, layers=layers)
+    >>> (scores, transitions, penalty), variables = jax.eval_shape(init, jax.random.key(0))
+    >>> scores.shape, transitions.shape, sorted(variables["params"])
+    ((2, 5, 3), (4, 4), ['layer_0', 'layer_1', 'mix', 'tags', 'transitions', 'words'])
+    """
+
+    config: TaggerConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        words: Int[AnyArray, "B T"],
+        lengths: Int[AnyArray, " B"],
+        *,
+        characters: Int[AnyArray, "B T C"] | None = None,
+        brought: Float32[AnyArray, "B T D"] | None = None,
+        layers: Float[AnyArray, "L B T W"] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[Float32[Array, "B T K"], Float32[Array, "N N"], Float32[Array, ""]]:
+        """Scores, transitions (zeros of a softmax), and the penalty on the weights of the mixtures."""
+        c = self.config
+        lengths = jnp.asarray(lengths)
+        given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
+        if given != (c.encoder_layers, c.encoder_width):
+            raise ValueError(
+                f"an encoder's layers of {given[0]} x {given[1]} numbers were given to a tagger made for "
+                f"{c.encoder_layers} x {c.encoder_width}: use the encoder it was trained with"
+            )
+        real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
+        penalty = jnp.zeros(())
+        mixed: dict[str, Array] = {}
+        if layers is not None:
+            # What stands behind a row's end, even NaN, has no part in the gradients of the mixtures.
+            layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
+            mixes = self.param("mix", _fresh_mixes, c)
+            for place in c.at:
+                mix = mixes[place]
+                x = scalar_mix(layers, mix["weights"], mix["gamma"])
+                mixed[place] = dropout(x, c.mix_dropout, None if deterministic else self.make_rng("dropout"))
+                penalty = penalty + c.mix_l2 * jnp.square(mix["weights"]).sum()
+
+        def beside(x: Array, place: str) -> Array:
+            x = jnp.concatenate([x, mixed[place]], axis=-1) if place in mixed else x
+            if deterministic or not c.dropout:
+                return x
+            kept = dropout(jnp.ones((x.shape[0], x.shape[2])), c.dropout, self.make_rng("dropout"))
+            return x * kept[:, None, :]
+
+        x = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")(words, characters, brought)
+        x = jnp.where(real[..., None], x, 0.0)
+        for n in range(c.lstm_layers):
+            x = beside(x, ("input", "between")[n] if n < 2 else "")
+            x = bilstm(x, self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size), lengths)
+        x = beside(x, "output")
+        scores = Dense(c.num_tags, x.shape[-1] ** -0.5, name="tags")(x)
+        size = (c.num_tags + 1, c.num_tags + 1)
+        if c.output == "softmax":
+            return scores, jnp.zeros(size), penalty
+        return scores, self.param("transitions", nn.initializers.normal(0.1), size), penalty
+
+
+def init_tagger(
+    config: TaggerConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
+) -> dict[str, Any]:
+    """Fresh parameters, the vectors of words as given.
+
+    >>> import jax, numpy as np
+    >>> from bert_elmo_jax.task_models import TaggerConfig, init_tagger
+    >>> config, tables = TaggerConfig(num_tags=3, num_words=9), (np.zeros((1, 100)), np.ones((9, 100)))
+    >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
+    (400, 3)
+    """
+    expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
+    if (specials.shape, words.shape) != expected:
+        raise ValueError(
+            f"vectors of the shapes {specials.shape} and {words.shape} were given for {expected[0]} and {expected[1]}"
+        )
+    params = jax.jit(partial(_init, config))(key)
+    params["words"]["specials"] = jnp.asarray(specials, jnp.float32)
+    if config.num_words:
+        params["words"]["table"] = jnp.asarray(words, jnp.float32)
+    return params
+
+
+def tagger_shapes(config: TaggerConfig) -> Any:
+    """The shape and type of every parameter but those of an encoder.
+
+    >>> from bert_elmo_jax.task_models import TaggerConfig
+    >>> tagger_shapes(TaggerConfig(num_tags=3, num_words=9))["words"]["table"].shape
+    (9, 100)
+    """
+    return jax.eval_shape(partial(_init, config), jax.random.key(0))
+
+
+def scores_of(
+    config: TaggerConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
+) -> tuple[Float32[Array, "B T K"], Float32[Array, "N N"], Float32[Array, ""]]:
+    """Scores, transitions and penalty of a batch; without a key there is no dropout.
+
+    A batch has `words` [B, T] and `lengths` [B]; as the configuration says, `characters` [B, T, C], `brought`
+    [B, T, D], and an encoder's `layers` [B, L, T, D], or what `encode` makes them of.
+    """
+    layers: Any = None
+    own, for_encoder = (None, None) if key is None else jax.random.split(key)
+    if encode is not None:
+        layers = encode(params["encoder"], batch, for_encoder)
+    elif config.encoder_layers:
+        layers = jnp.moveaxis(jnp.asarray(batch["layers"]), 1, 0)
+    rest = {name: part for name, part in params.items() if name != "encoder"}
+    found: Any = Tagger(config).apply(
+        {"params": rest}, batch["words"], batch["lengths"], characters=batch.get("characters"),
+        brought=batch.get("brought"), layers=layers, deterministic=key is None,
+        rngs={} if own is None else {"dropout": own},
+    )  # fmt: skip
+    return found
+
+
+def best_tags(
+    config: TaggerConfig,
+    legal: Bool[np.ndarray, "N N"],
+    params: Any,
+    batch: Batch,
+    encode: Encode | None = None,
+) -> tuple[Int32[Array, "B T"], Float32[Array, "B T"]]:
+    """The best legal path of each row, and how probable each of its tags is.
+
+    Of a softmax these are the words' own probabilities, of a conditional random field those over all legal paths.
+    """
+    scores, transitions, _ = scores_of(config, params, batch, encode=encode)
+    if config.output == "softmax":
+        scores = jax.nn.log_softmax(scores, axis=-1)
+    path, _ = viterbi(scores, transitions, batch["lengths"], legal)
+    shares = (
+        jnp.exp(scores)
+        if config.output == "softmax"
+        else marginals(scores, forbid(transitions, legal), batch["lengths"])
+    )
+    return path, jnp.take_along_axis(shares, path[:, :, None], axis=2)[:, :, 0]
+
+
+def tagger_loss(
+    config: TaggerConfig, encode: Encode | None = None
+) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
+    """`loss(params, batch, key, carry)` for `train.make_step`; see `tagger_coefficients` for its terms.
+
+    `crf` is the mean over sentences, `cross_entropy` over words; `mix_l2` is λ·‖w‖² of the mixtures' weights.
+
+    >>> import jax, numpy as np
+    >>> from bert_elmo_jax.task_models import TaggerConfig, tagger_loss
+    >>> config = TaggerConfig(num_tags=3, num_words=9, word_size=4, lstm_size=4)
+    >>> batch = {name: np.ones((2, 5), np.int32) for name in ("words", "tags")} | {"lengths": np.array([5, 0])}
+    >>> sorted(jax.eval_shape(tagger_loss(config), tagger_shapes(config), batch, None, None)[0])
+    ['crf']
+    """
+
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+        batch = {name: jnp.asarray(values) for name, values in batch.items()}
+        scores, transitions, penalty = scores_of(config, params, batch, key, encode)
+        tags, lengths = batch["tags"], batch["lengths"]
+        terms: Sums = {}
+        if config.output == "crf":
+            terms["crf"] = crf_loss(scores, transitions, lengths, tags)
+        else:
+            real = jnp.arange(tags.shape[1])[None, :] < lengths[:, None]
+            terms["cross_entropy"] = cross_entropy(scores, tags, real.astype(jnp.float32))
+        if config.encoder_layers:
+            terms["mix_l2"] = (penalty, jnp.ones(()))
+        return terms, {}, carry
+
+    return loss
+
+
+def tagger_coefficients(config: TaggerConfig) -> dict[str, float]:
+    """How much each term of the loss counts.
+
+    >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
+    {'cross_entropy': 1.0}
+    """
+    own = "crf" if config.output == "crf" else "cross_entropy"
+    return {own: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})
+
+
+def _init(config: TaggerConfig, key: PRNGKeyArray) -> dict[str, Any]:
+    words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
+    layers = jnp.zeros((config.encoder_layers, 1, 1, config.encoder_width)) if config.encoder_layers else None
+    characters = jnp.ones((1, 1, 3), jnp.int32) if config.characters else None
+    return Tagger(config).init(key, words, lengths, characters=characters, layers=layers)["params"]
+
+
+def _fresh_mixes(key: PRNGKeyArray, config: TaggerConfig) -> dict[str, dict[str, Array]]:
+    return {place: {"weights": jnp.zeros(config.encoder_layers), "gamma": jnp.ones(())} for place in config.at}

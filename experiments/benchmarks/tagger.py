@@ -1,0 +1,175 @@
+r"""A BiLSTM-CRF tagger with cached ELMo vectors: words a second in training and in prediction, beside PyTorch.
+
+  python -m experiments.benchmarks.tagger                            # ours alone
+  python -m experiments.benchmarks.tagger --peers=/path/to/python    # beside a model of the same shape in PyTorch
+
+Sentences of 4 to 60 words drawn at random, in batches of similar length, with layers [L, T, D] as they come from a
+cache; 100 numbers a word, a mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the
+tags. Both sides have the same weights (their losses are compared first) and the same batches as numpy arrays. Training
+is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path. A pass over all
+batches of one, then of the other; medians, and the median of the pairs' ratios. The aim is 1.5 times PyTorch's words a
+second. The interpreter given to --peers holds torch; both sides use all the cores that this process may (bind it with
+taskset to give them fewer).
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+from absl import app, flags
+
+from bert_elmo_jax import optim, train
+from bert_elmo_jax.data.tasks.word_rows import word_width
+from bert_elmo_jax.interop.parameter_tree import flatten
+from bert_elmo_jax.task_models import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
+
+flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
+flags.DEFINE_integer("batches", 20, "Batches of a pass.")
+flags.DEFINE_integer("batch_size", 32, "Sentences of a batch.")
+flags.DEFINE_integer("longest", 60, "Words of the longest sentence.")
+flags.DEFINE_integer("lstm_size", 200, "Cells of a BiLSTM, each way.")
+flags.DEFINE_string("layers", "3x256", "Of the encoder: layers x numbers a word; 0x0 for none.")
+flags.DEFINE_integer("tags", 17, "How many tags there are.")
+flags.DEFINE_integer("repeats", 5, "Timed passes of each side.")
+FLAGS = flags.FLAGS
+VOCABULARY = 20_000
+
+Batches = list[dict[str, np.ndarray]]
+Passes = dict[str, Callable[[], object]]
+
+
+def make_batches(config: TaggerConfig) -> Batches:
+    """Batches of sentences of similar length, padded as training pads them."""
+    draw = np.random.default_rng(0)
+    lengths = np.sort(draw.integers(4, FLAGS.longest + 1, FLAGS.batches * FLAGS.batch_size)).astype(np.int32)
+    made = []
+    for part in lengths.reshape(FLAGS.batches, FLAGS.batch_size):
+        shape = (len(part), word_width(int(part.max())))
+        batch = {"words": draw.integers(1, VOCABULARY, shape, np.int32), "lengths": part}
+        batch["tags"] = draw.integers(0, config.num_tags, shape, np.int32)
+        if config.encoder_layers:
+            size = (shape[0], config.encoder_layers, shape[1], config.encoder_width)
+            batch["layers"] = draw.standard_normal(size, np.float32)
+        made.append(batch)
+    return made
+
+
+def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
+    """Both passes over all batches, compiled."""
+    method = optim.adamw(1e-3, decay=0.0, clip=5.0)
+    step = jax.jit(train.make_step(tagger_loss(config), method, tagger_coefficients(config)), donate_argnums=0)
+    state = train.new_state(jax.tree.map(jax.numpy.array, params), method, jax.random.key(0))
+    legal = np.ones((config.num_tags + 1,) * 2, bool)
+    best = jax.jit(partial(best_tags, config, legal))
+
+    def training() -> None:
+        nonlocal state
+        for batch in batches:
+            state, metrics = step(state, batch)
+        jax.block_until_ready((state.params, metrics))
+
+    def prediction() -> None:
+        found = None
+        for batch in batches:
+            following = best(params, {name: batch[name] for name in batch if name != "tags"})
+            if found is not None:
+                jax.device_get(found)  # while the next one is computed
+            found = following
+        jax.device_get(found)
+
+    passes: Passes = {"training": training, "prediction": prediction}
+    for run in passes.values():
+        run()
+    return passes
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long a pass takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def peer(folder: str) -> Iterator[tuple[Callable[[str], float], dict]]:
+    """The passes of PyTorch in a process of its own, and what it says about itself."""
+    command = [FLAGS.peers, str(Path(__file__).with_name("_tagger_peer.py")), folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin
+        assert process.stdout
+        stdin, stdout = process.stdin, process.stdout
+
+        def answer() -> str:
+            if not (line := stdout.readline()):
+                sys.exit(f"PyTorch in {FLAGS.peers} ended without an answer; its message stands above")
+            return line
+
+        def run(name: str) -> float:
+            stdin.write(name + "\n")
+            return float(answer())
+
+        yield run, json.loads(answer())  # leaving closes its standard input, which ends it
+
+
+def compare(config: TaggerConfig) -> None:
+    """Print the words a second of both sides, and the ratios of the pairs."""
+    batches = make_batches(config)
+    words = sum(int(batch["lengths"].sum()) for batch in batches)
+    draw = np.random.default_rng(1)
+    tables = (0.1 * draw.standard_normal((rows, config.word_size), np.float32) for rows in (1, config.num_words))
+    params = init_tagger(config, jax.random.key(0), *tables)
+    terms, _, _ = jax.jit(lambda batch: tagger_loss(config)(params, batch, None, None))(batches[0])
+    loss = float(terms["crf"][0] / terms["crf"][1])
+    ours = make_passes(config, params, batches)
+    print(f"{words:,} words in {len(batches)} batches of {FLAGS.batch_size} sentences, layers {FLAGS.layers}")
+    if not FLAGS.peers:
+        for name, run in ours.items():
+            median = statistics.median(seconds(run) for _ in range(FLAGS.repeats))
+            print(f"  {name:10} ours {words / median:,.0f} words/s")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        weights: dict = {name: np.asarray(part) for name, part in flatten(params).items()}
+        np.savez(Path(folder) / "weights.npz", **weights)
+        for n, batch in enumerate(batches):
+            arrays: dict = dict(batch)
+            np.savez(Path(folder) / f"batch_{n:04}.npz", **arrays)
+        with peer(folder) as (theirs, about):
+            assert abs(about["loss"] - loss) < 1e-3 * max(1, loss), f"losses differ: {about['loss']} and {loss}"
+            for name, run in ours.items():
+                pairs = []
+                for _ in range(FLAGS.repeats):
+                    time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
+                    other = theirs(name)
+                    time.sleep(0.3)
+                    pairs.append((other, seconds(run)))
+                speeds = [words / statistics.median(side) for side in zip(*pairs, strict=True)]
+                ratio = statistics.median(other / mine for other, mine in pairs)
+                print(
+                    f"  {name:10} PyTorch {speeds[0]:,.0f} words/s, ours {speeds[1]:,.0f}: {ratio:.2f} times",
+                    flush=True,
+                )
+        print(f"  losses differ by {abs(about['loss'] - loss):.1e}; {about['about']}")
+
+
+def main(_: list[str]) -> None:
+    """Run the comparison."""
+    layers, width = map(int, FLAGS.layers.split("x"))
+    compare(
+        TaggerConfig(
+            num_tags=FLAGS.tags, num_words=VOCABULARY, lstm_size=FLAGS.lstm_size, encoder_layers=layers,
+            encoder_width=width,
+        )
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    app.run(main)

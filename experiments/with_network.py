@@ -1,0 +1,118 @@
+"""A task's own network, made ready for training: words and their vectors, an encoder's layers, parameters and loss."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import optax
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import optim
+from bert_elmo_jax.api.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.api.run_directory import describe_run
+from bert_elmo_jax.api.task_forward import scores_of
+from bert_elmo_jax.api.task_network import encode_of, layers_of, tag_predictions, tags_of
+from bert_elmo_jax.api.vector_cache import fill_cache
+from bert_elmo_jax.api.word_encoder import WordEncoder, size_of, word_encoder
+from bert_elmo_jax.data.tasks.batches import Collate
+from bert_elmo_jax.data.tasks.schemes import find_scheme
+from bert_elmo_jax.data.tasks.word_rows import collate_words, make_word_rows
+from bert_elmo_jax.task_models import TaggerConfig, init_tagger, tagger_coefficients, tagger_loss
+from experiments import optimisation
+from experiments.task_data import Data
+from experiments.task_words import words_of
+from experiments.with_head import Prepared, Put
+
+NETWORKS = {"tagger": ("tags",)}  # and the kinds of task that each is for
+
+
+class NetworkStart(NamedTuple):
+    """The encoder that a network reads, None for none, and where it came from."""
+
+    encoder: WordEncoder | None
+    source: str
+
+
+def network_start(config: ConfigDict, init: str | None, tokenizer: str | None) -> NetworkStart:
+    """The encoder of the config; a network begins from scratch."""
+    if config.network not in NETWORKS:
+        raise ValueError(f"config.network={config.network!r} is not known; it is one of {', '.join(NETWORKS)}")
+    for flag, value in (("init", init), ("tokenizer", tokenizer)):
+        if value is not None:
+            raise ValueError(
+                f"--{flag}={value} says nothing to a {config.network}, which begins from scratch: give the encoder "
+                "that it reads with --config.encoder=…"
+            )
+    return NetworkStart(word_encoder(config.encoder) if config.encoder else None, config.encoder)
+
+
+def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prepared:
+    """A tagger with its words, and the encoder that it reads."""
+    if start.source != config.encoder:  # a grid may name several
+        start = network_start(config, None, None)
+    task, encoder = data.task, start.encoder
+    if task.kind not in NETWORKS[config.network]:
+        raise ValueError(
+            f"config.network={config.network} is for {' and '.join(NETWORKS[config.network])}, and --task={task.name} "
+            f"is {task.kind}: choose another config, such as experiments/configs/finetune.py"
+        )
+    if config.tune_encoder and encoder is None:
+        raise ValueError(
+            "config.tune_encoder was asked for without an encoder: give --config.encoder=… or leave it out"
+        )
+    lexicon, known = words_of(config, data)
+    layers, width = (0, 0) if encoder is None else size_of(encoder)
+    network = TaggerConfig(
+        num_tags=len(task.labels), num_words=len(lexicon.words), num_specials=len(lexicon.specials),
+        word_size=lexicon.width, characters=lexicon.unknown == "characters",
+        lstm_layers=config.lstm_layers, lstm_size=config.lstm_size, dropout=config.dropout, output=config.output,
+        scheme=find_scheme(data.train) if task.entities else "", encoder_layers=layers, encoder_width=width,
+        places=config.places, mix_dropout=config.mix_dropout, mix_l2=config.mix_l2, tuned=config.tune_encoder,
+    )  # fmt: skip
+    params = init_tagger(network, jax.random.key(config.seed), *lexicon.table(known))
+    if encoder is not None and network.tuned:
+        params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # steps give their arrays away
+    rows, dev_rows = (make_word_rows(examples, lexicon, task.labels) for examples in (data.train, data.dev))
+
+    def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
+        check_begun(workdir, network, task.labels, lexicon.fingerprint)
+        described = None if encoder is None else keep_encoder(workdir / "encoder", encoder)
+        describe_run(workdir, network, params, lexicon, task=task, encoder=described)
+        read = layers_of(network, encoder)
+        if encoder is not None and not network.tuned:
+            folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
+            read = fill_cache(folder, encoder, [row.words for row in (*rows, *dev_rows)]).batch
+        best = jax.jit(tags_of(network, task, encoder))
+        make = functools.partial(collate_words, lexicon=lexicon, layers=read)
+        inputs = functools.partial(make, tags=False)
+
+        def predict(params: Any, put: Put) -> list[Any]:
+            found = scores_of(lambda batch: best(params, put(batch)), dev_rows, config.batch_size, inputs)
+            return tag_predictions(task, dev_rows, found)
+
+        return make, predict
+
+    return Prepared(
+        task, rows, params, tagger_loss(network, encode_of(network, encoder)), tagger_coefficients(network),
+        lambda steps, epoch: method_of(config, network, steps), begin, lambda batch: int(batch["lengths"].sum()),
+    )  # fmt: skip
+
+
+def method_of(
+    config: ConfigDict, network: TaggerConfig, steps: int
+) -> tuple[optim.Schedule, optax.GradientTransformation]:
+    """The learning rate and the optimiser: frozen vectors of words stay as they are."""
+    rate = optimisation.learning_rate(config.optimizer, steps)
+    method = optimisation.optimizer(config.optimizer, rate)
+    if not config.tune_words and network.num_words:
+        method = optim.freeze(method, ["words/table"])
+    if config.layer_decay == 1:
+        return rate, method
+    if not network.tuned:
+        raise ValueError(
+            f"config.layer_decay={config.layer_decay} is for the layers of an encoder that is trained along: add "
+            "--config.tune_encoder=true, or leave it out"
+        )
+    return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay))

@@ -1,0 +1,255 @@
+"""A tagger from files to predictions: with an encoder or without, killed and gone on with, refused in one message."""
+
+import functools
+import importlib
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from absl.testing import flagsaver
+
+from bert_elmo_jax import load
+from bert_elmo_jax.api import TaskNetwork
+from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.train.metrics import read_metrics
+
+from .task_files import OTHER, write_model, write_task
+
+ROOT = Path(__file__).parents[2]
+ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_quickly():
+    """These models are small, and each is compiled for a few steps only."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    found = {task: write_task(folder / task, task, count=32) for task in ("entities", "ud_upos", "sst2")}
+    del found["entities"]["context"]
+    with open(found["entities"]["train"], "a", encoding="utf-8") as file:
+        file.write("\n서울 B-LOC\n")  # a sentence of one word
+    plain = folder / "plain.conll"
+    plain.write_text("".join(f"{word} O\n\n" for word in OTHER), encoding="utf-8")
+    found["plain"] = {"task": "entities", "train": str(plain), "dev": str(plain)}
+    vectors = folder / "vectors.txt"
+    draw = random.Random(0)
+    words = ["역", "서울", "배우", "처음", *OTHER[:9]]
+    lines = [f"{word} {' '.join(str(round(draw.gauss(0, 1), 3)) for _ in range(6))}" for word in dict.fromkeys(words)]
+    vectors.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found["vectors"] = str(vectors)
+    return found
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """What is compiled for eight takes three times as long; the grid below is over all of them."""
+    from bert_elmo_jax import train
+
+    monkeypatch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
+
+
+def config_of(fields, **changes):
+    config = importlib.import_module("experiments.configs.tagger").get_config()
+    small = {"lstm_size": 4, "lstm_layers": 1, "epochs": 1.0, "batch_size": 16, "unknown": "unk", "word_size": 6}
+    config.update({**small, **fields})
+    config.update_from_flattened_dict(changes)
+    return config
+
+
+def run(program, config, workdir):
+    """One run in this process."""
+    data = program("task_data").read_data(config)
+    start = program("with_network").network_start(config, None, None)
+    workdir.mkdir(exist_ok=True)
+    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})
+
+
+@pytest.mark.usefixtures("one_device")
+def test_a_bert_that_is_trained_along(program, files, tmp_path):
+    bert = write_model(tmp_path / "bert")
+    config = config_of(
+        files["ud_upos"], encoder=str(bert), tune_encoder=True, output="softmax", places="output", layer_decay=0.5,
+        unknown="random",
+    )  # fmt: skip
+    assert run(program, config, tmp_path / "run") is None
+    tuned = load(tmp_path / "run")
+    assert isinstance(tuned, TaskNetwork)
+    before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
+    moved = jax.tree.map(lambda a, b: bool((a != b).any()), {n: before[n] for n in after}, after)
+    assert all(jax.tree.leaves(moved["layer_0"]["feed_forward"]))
+    [found, short] = tuned.predict(["좋다 the 처음보는말", ["영화"]])
+    assert set(found.tags) <= {"ADJ", "NOUN"}
+    assert (len(found.tags), len(short.tags)) == (3, 1)
+    assert load(tmp_path / "run" / "encoder").encode(["영화"]).last.shape[2] == 16
+    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Weights of the encoder" in report
+    with pytest.raises(ValueError, match="is a task's network, which is no encoder"):
+        program("with_network").network_start(config_of({}, encoder=str(tmp_path / "run")), None, None)
+
+
+@pytest.mark.usefixtures("one_device")
+def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, capsys):
+    config = config_of(
+        files["entities"], vectors=files["vectors"], word_size=0, tune_words=False, unknown="vectors", epochs=40.0,
+        dropout=0.0, eval_every=40,
+    )  # fmt: skip
+    config.optimizer.learning_rate = 0.05
+    assert run(program, config, tmp_path / "run") is None
+    assert re.search(r"vectors\.txt: vectors of \d+ of the \d+ words", capsys.readouterr().err)
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["dev"]["f1"] > 0.9
+    tagger = load(tmp_path / "run")
+    assert ("LOC", "서울 역") in tagger.predict(["영화 배우 서울 역"])[0].entities
+    tables = tagger.params["words"]["table"]
+    np.testing.assert_array_equal(tables, tagger.lexicon.table(program("task_words").read_vectors(
+        files["vectors"], tagger.lexicon.words
+    ))[1])  # fmt: skip
+    assert "처음" not in tagger.lexicon.words
+    assert tagger.lexicon.ids(["처음", "없는말"]).tolist() == [-1, 0]
+    changed = tmp_path / "changed.conll"
+    changed.write_text(Path(files["entities"]["train"]).read_text(encoding="utf-8").replace("역 I-LOC", "배 I-LOC"))
+    config.train = str(changed)
+    with pytest.raises(ValueError, match=r"other training data|training examples are not what"):
+        run(program, config, tmp_path / "run")
+    dev = read_examples(files["entities"]["dev"], tagger.task)
+    together = tagger.predict_examples(dev, batch_size=7)
+    for sentence, prediction in list(zip(dev, together))[:3]:
+        [alone] = tagger.predict([list(sentence.words)])
+        assert alone.tags == prediction.tags
+        assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
+
+
+def test_a_grid_of_tags_without_entities(program, files, tmp_path):
+    """Nothing to find: everything is O, the score is 0, and nothing breaks. The encoder's vectors are computed once."""
+    config = config_of(files["plain"], encoder=ELMO)
+    grid, data = program("grid"), program("task_data").read_data(config)
+    assert data.task.labels == ("O",)
+    settings = grid.settings_of(config, None, ["0", "1"])
+    start = program("with_network").network_start(config, None, None)
+    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
+    assert [of["dev"]["f1"] for of in runs["runs"]] == [0.0, 0.0]
+    assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
+    assert (tmp_path / "vectors" / "cache.json").is_file()
+    assert load(tmp_path).predict(["서울"])[0].tags == ("O",)
+    kept = [folder.name for folder in (tmp_path / "runs").iterdir() if (folder / "encoder").is_dir()]
+    assert kept == [runs["best"]]
+
+
+def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
+    """A cache, and a run directory, of another encoder."""
+    with_network = program("with_network")
+    first, second = (with_network.word_encoder(model) for model in (ELMO, str(ROOT / "tests/goldens/bert_tiny")))
+    described = with_network.keep_encoder(tmp_path / "encoder", first)
+    assert with_network.keep_encoder(tmp_path / "encoder", first) == described  # the same one is
+    with pytest.raises(ValueError, match=r"this run was begun with another encoder \(.*bert_tiny is"):
+        with_network.keep_encoder(tmp_path / "encoder", second)
+    config = config_of(files["entities"], encoder=ELMO, cache=str(tmp_path / "cache"))
+    program("with_network").fill_cache(tmp_path / "cache", first, [("다른", "글")], progress=False)
+    with pytest.raises(ValueError, match="are those of other sentences"):
+        run(program, config, tmp_path / "run")
+
+
+REFUSED = [
+    ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
+    ({}, {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
+    ({}, {"unknown": "guess"}, "unknown='guess' is not known; it is one of unk, classes"),
+    ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file of them"),
+    ({}, {"places": "top"}, "places='top': use input, between, output"),
+    ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of an encoder that is trained along"),
+    ({}, {"vectors": "/nowhere.txt"}, "/nowhere.txt: there is no such file of vectors"),
+    ({"word_size": 50}, {"vectors": "…"}, r"config.word_size=50, and .*vectors.txt has vectors of 6 numbers"),
+    ({"encoder": "/nowhere/at/all"}, {}, "nowhere"),
+    ({"label": "0"}, {"task": "entities", "text": "0"}, "1 column|2 columns|expected"),
+    ({"batch_size": 12}, {}, "config.batch_size=12 cannot be shared by 8 devices"),
+]
+
+
+@pytest.mark.parametrize(("fields", "changes", "message"), REFUSED)
+@pytest.mark.usefixtures("as_users_run")
+def test_what_cannot_be_meant(fields, changes, message, program, files, tmp_path):
+    changes = {name: files["vectors"] if value == "…" else value for name, value in changes.items()}
+    with pytest.raises((ValueError, OSError), match=message):
+        run(program, config_of({**files["entities"], **fields}, **changes), tmp_path / "run")
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
+    with pytest.raises(ValueError, match=r"is for tags, and --task=sst2 is classification: choose another config"):
+        run(program, config_of(files["sst2"]), tmp_path / "run")
+    with pytest.raises(ValueError, match="--init=runs/bert says nothing to a tagger"):
+        program("with_network").network_start(config_of({}), "runs/bert", None)
+
+
+def test_a_label_never_seen_in_training(program, files, tmp_path):
+    dev = tmp_path / "dev.conll"
+    dev.write_text("서울 B-LOC\n은행 B-ORG\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not among those of the training data"):
+        run(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
+
+
+# As people run it.
+
+
+def command(fields, workdir):
+    given = [f"--{name}={value}" for name, value in fields.items()]
+    small = {"lstm_size": 4, "word_size": 6, "epochs": 6, "batch_size": 8, "eval_every": 10, "checkpoint_every": 5}
+    small |= {"encoder": ELMO, "places": "between,output"}
+    return [
+        sys.executable, "-m", "experiments.finetune", "--config=experiments/configs/tagger.py", *given,
+        *(f"--config.{name}={value}" for name, value in small.items()), f"--workdir={workdir}",
+    ]  # fmt: skip
+
+
+def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    monkeypatch.delenv("XLA_FLAGS")  # one device: the compiling is most of it
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    process = subprocess.Popen(command(files["entities"], killed), cwd=ROOT, stderr=subprocess.DEVNULL)
+    while not any(int(path.parent.name) >= 5 for path in killed.glob("checkpoints/*/files.json")):
+        time.sleep(0.02)
+        assert process.poll() in (None, 0)
+    process.kill()
+    process.wait()
+    for folder in (killed, alone):
+        done = subprocess.run(command(files["entities"], folder), cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (alone / "metrics.jsonl").read_bytes() == (killed / "metrics.jsonl").read_bytes()
+    ours, theirs = load_params(alone), load_params(killed)
+    assert ours[0] == theirs[0]
+    jax.tree.map(np.testing.assert_array_equal, ours[1], theirs[1])
+    assert (alone / "result.json").read_text() == (killed / "result.json").read_text()
+    assert {"crf", "mix_l2", "learning_rate"} <= set(read_metrics(alone)[-1])
+    tagger = load(alone)
+    assert sorted(tagger.params["mix"]) == ["between", "output"]
+    [long, one] = tagger.predict(["서울 역 the film " * 9, "서울"])
+    assert (len(long.tags), len(one.tags)) == (36, 1)
+    with pytest.raises(ValueError, match="input 0 is ''"):
+        tagger.predict([""])
+    predict = program("predict")
+    with flagsaver.flagsaver(model=str(alone), input=files["entities"]["dev"], output=str(tmp_path / "out.jsonl")):
+        predict.main(["predict"])
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    dev = read_examples(files["entities"]["dev"], tagger.task)
+    assert [tuple(line["words"]) for line in lines] == [sentence.words for sentence in dev]
+    assert all(len(line["tags"]) == len(line["words"]) for line in lines)
+    (alone / "encoder" / "model.json").write_text((alone / "encoder" / "model.json").read_text().replace("3.0", "2.0"))
+    with pytest.raises(ValueError, match="is another encoder"):
+        load(alone)
