@@ -1,21 +1,22 @@
 """What is wrong with the `--config.….=` flags of a command, in words."""
 
 import runpy
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from absl import app
 
+from experiments.endings import refuse
 
-def parse_flags(argv: Sequence[str], refuse: Callable[[object], int]) -> list[str]:
-    """The arguments left over, once the flags are set; what is wrong with them is given to `refuse`, and ends it."""
+
+def parse_flags(argv: Sequence[str], program: str) -> list[str]:
+    """The arguments left over, once the flags are set; what is wrong with them is said in words, and ends it."""
     try:
         return list(app.parse_flags_with_usage(list(argv)))
     except (AttributeError, KeyError) as error:
         near = unknown_field(argv) or error
-        sys.exit(refuse(f"{near}: the config has no such field; its file and configs/pretraining.py list them"))
+        refuse(program, f"{near}: the config has no such field; its file and configs/pretraining.py list them")
     except (OSError, ValueError, TypeError) as error:
-        sys.exit(refuse(error))
+        refuse(program, error)
 
 
 def unknown_field(argv: Sequence[str]) -> str | None:

@@ -8,11 +8,10 @@ python -m experiments.convert --from=runs/base --to=runs/mean --to_format=run --
 """
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
-from absl import app, flags, logging
+from absl import app, flags
 
 from bert_elmo_jax.api import write_run_directory
 from bert_elmo_jax.api.average_checkpoints import average_checkpoints
@@ -20,6 +19,7 @@ from bert_elmo_jax.api.families import FAMILIES, family_of
 from bert_elmo_jax.api.read_model import read_model
 from bert_elmo_jax.interop import Report, elmo_hdf5, huggingface_bert
 from bert_elmo_jax.models import BertConfig, ElmoConfig
+from experiments.endings import endings
 
 FORMATS = {"bert": ["huggingface", "run"], "elmo": ["elmo", "run"]}  # what each family can be written as
 flags.DEFINE_string(
@@ -74,25 +74,14 @@ def convert(source: str, target: str) -> tuple[str, Report]:
 
 def main(argv: list[str]) -> None:
     """Convert, and end every expected trouble in one message and status 2."""
-    if not FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it writes
-    if len(argv) > 1:
-        sys.exit(_refuse(f"unexpected argument {argv[1]!r}; use --from=… --to=…"))
-    source, target = str(FLAGS["from"].value), FLAGS.to
-    try:
+    with endings("convert", argv, "--from=… --to=…"):
+        source, target = str(FLAGS["from"].value), FLAGS.to
         if Path(target).exists() and any(Path(target).iterdir()):
-            sys.exit(_refuse(f"{target} is not empty; give another --to"))
+            raise ValueError(f"{target} is not empty; give another --to")
         print(f"Converting {source} -> {target}")
         format, report = convert(source, target)
         print(report)
         print(f"Written as {format}: {', '.join(sorted(p.name for p in Path(target).iterdir()))}")
-    except (ValueError, OSError, ImportError) as error:
-        sys.exit(_refuse(str(error)))
-
-
-def _refuse(message: str) -> int:
-    print(f"convert: {message}", file=sys.stderr)
-    return 2
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ import sys
 from pathlib import Path
 
 import jax
-from absl import app, flags, logging
+from absl import app, flags
 from ml_collections import config_flags
 
 from bert_elmo_jax import train
 from experiments.config_flags import parse_flags
+from experiments.endings import endings
 from experiments.finetuning import FREE, run
 from experiments.grid import run_grid, settings_of
-from experiments.starting_weights import say
 from experiments.task_data import read_data
 from experiments.transfer import start_of
 from experiments.with_network import network_start
@@ -80,31 +80,19 @@ def finetune() -> int:
 
 def main(argv: list[str]) -> None:
     """The program: every expected trouble ends in one message and a status of its own."""
-    if not FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it writes
-    try:
-        if len(argv) > 1:
-            raise ValueError(f"unexpected argument {argv[1]!r}; use --task=… --train=… --dev=… --workdir=…")
+    usage, stopped = (
+        "--task=… --train=… --dev=… --workdir=…",
+        "stopped; the same command goes on from the last checkpoint",
+    )
+    with endings("finetune", argv, usage, stopped):
         sys.exit(finetune())
-    except train.Diverged as error:
-        sys.exit(refuse(error, train.DIVERGED))
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        sys.exit(refuse(error, 2))
-    except KeyboardInterrupt:
-        sys.exit(refuse("stopped; the same command goes on from the last checkpoint", 130))
-
-
-def refuse(message: object, status: int) -> int:
-    """Say why it ends."""
-    say(f"finetune: {message}")
-    return status
 
 
 def parse(argv: list[str]) -> list[str]:
     """The flags; what is wrong with those of the config is said in words."""
     named = any(word == "--config" or word.startswith("--config=") for word in argv)
     given = argv if named else [*argv[:1], f"--config={USUAL}", *argv[1:]]
-    return parse_flags(given, lambda error: refuse(error, 2))
+    return parse_flags(given, "finetune")
 
 
 if __name__ == "__main__":

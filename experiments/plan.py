@@ -20,6 +20,7 @@ from ml_collections import config_flags
 
 from experiments.chips import GIB, topology_of
 from experiments.config_flags import parse_flags
+from experiments.endings import endings
 from experiments.planning import plan
 
 config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
@@ -30,23 +31,18 @@ flags.DEFINE_integer("tries", 6, "Compilations that the search for the largest b
 FLAGS = flags.FLAGS
 
 
-def refuse(error: object) -> int:
-    """The reason why not, and the exit status that says so."""
-    print(f"plan: {error}", file=sys.stderr)
-    return 2
+USAGE = "--config=experiments/configs/….py --topology=v5e:2x4 (or cpu:8), --tries=0 or more"
 
 
 def main(argv: list[str]) -> None:
     """The program."""
-    try:
-        if len(argv) > 1 or not FLAGS.config or not FLAGS.topology or FLAGS.tries < 0:
-            raise ValueError("use --config=experiments/configs/….py --topology=v5e:2x4 (or cpu:8), --tries=0 or more")
+    with endings("plan", argv, USAGE):
+        if not FLAGS.config or not FLAGS.topology or FLAGS.tries < 0:
+            raise ValueError(f"use {USAGE}")
         jax.config.update("jax_platforms", "cpu")  # no other device is needed, or to be kept from those who use it
         memory = None if FLAGS.memory is None else FLAGS.memory * GIB
         sys.exit(0 if plan(FLAGS.config, topology_of(FLAGS.topology), FLAGS.vocab_size, memory, FLAGS.tries) else 1)
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        sys.exit(refuse(error))
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=lambda argv: parse_flags(argv, refuse))
+    app.run(main, flags_parser=lambda argv: parse_flags(argv, "plan"))

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from absl import app, flags, logging
+from absl import app, flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
@@ -25,6 +25,7 @@ from bert_elmo_jax.api.predictions import to_json
 from bert_elmo_jax.api.task_model import to_example
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
+from experiments.endings import endings, refuse
 
 flags.DEFINE_string("model", None, "The run directory of a fine-tuning run.", required=True)
 flags.DEFINE_string("input", "-", "A file like those of the task, a .txt with an example a line, or - for such lines.")
@@ -92,30 +93,22 @@ def predict(out: TextIO) -> int:
 
 def main(argv: list[str]) -> None:
     """Predict, and end every expected trouble in one message and status 2."""
-    if not FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it reads
-    try:
-        if len(argv) > 1:
-            raise ValueError(f"unexpected argument {argv[1]!r}; use --input=…")
-        if FLAGS.output == "-":
-            predict(sys.stdout)
-            return
-        target = Path(FLAGS.output)
-        partial = target.with_name(f"{target.name}.partial")
-        with open(partial, "w", encoding="utf-8") as out:
-            count = predict(out)
-        partial.replace(target)
-        print(f"{count:,} predictions in {target}", file=sys.stderr)
-    except UnicodeDecodeError as error:  # files say themselves which of their lines it is
-        print(f"predict: standard input is not {error.encoding}: {error}; convert it first", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read has enough
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"predict: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with endings("predict", argv, "--input=…"):
+        try:
+            to_file(Path(FLAGS.output)) if FLAGS.output != "-" else predict(sys.stdout)
+        except UnicodeDecodeError as error:  # files say themselves which of their lines it is
+            refuse("predict", f"standard input is not {error.encoding}: {error}; convert it first")
+        except BrokenPipeError:
+            sys.stderr.close()  # whoever read has enough
+
+
+def to_file(target: Path) -> None:
+    """All predictions, or no file of that name."""
+    partial = target.with_name(f"{target.name}.partial")
+    with open(partial, "w", encoding="utf-8") as out:
+        count = predict(out)
+    partial.replace(target)
+    print(f"{count:,} predictions in {target}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from absl import app, flags, logging
+from absl import app, flags
 from ml_collections import ConfigDict, config_flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.api.run_directory import describe_run
 from bert_elmo_jax.train.parallel import DEVICES
 from experiments.config_flags import parse_flags
+from experiments.endings import endings
 from experiments.objectives import step_of
 from experiments.starting_weights import say
 
@@ -109,24 +110,11 @@ def start(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> Non
     """The program: every expected trouble ends in one message and a status of its own."""
 
     def main(argv: list[str]) -> None:
-        if not FLAGS["verbosity"].present:
-            logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it writes
-        try:
-            if len(argv) > 1:
-                raise ValueError(f"unexpected argument {argv[1]!r}; use --config=… --workdir=…")
+        stopped = "stopped; the same command goes on from the last checkpoint"
+        with endings(program, argv, "--config=… --workdir=…", stopped):
             sys.exit(run(task_of, program))
-        except train.Diverged as error:
-            sys.exit(refuse(error, train.DIVERGED))
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            sys.exit(refuse(error, 2))
-        except KeyboardInterrupt:
-            sys.exit(refuse("stopped; the same command goes on from the last checkpoint", 130))
 
-    def refuse(message: object, status: int) -> int:
-        say(f"{program}: {message}")
-        return status
-
-    app.run(main, flags_parser=lambda argv: parse_flags(argv, lambda error: refuse(error, 2)))
+    app.run(main, flags_parser=lambda argv: parse_flags(argv, program))
 
 
 def schedule_of(config: ConfigDict) -> train.Schedule:

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from absl import app, flags, logging
+from absl import app, flags
 from tqdm import tqdm
 
 from bert_elmo_jax.api.analysis import probes
@@ -30,6 +30,7 @@ from bert_elmo_jax.api.analysis.png import check_matplotlib, write_png
 from bert_elmo_jax.api.analysis.results import cells_of, plain_table, with_published, write_csv
 from experiments.analyses import STUDIES
 from experiments.analysis_inputs import Asked
+from experiments.endings import endings
 
 flags.DEFINE_enum("what", None, list(STUDIES), "What to look at.", required=True)
 flags.DEFINE_list("model", [], "Encoders, with commas between: anything `load` understands.")
@@ -109,18 +110,8 @@ def study() -> None:
 
 def main(argv: list[str]) -> None:
     """Look, and end every expected trouble in one message and status 2."""
-    if not FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it reads
-    try:
-        if len(argv) > 1:
-            raise ValueError(f"unexpected argument {argv[1]!r}; use --model=…")
+    with endings("probe", argv, "--model=…", "stopped; vectors are kept, and the same command goes on from there"):
         study()
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"probe: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("probe: stopped; vectors are kept, and the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

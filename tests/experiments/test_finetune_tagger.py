@@ -216,6 +216,7 @@ def command(fields, workdir):
     ]  # fmt: skip
 
 
+@pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
 def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -140,6 +140,13 @@ def test_a_run_is_complete(undisturbed):
     assert len(list((workdir / "checkpoints").iterdir())) in (2, 3)  # the newest two, and the best
 
 
+# What both programs share is tried with one of them in every run of the tests, and with the other in the long one.
+ONE = pytest.mark.parametrize(
+    "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
+)
+
+
+@ONE
 def test_asked_to_stop_it_saves(undisturbed, corpora, tmp_path, monkeypatch):
     model, alone, _ = undisturbed
     if model == "bert":  # left to itself, a run keeps what it has compiled
@@ -159,6 +166,7 @@ def test_asked_to_stop_it_saves(undisturbed, corpora, tmp_path, monkeypatch):
     assert (tmp_path / "compiled").is_dir() == (model == "bert")
 
 
+@ONE
 def test_what_is_refused(undisturbed, corpora, tmp_path):
     model, alone, _ = undisturbed
     done = run(model, alone, corpora, "--config.seed=3", "--config.optimizer.learning_rate=1.0")
@@ -187,6 +195,7 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
             __import__("shutil").rmtree(tmp_path / "new")
 
 
+@ONE
 def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
     """Training on from a run's weights starts where it ended, not from nothing."""
     model, alone, _ = undisturbed
@@ -199,6 +208,7 @@ def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
     assert after[-1][figure] == pytest.approx(before[-1][figure], rel=0.01)
 
 
+@ONE
 def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
     import shutil
 
