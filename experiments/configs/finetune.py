@@ -13,8 +13,8 @@ Command:
 from ml_collections import ConfigDict, config_dict
 
 
-def get_config() -> ConfigDict:
-    """The configuration."""
+def common() -> ConfigDict:
+    """The fields of every run on a task, whatever model it is of."""
     c = ConfigDict()
     c.task = ""  # classification, regression, entities or tags of your own files, or one by name: sst2, squad, …
     c.train = ""
@@ -24,21 +24,7 @@ def get_config() -> ConfigDict:
     c.pair = ""
     c.label = ""
     c.encoding = "utf-8"
-    c.max_length = 0  # pieces of a row; 0: 128, of questions 384, or what the model can take
-    c.context = False  # of tags: whether a sentence is read with its document around it
-    c.stride = 128  # of questions: pieces from window to window
-    c.question_length = 64
-    c.longest_answer = 30
-    c.preset = "tiny"  # without --init: the size of a BERT from scratch, or a model whose configuration is taken
-    c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: that of the model
-    c.dtype = "float32"
-    c.implementation = "reference"
-    c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then a layer more every epoch
-    c.head_epochs = 1.0  # of head_first and top_down: how long the head is trained alone
     c.layer_decay = 1.0  # each layer's rate is so many times that of the layer above
-    # Where layers are named (-1: the last, or all), the head reads these, and no pooled vector.
-    c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
-    c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     c.epochs = 3.0
     c.batch_size = 32  # rows, of all devices together
     c.accumulate = 1
@@ -57,4 +43,24 @@ def get_config() -> ConfigDict:
     c.optimizer.decay = 0.01
     c.optimizer.clip = 1.0
     c.optimizer.gradient_scale = 1.0
+    return c
+
+
+def get_config() -> ConfigDict:
+    """The configuration."""
+    c = common()
+    c.max_length = 0  # pieces of a row; 0: 128, of questions 384, or what the model can take
+    c.context = False  # of tags: whether a sentence is read with its document around it
+    c.stride = 128  # of questions: pieces from window to window
+    c.question_length = 64
+    c.longest_answer = 30
+    c.preset = "tiny"  # without --init: the size of a BERT from scratch, or a model whose configuration is taken
+    c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: that of the model
+    c.dtype = "float32"
+    c.implementation = "reference"
+    c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then a layer more every epoch
+    c.head_epochs = 1.0  # of head_first and top_down: how long the head is trained alone
+    # Where layers are named (-1: the last, or all), the head reads these, and no pooled vector.
+    c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
+    c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     return c

@@ -1,4 +1,6 @@
-r"""A tagger of words: BiLSTMs and a conditional random field, with or without an encoder's layers. Every field.
+r"""A tagger of words: BiLSTMs and a conditional random field, with or without an encoder's layers.
+
+The fields of every run on a task are in finetune.py; `layer_decay` is here for an encoder that is trained along.
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on CoNLL-2003's test data 90.15
 without ELMo and 92.22 ± 0.10 with it (table 1). Peters et al. 2017, https://arxiv.org/abs/1705.00108: 91.93 with a
@@ -12,19 +14,14 @@ Command:
 
 from ml_collections import ConfigDict
 
+from experiments.configs import finetune
+
 
 def get_config() -> ConfigDict:
     """The configuration."""
-    c = ConfigDict()
+    c = finetune.common()
     c.network = "tagger"
     c.task = "uner"  # or conll, wnut17, klue_ner, ud_upos, ud_xpos; entities or tags of your own columns
-    c.train = ""
-    c.dev = ""
-    c.test = ""  # scored once, by the model that is best on dev
-    c.text = ""  # columns of your own files: the word and the tag, by number (or name, of JSON lines)
-    c.pair = ""
-    c.label = ""
-    c.encoding = "utf-8"
     c.encoder = ""  # an ELMo or a BERT, anything `load` understands (of a BERT each word's first piece); empty: none
     c.tune_encoder = False  # train it along; otherwise its vectors are computed once, and kept on the disk
     c.cache = ""  # the folder of these vectors; empty: in the run directory
@@ -43,23 +40,8 @@ def get_config() -> ConfigDict:
     c.lstm_size = 200
     c.dropout = 0.5  # at the input of each BiLSTM and of the output, the same for all words of a sentence
     c.output = "crf"  # softmax
-    c.layer_decay = 1.0  # of an encoder that is trained along: each layer's rate is so many times that of the one above
     c.epochs = 75.0
-    c.batch_size = 32  # sentences, of all devices together
-    c.accumulate = 1
-    c.seed = 0
-    c.patience = 10  # evaluations without a better score, after which a run ends; 0: it does not
-    c.log_every = 10
-    c.eval_every = 0  # steps; 0: once an epoch
-    c.checkpoint_every = 0  # steps; 0: with every evaluation
-    c.stop_after_failures = 10
-    c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})
-    c.optimizer = ConfigDict()
-    c.optimizer.name = "adamw"  # bert_adam, lamb, adagrad
-    c.optimizer.schedule = "constant"  # linear_from_start, linear_after_warmup, cosine, inverse_square_root
-    c.optimizer.learning_rate = 1e-3
-    c.optimizer.warmup = 0.0  # a share of the steps, or from 1 on steps
-    c.optimizer.decay = 0.0
-    c.optimizer.clip = 5.0
-    c.optimizer.gradient_scale = 1.0
+    c.patience = 10
+    c.optimizer.update({"name": "adamw", "schedule": "constant", "learning_rate": 1e-3, "warmup": 0.0})
+    c.optimizer.update({"decay": 0.0, "clip": 5.0})
     return c

@@ -3,7 +3,6 @@
 import re
 import sys
 
-import jax
 import pytest
 from absl.testing import flagsaver
 
@@ -11,11 +10,8 @@ TINY = {"batches": 2, "batch_size": 2, "longest": 6, "lstm_size": 3, "layers": "
 
 
 @pytest.fixture(scope="module")
-def benchmark(program):
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield program("benchmarks.tagger")
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
+def benchmark(program, quick_compiles):
+    return program("benchmarks.tagger")
 
 
 def test_ours_alone(benchmark, capsys):

@@ -23,17 +23,10 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 from .task_files import OTHER, write_model, write_task
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """These models are small, and each is compiled for a few steps only."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 @pytest.fixture(scope="module")

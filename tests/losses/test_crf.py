@@ -14,20 +14,13 @@ from bert_elmo_jax.data.tasks.schemes import find_scheme
 from bert_elmo_jax.data.tasks.transitions import legal_transitions
 from bert_elmo_jax.losses import crf
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 TAGS, LONGEST = (1, 2, 3), 4
 
 # Compiled once for each number of tags: every row is padded to the longest.
 log_partition, marginals, viterbi = (jax.jit(f) for f in (crf.log_partition, crf.marginals, crf.viterbi))
 path_score, log_likelihood = jax.jit(crf.path_score), jax.jit(crf.log_likelihood)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """Each of these is computed once or twice."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 def make(tags, rows=LONGEST + 1, seed=0, spread=2.0):

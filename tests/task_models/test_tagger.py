@@ -21,20 +21,13 @@ from bert_elmo_jax.task_models import (
 )
 from bert_elmo_jax.task_models.tagger import scores_of, tagger_shapes
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 LAYERS, WIDTH, WORDS, TAGS = 3, 6, 7, ("B-LOC", "I-LOC", "O")
 CONFIG = TaggerConfig(
     num_tags=3, num_words=WORDS, word_size=4, lstm_size=5, scheme="IOB2", encoder_layers=LAYERS, encoder_width=WIDTH
 )
 LEGAL = legal_transitions(TAGS, "IOB2")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_quickly():
-    """Each of these is computed once or twice."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 def params_of(config, seed=0):
