@@ -10,8 +10,8 @@ from bert_elmo_jax.api.analysis.figures import Figure
 from bert_elmo_jax.api.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.api.analysis.layer_weights import weight_results
 from bert_elmo_jax.api.analysis.results import Result, with_published
-from bert_elmo_jax.api.analysis.word_layers import StaticVectors
 from bert_elmo_jax.api.task_report import table
+from bert_elmo_jax.api.word_layers import StaticVectors
 from bert_elmo_jax.data.tasks.semcor import read_semcor
 from bert_elmo_jax.data.tasks.treebank import read_treebank
 from bert_elmo_jax.data.text_files import each_text

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_elmo_jax import load
 from bert_elmo_jax.api.analysis.probes import splits_of
-from bert_elmo_jax.api.analysis.word_layers import Source, StaticVectors
+from bert_elmo_jax.api.word_layers import Source, StaticVectors
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, read_treebank
 from bert_elmo_jax.text.vectors import read_vectors
 

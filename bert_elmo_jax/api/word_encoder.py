@@ -11,7 +11,7 @@ from jaxtyping import Float32
 from bert_elmo_jax.api.bert_encoder import BertEncoder
 from bert_elmo_jax.api.elmo_encoder import ElmoEncoder
 from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.api.rows import BadText
+from bert_elmo_jax.api.word_layers import word_layers
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.tag_rows import tag_places
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow
@@ -63,21 +63,7 @@ def encode_words(encoder: WordEncoder, sentences: Sequence[Sequence[str]]) -> li
     >>> [layers.shape for layers in encode_words(encoder, [["강가의", "작은", "은행"], ["배"]])]
     [(3, 3, 24), (3, 1, 24)]
     """
-    texts = [list(words) for words in sentences]
-    if isinstance(encoder, ElmoEncoder):
-        elmo = encoder.encode(texts, progress=False)
-        return [elmo.layers[:, n, : len(words)] for n, words in enumerate(texts)]
-    try:
-        bert = encoder.encode(texts, layers="all", overflow="windows", progress=False)
-    except BadText as error:
-        if encoder.tokenizer.encode_words(texts[error.number], specials=False).ids.size:
-            raise  # something else is the matter with it
-        nothing = np.zeros((size_of(encoder)[0], len(texts[error.number]), size_of(encoder)[1]), np.float32)
-        others = [words for n, words in enumerate(texts) if n != error.number]
-        found = encode_words(encoder, others) if others else []
-        return [*found[: error.number], nothing, *found[error.number :]]
-    assert bert.layers is not None
-    return [np.stack(of_text) for of_text in zip(*(bert.words("first", layer) for layer in bert.layers))]
+    return list(word_layers(encoder, sentences, pieces="first"))
 
 
 def frozen_layers(encoder: WordEncoder) -> Layers:

@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.api import vector_cache
-from bert_elmo_jax.api.vector_cache import digest, fill_cache
+from bert_elmo_jax.api.vector_cache import fill_cache
 from bert_elmo_jax.api.word_encoder import encode_words, frozen_layers, size_of, trained_layers, word_encoder
 from bert_elmo_jax.data.tasks.word_rows import WordRow
 from bert_elmo_jax.heads.word_layers import word_layers
@@ -35,36 +34,17 @@ def test_the_encoders_own_vectors(elmo, tmp_path):
     cache = fill_cache(tmp_path / "vectors", elmo, SENTENCES, progress=False)
     for words, layers in zip(SENTENCES, encode_words(elmo, SENTENCES)):
         np.testing.assert_allclose(cache.layers(words), layers, atol=1e-5)
-    facts = json.loads((tmp_path / "vectors" / "cache.json").read_text())
-    assert (facts["count"], facts["words"], facts["done"]) == (4, 9, 4)  # a sentence that comes twice is kept once
+    facts = json.loads((tmp_path / "vectors" / "vectors.json").read_text())
+    assert (facts["sentences"], facts["vectors"], facts["done"], facts["rows"]) == (
+        4,
+        9,
+        4,
+        9,
+    )  # a sentence that comes twice is kept once
     batch = cache.batch(rows_of(SENTENCES[:2]), 4, 8)["layers"]
     assert batch.shape == (4, 3, 8, 24)
     live = frozen_layers(elmo)(rows_of(SENTENCES[:2]), 4, 8)["layers"]
     np.testing.assert_allclose(batch, live, atol=1e-5)
-
-
-def test_stopped_and_gone_on_with(elmo, tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_cache, "AT_ONCE", 2)
-    whole = fill_cache(tmp_path / "whole", elmo, SENTENCES, progress=False)
-    calls = []
-
-    def stop_at_the_second(encoder, sentences):
-        calls.append(len(sentences))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return encode_words(encoder, sentences)
-
-    monkeypatch.setattr(vector_cache, "encode_words", stop_at_the_second)
-    with pytest.raises(KeyboardInterrupt):
-        fill_cache(tmp_path / "stopped", elmo, SENTENCES, progress=False)
-    with open(tmp_path / "stopped" / "vectors.f32", "ab") as file:
-        file.write(b"torn")
-    again = fill_cache(tmp_path / "stopped", elmo, SENTENCES, progress=False)
-    assert calls == [2, 2, 2]  # the first two were not computed again
-    for words in SENTENCES:
-        np.testing.assert_allclose(again.layers(words), whole.layers(words), atol=1e-5)
-    monkeypatch.setattr(vector_cache, "encode_words", None)
-    fill_cache(tmp_path / "stopped", elmo, SENTENCES, progress=False)  # and now nothing at all
 
 
 def test_what_does_not_belong_together(elmo, bert, tmp_path):
@@ -72,14 +52,22 @@ def test_what_does_not_belong_together(elmo, bert, tmp_path):
     fill_cache(folder, elmo, SENTENCES, progress=False)
     with pytest.raises(ValueError, match=r"are those of another encoder \(.*bert_tiny is .*remove this one"):
         fill_cache(folder, bert, SENTENCES)
-    with pytest.raises(ValueError, match=r"are those of other sentences \(4 of 9 words; here 2 of 4\)"):
+    with pytest.raises(ValueError, match=r"are those of other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
         fill_cache(folder, elmo, SENTENCES[:2])
-    with open(folder / "vectors.f32", "r+b") as file:
-        file.truncate(100)
-    with pytest.raises(ValueError, match=r"vectors\.f32 has 100 bytes, .* it is cut: remove"):
+    facts = json.loads((folder / "vectors.json").read_text())
+    (folder / "vectors.json").write_text(json.dumps({**facts, "pieces": "mean"}))
+    with pytest.raises(ValueError, match="were made with pieces=mean, and first is asked for"):
         fill_cache(folder, elmo, SENTENCES)
-    (folder / "cache.json").write_text("{")
-    with pytest.raises(ValueError, match=r"cache\.json is damaged"):
+    (folder / "vectors.json").write_text(json.dumps({**facts, "rows": 8}))
+    with pytest.raises(ValueError, match="holds 8 vectors where 9 were asked for; remove it"):
+        fill_cache(folder, elmo, SENTENCES)
+    (folder / "vectors.json").write_text(json.dumps(facts))
+    with open(folder / "layer_01.f32", "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(ValueError, match=r"layer_01\.f32 has 100 bytes, 864 were written; it is cut: remove"):
+        fill_cache(folder, elmo, SENTENCES)
+    (folder / "vectors.json").write_text("{")
+    with pytest.raises(ValueError, match=r"vectors\.json is damaged"):
         fill_cache(folder, elmo, SENTENCES)
     other = tmp_path / "other"
     other.mkdir()
@@ -89,10 +77,6 @@ def test_what_does_not_belong_together(elmo, bert, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be made"):
         fill_cache(tmp_path / "file" / "vectors", elmo, SENTENCES)
-
-
-def test_what_names_sentences():
-    assert digest([("a", "b")]) != digest([("a b",)]) != digest([("a",), ("b",)])
 
 
 @pytest.mark.parametrize("name", ["elmo", "bert"])
@@ -117,6 +101,7 @@ def test_of_a_bert_the_first_piece_and_zeros_for_nothing(bert):
     assert [part.shape for part in nothing] == [(4, 1, 64), (4, 1, 64), (4, 2, 64)]
     assert not nothing[1].any()
     assert nothing[2].any()
+    assert encode_words(bert, [[], ["\u200b", "\x07"]])[1].shape == (4, 2, 64)
 
 
 def test_too_long_to_be_trained_along(bert):

@@ -138,7 +138,7 @@ def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     assert [of["dev"]["f1"] for of in runs["runs"]] == [0.0, 0.0]
     assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
-    assert (tmp_path / "vectors" / "cache.json").is_file()
+    assert (tmp_path / "vectors" / "vectors.json").is_file()
     assert load(tmp_path).predict(["서울"])[0].tags == ("O",)
     kept = [folder.name for folder in (tmp_path / "runs").iterdir() if (folder / "encoder").is_dir()]
     assert kept == [runs["best"]]

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from bert_elmo_jax.api.analysis.figures import Lines
-from bert_elmo_jax.api.analysis.kept_vectors import KeptVectors, keep_vectors
 from bert_elmo_jax.api.analysis.linear_probe import choose_probe
 from bert_elmo_jax.api.analysis.results import Result
-from bert_elmo_jax.api.analysis.word_layers import Source, layers_of
+from bert_elmo_jax.api.kept_vectors import KeptVectors, keep_apart
+from bert_elmo_jax.api.word_layers import Source, layers_of
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of
 from bert_elmo_jax.evals.probing import accuracy, by_word
 
@@ -77,7 +77,7 @@ def probe(
     treebank does not annotate is an error.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+    >>> from bert_elmo_jax.api.word_layers import StaticVectors
     >>> words, tags, none = ("배를", "탔다"), ("NOUN", "VERB"), ({}, {})
     >>> sentence = ParsedSentence(words, tags, none, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
     >>> vectors = StaticVectors({"배를": np.ones(2), "탔다": np.zeros(2)})
@@ -119,7 +119,7 @@ def sample_efficiency(
     Of an encoder it is the layer that is best on dev with all the data. The baseline grows with the same sentences.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+    >>> from bert_elmo_jax.api.word_layers import StaticVectors
     >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
     >>> parts = {part: [sentence] * 4 for part in ("train", "dev", "test")}
     >>> sources = {"my vectors": StaticVectors({"배를": np.ones(2)})}
@@ -174,7 +174,7 @@ def best_layer(
     """The layer whose probe, trained on all of `parts["train"]`, is best on dev; of equals the lowest.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+    >>> from bert_elmo_jax.api.word_layers import StaticVectors
     >>> sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
     >>> parts = {part: [sentence] for part in ("train", "dev", "test")}
     >>> best_layer(StaticVectors({"배를": np.ones(2)}), parts, tempfile.mkdtemp(), "pos")
@@ -245,7 +245,7 @@ def keep_parts(
 ) -> dict[str, KeptVectors]:
     """The vectors of all words of each part."""
     return {
-        part: keep_vectors(source, [s.words for s in parts[part]], folder, layers=layers, batch_size=batch_size)
+        part: keep_apart(source, [s.words for s in parts[part]], folder, layers=layers, batch_size=batch_size)
         for part in ("train", "dev", "test")
     }
 

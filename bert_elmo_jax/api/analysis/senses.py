@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.api.analysis.kept_vectors import keep_vectors
 from bert_elmo_jax.api.analysis.results import Result
-from bert_elmo_jax.api.analysis.word_layers import Source
+from bert_elmo_jax.api.kept_vectors import keep_apart
+from bert_elmo_jax.api.word_layers import Source
 from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
 from bert_elmo_jax.evals.senses import first_senses, nearest_senses
 
@@ -58,7 +58,7 @@ def word_senses(
     words that had several senses in training, where alone there is something to choose.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+    >>> from bert_elmo_jax.api.word_layers import StaticVectors
     >>> sense = Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,))
     >>> sentence = SenseSentence(("bank",), (sense,), "d", "semcor.tsv", 1)
     >>> sources = {"my vectors": StaticVectors({"bank": np.ones(2)})}
@@ -77,7 +77,7 @@ def word_senses(
     answers = [("first sense", "", note, _right(asked, given))]
     for name, source in sources.items():
         train_kept, test_kept = (
-            keep_vectors(
+            keep_apart(
                 source,
                 [sentence.words for sentence in part],
                 folder,

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.api.analysis.figures import Dots
-from bert_elmo_jax.api.analysis.kept_vectors import keep_vectors
 from bert_elmo_jax.api.analysis.linear_probe import choose_probe
 from bert_elmo_jax.api.analysis.results import Result
-from bert_elmo_jax.api.analysis.word_layers import Source
+from bert_elmo_jax.api.kept_vectors import keep_apart
+from bert_elmo_jax.api.word_layers import Source
 from bert_elmo_jax.data.toyworld import Sentence, ToyWorld, sense_examples, sense_posteriors
 from bert_elmo_jax.evals.nearest import separation
 
@@ -57,7 +57,7 @@ def toy_senses(
     reader of a sentence gets right (who knows all probabilities of the toy world), come first.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+    >>> from bert_elmo_jax.api.word_layers import StaticVectors
     >>> vectors = {"my vectors": StaticVectors({"bank": np.ones(2), "banks": np.zeros(2)})}
     >>> results, _ = toy_senses(vectors, tempfile.mkdtemp(), words={"bank": ToyWorld("en")}, per_sense=4)
     >>> [(result.task, result.encoder) for result in results][1:4]
@@ -78,7 +78,7 @@ def toy_senses(
             ]
         for name, source in sources.items():
             spans = [[(place, place + 1)] for _, place in places]
-            kept = keep_vectors(source, [s.words for s in sentences], folder, spans=spans, batch_size=batch_size)
+            kept = keep_apart(source, [s.words for s in sentences], folder, spans=spans, batch_size=batch_size)
             for layer in kept.layers:
                 vectors = np.array(kept.layer(layer))
                 found = separation(vectors, tags, seed=seed)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.api.analysis.kept_vectors import keep_vectors
-from bert_elmo_jax.api.analysis.word_layers import Source, StaticVectors, Words
+from bert_elmo_jax.api.kept_vectors import keep_apart
+from bert_elmo_jax.api.word_layers import Source, StaticVectors, Words
 from bert_elmo_jax.evals.nearest import neighbours
 
 Place = tuple[int, int]  # number of the sentence, and of the word in it
@@ -98,7 +98,7 @@ def word_neighbours(
     found = []
     for row in chosen:
         for name, source in sources.items():
-            kept = keep_vectors(source, sentences, folder, spans=spans, layers=layers, batch_size=batch_size)
+            kept = keep_apart(source, sentences, folder, spans=spans, layers=layers, batch_size=batch_size)
             for layer in kept.layers:
                 vectors = kept.layer(layer)
                 near = [pair for pair in neighbours(vectors, np.array(vectors[row]), count + 1) if pair[0] != row]

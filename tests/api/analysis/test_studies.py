@@ -7,8 +7,8 @@ from bert_elmo_jax import load
 from bert_elmo_jax.api.analysis import heads_and_arcs as heads
 from bert_elmo_jax.api.analysis import probes, senses
 from bert_elmo_jax.api.analysis.layer_weights import layer_shares, weight_results
-from bert_elmo_jax.api.analysis.word_layers import StaticVectors
 from bert_elmo_jax.api.analysis.word_neighbours import occurrences, static_neighbours, word_neighbours
+from bert_elmo_jax.api.word_layers import StaticVectors
 from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.analysis import kept_vectors, toy_senses
+from bert_elmo_jax.api import kept_vectors
+from bert_elmo_jax.api.analysis import toy_senses
 from bert_elmo_jax.api.analysis.toy_senses import sense_places
-from bert_elmo_jax.api.analysis.word_layers import StaticVectors
+from bert_elmo_jax.api.word_layers import StaticVectors
 from bert_elmo_jax.data.toyworld import ToyWorld
 
 WORLDS = {"bank": ToyWorld("en", topics=4, words=2), "배": ToyWorld("ko", topics=4, words=2)}

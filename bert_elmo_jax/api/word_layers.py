@@ -1,8 +1,9 @@
 """The layers of any encoder over words that are split already: ELMo, BERT and static vectors, all alike."""
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float32
@@ -12,6 +13,7 @@ from bert_elmo_jax.api.bert_encoder import BertEncoder
 from bert_elmo_jax.api.elmo_encoder import ElmoEncoder
 
 Words = Sequence[str]
+Pieces = Literal["mean", "first", "last"]  # what stands for a word of several pieces
 STATIC = "static"  # the name of the only layer that static vectors have
 
 
@@ -69,13 +71,19 @@ def layers_of(source: Source, wanted: Sequence[int] | None = None) -> tuple[int,
 
 
 def word_layers(
-    source: Source, sentences: Iterable[Words], layers: Sequence[int] | None = None, *, batch_size: int = 32
+    source: Source,
+    sentences: Iterable[Words],
+    layers: Sequence[int] | None = None,
+    *,
+    pieces: Pieces = "mean",
+    batch_size: int = 32,
 ) -> Iterator[Float32[np.ndarray, "L words D"]]:
     """The layers of each sentence's words, one sentence after the other; of many only a few are in memory.
 
     A word of a BERT is the mean of its pieces: what tells number, tense or case often stands in the last one, in
-    Korean always, and the first alone would have to know it from its context. Longer sentences than the model takes
-    are read in overlapping windows.
+    Korean always, and the first alone would have to know it from its context. With `pieces="first"` it is the first,
+    as taggers have it. Longer sentences than the model takes are read in overlapping windows; a word of which nothing
+    is left (a control character) has zeros.
 
     >>> from bert_elmo_jax import load
     >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):
@@ -88,9 +96,36 @@ def word_layers(
     if isinstance(source, StaticVectors):
         yield from (source.of(words)[None] for words in lists)
     elif isinstance(source, BertEncoder):
-        for batch in source.encode_batches(lists, batch_size=batch_size, layers=numbers, overflow="windows"):
-            assert batch.layers is not None
-            yield from map(np.stack, zip(*(batch.words("mean", values) for values in batch.layers)))
+        yield from _of_bert(source, lists, numbers, pieces, batch_size)
     else:
         for sentence in source.encode_batches(lists, batch_size=batch_size):
             yield from (sentence.layers[numbers, n, :size] for n, size in enumerate(sentence.mask.sum(axis=1)))
+
+
+def _of_bert(
+    bert: BertEncoder, sentences: Iterator[list[str]], numbers: list[int], pieces: Pieces, batch_size: int
+) -> Iterator[Float32[np.ndarray, "L words D"]]:
+    """A text without any piece is not given to the model, which would refuse it."""
+    nothing: deque[int | None] = (
+        deque()
+    )  # of each sentence that was read and not given out: its words, if without piece
+
+    def readable() -> Iterator[list[str]]:
+        for words in sentences:
+            empty = not bert.tokenizer.encode_words(words, specials=False).ids.size
+            nothing.append(len(words) if empty else None)
+            if not empty:
+                yield words
+
+    def zeros() -> Iterator[Float32[np.ndarray, "L words D"]]:
+        while nothing and (words := nothing[0]) is not None:
+            nothing.popleft()
+            yield np.zeros((len(numbers), words, bert.config.hidden_size), np.float32)
+
+    for batch in bert.encode_batches(readable(), batch_size=batch_size, layers=numbers, overflow="windows"):
+        assert batch.layers is not None
+        for layers in zip(*(batch.words(pieces, values) for values in batch.layers)):
+            yield from zeros()
+            nothing.popleft()
+            yield np.stack(layers)
+    yield from zeros()

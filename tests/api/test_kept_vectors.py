@@ -1,14 +1,16 @@
 """Vectors of words, kept on disk: the encoder's own, whatever was stopped in between."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.analysis import kept_vectors
-from bert_elmo_jax.api.analysis.kept_vectors import keep_vectors
-from bert_elmo_jax.api.analysis.word_layers import StaticVectors, layers_of, word_layers
+from bert_elmo_jax.api import kept_vectors
+from bert_elmo_jax.api.kept_vectors import keep_apart, keep_vectors
+from bert_elmo_jax.api.word_layers import StaticVectors, layers_of, word_layers
 
 SENTENCES = [["강가의", "작은", "은행"], ["w1", "w2", "w3", "w4", "w5"], ["배"], ["w3"] * 9] * 3
 
@@ -41,8 +43,8 @@ def test_layers_are_those_of_the_encoder(encoder, tmp_path):
 
 def test_spans_and_layers(encoder, tmp_path):
     spans = [[(0, 2), (2, 3)], [], [(0, 1)], [(0, 9)]] * 3
-    kept = keep_vectors(encoder, SENTENCES, tmp_path, spans=spans, layers=[-1, 0])
-    whole = keep_vectors(encoder, SENTENCES, tmp_path)
+    kept = keep_apart(encoder, SENTENCES, tmp_path, spans=spans, layers=[-1, 0])
+    whole = keep_apart(encoder, SENTENCES, tmp_path)
     last = encoder.config.num_layers
     assert kept.layers == (last, 0)
     assert kept.rows == 12
@@ -51,17 +53,22 @@ def test_spans_and_layers(encoder, tmp_path):
     with pytest.raises(ValueError, match="no layer 1 among"):
         kept.layer(1)
     with pytest.raises(ValueError, match="there is no layer 9"):
-        keep_vectors(encoder, SENTENCES, tmp_path, layers=[9])
+        keep_apart(encoder, SENTENCES, tmp_path, layers=[9])
 
 
 def test_computed_once(elmo, tmp_path, monkeypatch):
-    keep_vectors(elmo, SENTENCES, tmp_path)
-    monkeypatch.setattr(kept_vectors, "word_layers", None)  # cannot be called
-    assert keep_vectors(elmo, SENTENCES, tmp_path).rows == 54
-    with pytest.raises(TypeError):
-        keep_vectors(elmo, SENTENCES[1:], tmp_path)  # other words, other vectors
-    with pytest.raises(TypeError):
-        keep_vectors(elmo, SENTENCES, tmp_path, layers=[1])
+    keep_apart(elmo, SENTENCES, tmp_path)
+    asked = []
+
+    def counting(source, sentences, *args, **options):
+        asked.append(len(sentences := list(sentences)))
+        return word_layers(source, sentences, *args, **options)
+
+    monkeypatch.setattr(kept_vectors, "word_layers", counting)
+    assert keep_apart(elmo, SENTENCES, tmp_path).rows == 54
+    keep_apart(elmo, SENTENCES[1:], tmp_path)  # other words, other vectors
+    keep_apart(elmo, SENTENCES, tmp_path, layers=[1])
+    assert asked == [0, 11, 12]
 
 
 def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
@@ -76,8 +83,8 @@ def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
     monkeypatch.setattr(kept_vectors, "word_layers", stopping)
     with pytest.raises(KeyboardInterrupt):
         keep_vectors(elmo, SENTENCES, tmp_path / "part", batch_size=1)
-    [folder] = (tmp_path / "part").iterdir()
-    assert json.loads((folder / "done.json").read_text())["sentences"] == 4  # whole rounds
+    folder = tmp_path / "part"
+    assert json.loads((folder / "vectors.json").read_text())["done"] == 4  # whole rounds
     with open(folder / "layer_01.f32", "ab") as file:
         file.write(b"torn by the stop")
     asked = []
@@ -93,26 +100,22 @@ def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
         assert np.array_equal(part.layer(layer), whole.layer(layer))
 
 
-def test_a_damaged_folder_is_named(elmo, tmp_path):
-    keep_vectors(elmo, SENTENCES, tmp_path)
-    [folder] = tmp_path.iterdir()
-    state = (folder / "done.json").read_text()
-    (folder / "done.json").write_text("{")
-    with pytest.raises(ValueError, match=r"done\.json is damaged .*; remove .* to begin anew"):
-        keep_vectors(elmo, SENTENCES, tmp_path)
-    (folder / "done.json").write_text(state.replace("12", "8"))
-    (folder / "layer_00.f32").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"layer_00\.f32 is shorter"):
-        keep_vectors(elmo, SENTENCES, tmp_path)
-
-
 def test_another_run_is_writing(elmo, tmp_path):
-    kept = keep_vectors(elmo, SENTENCES, tmp_path)
-    with (
-        kept_vectors._locked(kept.folder),
-        pytest.raises(ValueError, match="another run is writing"),
-    ):
-        keep_vectors(elmo, SENTENCES, tmp_path)
+    """The second waits, says so, and finds everything done."""
+    with ThreadPoolExecutor() as pool:
+        with kept_vectors._held(tmp_path):
+            second = pool.submit(waited, elmo, tmp_path)
+            time.sleep(0.2)
+            assert not second.done()
+        said, kept = second.result()
+    assert "another run is writing" in said
+    assert kept.rows == 54
+
+
+def waited(elmo, folder):
+    with pytest.warns(UserWarning, match="waiting for it") as caught:
+        kept = keep_vectors(elmo, SENTENCES, folder)
+    return str(caught[0].message), kept
 
 
 def test_what_cannot_be_asked(elmo, tmp_path):
