@@ -15,15 +15,14 @@ Utilisation: the step's floating-point operations (counted as 6 · weights · to
 element-wise work not counted) a second, over those of a large bfloat16 matrix product measured just before.
 """
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -35,6 +34,7 @@ from absl import app, flags
 from bert_elmo_jax.heads import init_params, pretraining_logits
 from bert_elmo_jax.interop import huggingface_bert
 from bert_elmo_jax.models import BertConfig
+from experiments.benchmarks._paired import in_turn, peer
 
 flags.DEFINE_enum("what", None, ["step", "encode", "utilisation"], "Default: utilisation on a GPU, else step, encode.")
 flags.DEFINE_string("sentences", None, "For encode: a file of sentences, one a line (see bert_encode).")
@@ -98,27 +98,6 @@ def make_step(config: BertConfig, params: dict, batch: Batch) -> Callable[[], fl
     return step
 
 
-@contextmanager
-def peer(kind: str, folder: str) -> Iterator[tuple[Callable[[], float], dict]]:
-    """The step of another project in a process of its own, and what it says about itself."""
-    program = Path(__file__).with_name("_bert_peers.py")
-    command = [FLAGS.peers, str(program), kind, folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        assert process.stdin and process.stdout
-        stdin, stdout = process.stdin, process.stdout
-
-        def answer() -> str:
-            if not (line := stdout.readline()):
-                sys.exit(f"{kind} in {FLAGS.peers} ended without an answer; its message stands above")
-            return line
-
-        def step() -> float:
-            stdin.write("\n")
-            return float(answer())
-
-        yield step, json.loads(answer())  # leaving closes its standard input, which ends it
-
-
 def side_by_side(config: BertConfig, rows: int, length: int) -> None:
     """Print the median step of ours and of each peer, and the ratios of the pairs."""
     params, batch = init_params(config, jax.random.key(0)), make_batch(config, rows, length)
@@ -138,14 +117,9 @@ def side_by_side(config: BertConfig, rows: int, length: int) -> None:
         huggingface_bert.write(folder, params, config)
         np.savez(Path(folder) / "batch.npz", **theirs)  # type: ignore[arg-type]
         for kind in FLAGS.kinds:
-            with peer(kind, folder) as (their_step, about):
-                pairs = []
-                for _ in range(FLAGS.repeats):
-                    time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
-                    pairs.append((their_step(), ours()))
-            times = [statistics.median(side) for side in zip(*pairs, strict=True)]
-            ratio = statistics.median(mine / other for other, mine in pairs)
-            print(f"{kind} {times[0]:.3f} s, ours {times[1]:.3f} s, ratio {ratio:.3f}   ({about['about']})")
+            with peer(FLAGS.peers, "_bert_peers.py", kind, kind, folder) as (their_step, about):
+                found = in_turn(partial(their_step, ""), ours, FLAGS.repeats)
+            print(f"{kind} {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}   ({about['about']})")
             print(f"  loss without dropout {about['loss']:.5f} and {our_loss:.5f}; load {os.getloadavg()[0]:.1f}")
 
 

@@ -11,9 +11,8 @@ ratios (aim: 0.7). Both sides run once beforehand: ours compiles then, and the t
 
 import json
 import statistics
-import subprocess
 import tempfile
-import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from bert_elmo_jax.heads import init_params
 from bert_elmo_jax.interop import huggingface_bert
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.text import train_wordpiece
+from experiments.benchmarks._paired import in_turn, peer, seconds
 
 flags.DEFINE_string("peers", None, "A Python interpreter with torch and transformers; without it ours runs alone.")
 flags.DEFINE_string("sentences", None, "A file of sentences, one a line; the first --count are used.")
@@ -58,11 +58,10 @@ def main(argv: list[str]) -> None:
         encoder = load(folder)
         assert isinstance(encoder, BertEncoder)
 
-        def ours() -> float:
-            start = time.perf_counter()
-            encoder.encode(sentences, batch_size=FLAGS.batch_size, progress=False)
-            return time.perf_counter() - start
+        def encode() -> object:
+            return encoder.encode(sentences, batch_size=FLAGS.batch_size, progress=False)
 
+        ours = partial(seconds, encode)
         first = ours()
         longest = max(len(sentence.split()) for sentence in sentences)
         print(f"{len(sentences)} sentences of up to {longest} words, BERT-{FLAGS.preset}, {FLAGS.batch_size} at a time")
@@ -70,25 +69,14 @@ def main(argv: list[str]) -> None:
             alone = statistics.median(ours() for _ in range(FLAGS.repeats))
             print(f"ours {alone:.2f} s (the first, with compilation, {first:.2f} s)")
             return
-        program = str(Path(__file__).with_name("_bert_encode_peer.py"))
-        command = [FLAGS.peers, program, folder, str(FLAGS.batch_size)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-            assert process.stdin
-            assert process.stdout
-            about = json.loads(process.stdout.readline())
+        with peer(FLAGS.peers, "_bert_encode_peer.py", "PyTorch", folder, str(FLAGS.batch_size)) as (theirs, about):
             mine = encoder.encode(sentences[:4]).last[:, 0, :4]
             assert np.allclose(about["vectors"], mine, atol=1e-4), "the two sides do not compute the same"
-            pairs = []
-            for _ in range(FLAGS.repeats):
-                process.stdin.write("\n")
-                theirs = float(process.stdout.readline())
-                time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
-                pairs.append((theirs, ours()))
-            process.stdin.close()
-        medians = [statistics.median(side) for side in zip(*pairs, strict=True)]
-        ratio = statistics.median(b / a for a, b in pairs)
-        print(f"PyTorch {medians[0]:.2f} s, ours {medians[1]:.2f} s, ratio {ratio:.3f}   ({about['about']})")
-        print(f"  our first run, with compilation: {first:.2f} s")
+            found = in_turn(partial(theirs, ""), ours, FLAGS.repeats)
+        print(
+            f"PyTorch {found.theirs:.2f} s, ours {found.ours:.2f} s, ratio {found.ratio:.3f}   ({about['about']})\n"
+            f"  our first run, with compilation: {first:.2f} s"
+        )
 
 
 if __name__ == "__main__":

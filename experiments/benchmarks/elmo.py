@@ -14,14 +14,10 @@ holds allennlp 2.10; both sides use all the cores that this process may (bind it
 Training: forward, backward with dropout and carried state, no softmax and no update.
 """
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +31,7 @@ from bert_elmo_jax.interop import elmo_hdf5
 from bert_elmo_jax.models import Elmo, ElmoConfig, ElmoOutput, zero_state
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text import boundary_characters, character_table
+from experiments.benchmarks._paired import in_turn, peer, seconds
 
 flags.DEFINE_enum("what", "compare", ["compare", "train"], "Beside AllenNLP, or words a second of training.")
 flags.DEFINE_string("peers", None, "A Python interpreter with AllenNLP; without it ours runs alone.")
@@ -94,33 +91,6 @@ def make_passes(config: ElmoConfig, params: dict, ids: np.ndarray) -> dict[str, 
     return passes
 
 
-def seconds(run: Callable[[], jax.Array]) -> float:
-    """How long a pass takes."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-@contextmanager
-def peer(folder: str) -> Iterator[tuple[Callable[[str], float], dict]]:
-    """The passes of AllenNLP in a process of its own, and what it says about itself."""
-    command = [FLAGS.peers, str(Path(__file__).with_name("_elmo_peer.py")), folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        assert process.stdin and process.stdout
-        stdin, stdout = process.stdin, process.stdout
-
-        def answer() -> str:
-            if not (line := stdout.readline()):
-                sys.exit(f"AllenNLP in {FLAGS.peers} ended without an answer; its message stands above")
-            return line
-
-        def run(name: str) -> float:
-            stdin.write(name + "\n")
-            return float(answer())
-
-        yield run, json.loads(answer())  # leaving closes its standard input, which ends it
-
-
 def compare(preset: str, rows: int, words: int) -> None:
     """Print the medians of both sides and the ratios of the pairs."""
     config, ids = ElmoConfig.preset(preset), make_ids(rows, words)
@@ -134,19 +104,15 @@ def compare(preset: str, rows: int, words: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         elmo_hdf5.write(folder, params, config)
         np.save(Path(folder) / "ids.npy", ids)
-        with peer(folder) as (theirs, about):
+        with peer(FLAGS.peers, "_elmo_peer.py", "AllenNLP", folder) as (theirs, about):
             furthest = np.abs(np.array(about["vectors"]) - ours["forward"]()[0]).max()
             assert furthest < 1e-4, f"the two sides do not compute the same: vectors differ by {furthest}"
             for name, run in ours.items():
-                pairs = []
-                for _ in range(FLAGS.repeats):
-                    time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
-                    other = theirs(name)
-                    time.sleep(0.3)
-                    pairs.append((other, seconds(run)))
-                medians = [statistics.median(side) for side in zip(*pairs, strict=True)]
-                ratio = statistics.median(mine / other for other, mine in pairs)
-                print(f"  {name:7} AllenNLP {medians[0]:.3f} s, ours {medians[1]:.3f} s, ratio {ratio:.3f}", flush=True)
+                found = in_turn(partial(theirs, name), partial(seconds, run), FLAGS.repeats)
+                print(
+                    f"  {name:7} AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}",
+                    flush=True,
+                )
         print(f"  vectors differ by {furthest:.1e}; {about['about']}")
 
 

@@ -12,14 +12,9 @@ second. The interpreter given to --peers holds torch; both sides use all the cor
 taskset to give them fewer).
 """
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +26,7 @@ from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
 from bert_elmo_jax.interop.parameter_tree import flatten
 from bert_elmo_jax.task_models import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
+from experiments.benchmarks._paired import in_turn, peer, seconds
 
 flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
 flags.DEFINE_integer("batches", 20, "Batches of a pass.")
@@ -92,34 +88,6 @@ def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
     return passes
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """How long a pass takes."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-@contextmanager
-def peer(folder: str) -> Iterator[tuple[Callable[[str], float], dict]]:
-    """The passes of PyTorch in a process of its own, and what it says about itself."""
-    command = [FLAGS.peers, str(Path(__file__).with_name("_tagger_peer.py")), folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        assert process.stdin
-        assert process.stdout
-        stdin, stdout = process.stdin, process.stdout
-
-        def answer() -> str:
-            if not (line := stdout.readline()):
-                sys.exit(f"PyTorch in {FLAGS.peers} ended without an answer; its message stands above")
-            return line
-
-        def run(name: str) -> float:
-            stdin.write(name + "\n")
-            return float(answer())
-
-        yield run, json.loads(answer())  # leaving closes its standard input, which ends it
-
-
 def compare(config: TaggerConfig) -> None:
     """Print the words a second of both sides, and the ratios of the pairs."""
     batches = make_batches(config)
@@ -142,19 +110,13 @@ def compare(config: TaggerConfig) -> None:
         for n, batch in enumerate(batches):
             arrays: dict = dict(batch)
             np.savez(Path(folder) / f"batch_{n:04}.npz", **arrays)
-        with peer(folder) as (theirs, about):
+        with peer(FLAGS.peers, "_tagger_peer.py", "PyTorch", folder) as (theirs, about):
             assert abs(about["loss"] - loss) < 1e-3 * max(1, loss), f"losses differ: {about['loss']} and {loss}"
             for name, run in ours.items():
-                pairs = []
-                for _ in range(FLAGS.repeats):
-                    time.sleep(0.3)  # the threads of the other side spin for a moment before they sleep
-                    other = theirs(name)
-                    time.sleep(0.3)
-                    pairs.append((other, seconds(run)))
-                speeds = [words / statistics.median(side) for side in zip(*pairs, strict=True)]
-                ratio = statistics.median(other / mine for other, mine in pairs)
+                found = in_turn(partial(theirs, name), partial(seconds, run), FLAGS.repeats)
                 print(
-                    f"  {name:10} PyTorch {speeds[0]:,.0f} words/s, ours {speeds[1]:,.0f}: {ratio:.2f} times",
+                    f"  {name:10} PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}: "
+                    f"{1 / found.ratio:.2f} times",
                     flush=True,
                 )
         print(f"  losses differ by {abs(about['loss'] - loss):.1e}; {about['about']}")
