@@ -15,9 +15,9 @@ from bert_elmo_jax.api.word_layers import StaticVectors
 from bert_elmo_jax.data.tasks.semcor import read_semcor
 from bert_elmo_jax.data.tasks.treebank import read_treebank
 from bert_elmo_jax.data.text_files import each_text
-from bert_elmo_jax.data.toyworld import ToyWorld
 from bert_elmo_jax.text.vectors import read_vectors
 from experiments.analysis_inputs import Asked, names_of, parts_of, sources_of, words_of
+from experiments.toy_worlds import known_to_all
 
 COMMON = 50_000  # of the words of a static file: the neighbours of a word are looked for among these
 TOY_WORDS = ("bank", "배")
@@ -120,7 +120,7 @@ def show_weights(asked: Asked) -> Study:
 
 def tell_toy_senses(asked: Asked) -> Study:
     """Senses of words of the toy world."""
-    words = {word: ToyWorld("en" if word.isascii() else "ko") for word in asked.words or TOY_WORDS}
+    words = {word: known_to_all(asked.model, "en" if word.isascii() else "ko") for word in asked.words or TOY_WORDS}
     options: dict[str, Any] = {"words": words, "seed": asked.seeds[0], "batch_size": asked.batch_size}
     return Study(*toy_senses.toy_senses(sources_of(asked), asked.vectors, **options))
 

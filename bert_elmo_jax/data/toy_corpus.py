@@ -17,6 +17,8 @@ def toy_corpus(
     *,
     language: str = "en",
     documents: int = 2000,
+    topics: int = ToyWorld.topics,
+    words: int = ToyWorld.words,
     tokenizer: str = "wordpiece",
     vocab_size: int = 500,
     heldout: float = 0.05,
@@ -40,7 +42,7 @@ def toy_corpus(
             for name in language.split(","):
                 into = Path(texts, name)
                 into.mkdir()
-                write_corpus(into, ToyWorld(name, seed), documents=documents, held_out=0)
+                write_corpus(into, ToyWorld(name, seed, topics, words), documents=documents, held_out=0)
             # Documents are held out by the preparation, so that both parts have one vocabulary.
             wish = Request(
                 (str(Path(texts, "*", "corpus.txt")),),

@@ -39,6 +39,7 @@ from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.train import make_evaluate
 from bert_elmo_jax.train.state import State
 from experiments.objectives import bert_objective, elmo_objective
+from experiments.toy_worlds import worlds_of
 
 flags.DEFINE_string("run", None, "A run directory of pretrain_bert or pretrain_elmo with data=toyworld.", required=True)
 FLAGS = flags.FLAGS
@@ -78,11 +79,11 @@ class Scores:
 
 
 class Sentences:
-    """The held-out sentences, to know a whole one by, and the languages' words."""
+    """The held-out sentences, to know a whole one by, and the languages."""
 
-    def __init__(self, corpus: Path, languages: Sequence[str], words: Sequence[str]):
-        self.words = words
-        vocabularies = {language: {*ToyWorld(language).network.words} for language in languages}
+    def __init__(self, corpus: Path, worlds: Mapping[str, ToyWorld], words: Sequence[str]):
+        self.words, self.worlds = words, worlds
+        vocabularies = {language: {*world.network.words} for language, world in worlds.items()}
         self.language: dict[tuple[str, ...], str] = {}
         for document in open_store(corpus, "heldout"):
             for sentence in document:
@@ -149,7 +150,7 @@ def best_bert(batches: Sequence[Batch], sentences: Sentences, pairs: bool) -> tu
         for name in names:
             asked[name].append({**batch, "mlm_weights": weights[name], "nsp_weights": counts})
     for name in names:
-        world = ToyWorld(name)
+        world = sentences.worlds[name]
         texts = [(a.text, b.text) for a, b, _ in together[name]]
         following = next_sentence_probabilities(world, texts)
         right = [(p < 0.5) == label for p, (*_, label) in zip(following.tolist(), together[name])]
@@ -176,8 +177,8 @@ def bert(run: Path, asked: ConfigDict, corpus: Path) -> None:
     model = read_model(run)
     objective = bert_objective(asked, model.config)  # type: ignore[arg-type]
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
-    languages = asked.toyworld.language.split(",")
-    scores, parts = best_bert(batches, Sentences(corpus, languages, model.tokenizer.tokens), pairs)  # type: ignore[union-attr]
+    sentences = Sentences(corpus, worlds_of(asked), model.tokenizer.tokens)  # type: ignore[union-attr]
+    scores, parts = best_bert(batches, sentences, pairs)
     means = means_of(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
     print(f"{model.report.source}: {len(batches)} held-out batches")
@@ -276,7 +277,7 @@ def best_elmo(
 def elmo(run: Path, asked: ConfigDict, corpus: Path) -> None:
     """Print a biLM's table."""
     model = read_model(run)
-    worlds = {name: ToyWorld(name) for name in asked.toyworld.language.split(",")}
+    worlds = worlds_of(asked)
     objective = elmo_objective(asked, model.config)  # type: ignore[arg-type]
     # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))

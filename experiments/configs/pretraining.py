@@ -33,8 +33,10 @@ def common() -> ConfigDict:
     c.optimizer.decay = 0.01
     c.optimizer.clip = 1.0
     c.optimizer.gradient_scale = 1.0
-    # Where data is toyworld: what is made of it.
-    c.toyworld = ConfigDict({"language": "en,ko", "documents": 5_000, "vocab_size": 2048, "heldout": 0.02})
+    # Where data is toyworld: what is made of it, so many documents of each language. `words` are those of a topic's
+    # longest list.
+    c.toyworld = ConfigDict({"language": "en,ko", "topics": 24, "words": 6, "documents": 5_000})
+    c.toyworld.update({"vocab_size": 2048, "heldout": 0.02})
     return c
 
 

@@ -1,6 +1,7 @@
 """The ideal reader of a run's held-out text, against the toy world's own figures, and the tables at a toy size."""
 
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -57,7 +58,7 @@ def held_out(pieces, objective, **masking):
 def test_masked_words_are_those_of_best_masked(benchmark, pieces):
     """Whole documents, all masks [MASK]: what the toy world's own function says of the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
-    sentences = benchmark.Sentences(pieces, [*WORLDS], load_tokenizer(pieces / "tokenizer").tokens)
+    sentences = benchmark.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     scores, asked = benchmark.best_bert(batches, sentences, pairs=False)
     counts = {name: int(sum(batch["mlm_weights"].sum() for batch in asked[name])) for name in WORLDS}
     for name, world in WORLDS.items():
@@ -73,7 +74,7 @@ def test_masked_words_are_those_of_best_masked(benchmark, pieces):
 
 
 def test_words_left_standing_are_known_and_random_ones_are_not(benchmark, pieces):
-    sentences = benchmark.Sentences(pieces, [*WORLDS], load_tokenizer(pieces / "tokenizer").tokens)
+    sentences = benchmark.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     kept, _ = benchmark.best_bert(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)
     assert all(kept.right[name] == kept.expected[name] == kept.count[name] for name in WORLDS)
     masked, _ = benchmark.best_bert(held_out(pieces, "nsp", split=(1.0, 0.0, 0.0)), sentences, pairs=True)
@@ -85,7 +86,7 @@ def test_words_left_standing_are_known_and_random_ones_are_not(benchmark, pieces
 
 def test_examples_that_were_cut_are_left_out(benchmark, pieces):
     tokens = load_tokenizer(pieces / "tokenizer").tokens
-    sentences = benchmark.Sentences(pieces, [*WORLDS], tokens)
+    sentences = benchmark.Sentences(pieces, WORLDS, tokens)
     [(text, language), *_] = sentences.language.items()
     ids = np.array([tokens.index(word) for word in text])
     assert sentences.passage(ids, [1]).text.split()[1] == "[MASK]"
@@ -190,6 +191,26 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
     assert mean == pytest.approx((forward + backward) / 2, abs=0.01) and mean > 300 and ratio > 30
     assert rows["en"][3] < true < rows["ko"][3] and 3 < true < 8
     assert count == rows["en"][5] + rows["ko"][5]
+
+
+def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, capsys):
+    """Whose sentences are scored as those of the world they are from: another one would not know their chances."""
+    size = {"topics": 4, "words": 2}
+    corpus = toy_corpus(tmp_path / "toyworld", documents=60, tokenizer="words", vocab_size=8192, heldout=0.2, **size)
+    vocabulary = WordVocabulary.load(corpus / "tokenizer")
+    model = ElmoConfig.preset("toy", vocab_size=len(vocabulary), cell_size=8, projection_size=4, filters=((1, 4),))
+    params = init_elmo_params(model, jax.random.key(0), lm=True)
+    asked = {"program": "pretrain_elmo", "reading": "streams", "length": 20, "negatives": 0}
+    trues = []
+    for world in ({}, size):
+        made = {"language": "en", **world}
+        shutil.copytree(corpus, tmp_path / str(len(world)) / "toyworld")
+        run_directory(tmp_path / str(len(world)), model, params, vocabulary, **asked, toyworld=made)
+        lines = table(benchmark, tmp_path / str(len(world)), capsys)
+        trues.append(float(lines[2].split()[4]))
+    assert trues[1] < trues[0] < 2 * trues[1]
+    runs = [str(tmp_path / "0"), str(tmp_path / "2")]
+    assert [program("toy_worlds").known_to_all(some, "ko").topics for some in ([], runs[:1], runs)] == [24, 24, 4]
 
 
 def test_other_runs_are_refused(benchmark, tmp_path, capsys):
