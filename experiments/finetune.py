@@ -10,11 +10,13 @@ r"""Fine-tune a BERT, or train a task's own network: your own csv, tsv, jsonl or
       --grid='batch_size=16,32 optimizer.learning_rate=5e-5,3e-5,2e-5 epochs=2,3,4'
   python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
+  python -m experiments.finetune --config=experiments/configs/esim.py --config.encoder=runs/elmo_novels \
+      --train=snli_1.0_train.txt --dev=snli_1.0_dev.txt --workdir=runs/esim
 
-Fields of the config are set by `--config.…=`; experiments/configs/finetune.py says what they mean. With --grid or
---seeds every combination is a run in a folder of its own, and the best on dev becomes the model of the run directory.
-The same command goes on where a stopped or killed run was. Exit status: 0 done, 2 refused, 75 asked to stop and saved,
-76 diverged. `load("runs/sst2").predict([…])` and `experiments.predict` use what comes out.
+Fields of the config are set by `--config.…=`; experiments/configs/finetune.py and network.py say what they mean. With
+--grid or --seeds every combination is a run in a folder of its own, and the best on dev becomes the model of the run
+directory. The same command goes on where a stopped or killed run was. Exit status: 0 done, 2 refused, 75 asked to stop
+and saved, 76 diverged. `load("runs/sst2").predict([…])` and `experiments.predict` use what comes out.
 """
 
 import sys

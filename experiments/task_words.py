@@ -1,18 +1,18 @@
 """The words that a task's network knows, and their pretrained vectors, as the config asks."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import KEPT, places_of
 from experiments.starting_weights import say
-from experiments.task_data import Data
 
 
-def words_of(config: ConfigDict, data: Data) -> tuple[Lexicon, WordVectors | None]:
-    """The words of the training data, and the pretrained vectors of those that have one."""
-    counts = Counter(word for sentence in data.train for word in sentence.words)
+def words_of(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:
+    """The words of the training data, whose texts are given, and the pretrained vectors of those that have one."""
+    counts = Counter(word for words in texts for word in words)
     size = config.word_size or 100
     known = later = None
     if config.unknown == "vectors" and not config.vectors:

@@ -1,5 +1,6 @@
 """A task's own network, made ready for training: words and their vectors, an encoder's layers, parameters and loss."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -11,21 +12,21 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.api.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.api.networks import NETWORKS, check_task
 from bert_elmo_jax.api.run_directory import describe_run
 from bert_elmo_jax.api.task_forward import scores_of
-from bert_elmo_jax.api.task_network import encode_of, layers_of, tag_predictions, tags_of
+from bert_elmo_jax.api.task_network import encode_of, layers_of
 from bert_elmo_jax.api.vector_cache import fill_cache
 from bert_elmo_jax.api.word_encoder import WordEncoder, size_of, word_encoder
 from bert_elmo_jax.data.tasks.batches import Collate
-from bert_elmo_jax.data.tasks.schemes import find_scheme
-from bert_elmo_jax.data.tasks.word_rows import collate_words, make_word_rows
-from bert_elmo_jax.task_models import TaggerConfig, init_tagger, tagger_coefficients, tagger_loss
+from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.task_models import NetworkConfig
 from experiments import optimisation
+from experiments.network_sizes import SIZES
+from experiments.starting_weights import say
 from experiments.task_data import Data
 from experiments.task_words import words_of
 from experiments.with_head import Prepared, Put
-
-NETWORKS = {"tagger": ("tags",)}  # and the kinds of task that each is for
 
 
 class NetworkStart(NamedTuple):
@@ -49,32 +50,32 @@ def network_start(config: ConfigDict, init: str | None, tokenizer: str | None) -
 
 
 def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prepared:
-    """A tagger with its words, and the encoder that it reads."""
+    """A network with its words, and the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
         start = network_start(config, None, None)
-    task, encoder = data.task, start.encoder
-    if task.kind not in NETWORKS[config.network]:
-        raise ValueError(
-            f"config.network={config.network} is for {' and '.join(NETWORKS[config.network])}, and --task={task.name} "
-            f"is {task.kind}: choose another config, such as experiments/configs/finetune.py"
-        )
+    task, encoder, own = with_length(data.task, config), start.encoder, NETWORKS[config.network]
+    check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError(
             "config.tune_encoder was asked for without an encoder: give --config.encoder=… or leave it out"
         )
-    lexicon, known = words_of(config, data)
+    lexicon, known = words_of(config, own.words(task, data.train))
     layers, width = (0, 0) if encoder is None else size_of(encoder)
-    network = TaggerConfig(
-        num_tags=len(task.labels), num_words=len(lexicon.words), num_specials=len(lexicon.specials),
-        word_size=lexicon.width, characters=lexicon.unknown == "characters",
-        lstm_layers=config.lstm_layers, lstm_size=config.lstm_size, dropout=config.dropout, output=config.output,
-        scheme=find_scheme(data.train) if task.entities else "", encoder_layers=layers, encoder_width=width,
-        places=config.places, mix_dropout=config.mix_dropout, mix_l2=config.mix_l2, tuned=config.tune_encoder,
+    network = own.config(
+        num_words=len(lexicon.words), num_specials=len(lexicon.specials), word_size=lexicon.width,
+        characters=lexicon.unknown == "characters", encoder_layers=layers, encoder_width=width, places=config.places,
+        mix_dropout=config.mix_dropout, mix_l2=config.mix_l2, tuned=config.tune_encoder,
+        **({} if own.counted is None else {own.counted: len(task.labels)}),
+        **SIZES[config.network](config, data),
     )  # fmt: skip
-    params = init_tagger(network, jax.random.key(config.seed), *lexicon.table(known))
+    params = own.init(network, jax.random.key(config.seed), *lexicon.table(known))
     if encoder is not None and network.tuned:
         params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # steps give their arrays away
-    rows, dev_rows = (make_word_rows(examples, lexicon, task.labels) for examples in (data.train, data.dev))
+    rows, notes = own.training_rows(task, data.train, lexicon)
+    dev_rows = own.reading_rows(task, data.dev, lexicon)
+    for note in notes:
+        say(f"{config.train}: {note}")
+    encode = encode_of(network, encoder)
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
         check_begun(workdir, network, task.labels, lexicon.fingerprint)
@@ -83,25 +84,35 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         read = layers_of(network, encoder)
         if encoder is not None and not network.tuned:
             folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
-            read = fill_cache(folder, encoder, [row.words for row in (*rows, *dev_rows)]).batch
-        best = jax.jit(tags_of(network, task, encoder))
-        make = functools.partial(collate_words, lexicon=lexicon, layers=read)
-        inputs = functools.partial(make, tags=False)
+            read = fill_cache(folder, encoder, [text.words for row in (*rows, *dev_rows) for text in row.texts]).batch
+        outputs = jax.jit(own.outputs(network, task, encode))
+        make = functools.partial(own.collate, lexicon=lexicon, layers=read)
+        inputs = functools.partial(make, targets=False)
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = scores_of(lambda batch: best(params, put(batch)), dev_rows, config.batch_size, inputs)
-            return tag_predictions(task, dev_rows, found)
+            found = scores_of(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
+            # As many answers as in use: the threshold for none is looked for with the best that is one.
+            return own.predictions(task, data.dev, dev_rows, found, 20)
 
         return make, predict
 
     return Prepared(
-        task, rows, params, tagger_loss(network, encode_of(network, encoder)), tagger_coefficients(network),
+        task, rows, params, own.loss(network, encode), own.coefficients(network),
         lambda steps, epoch: method_of(config, network, steps), begin, lambda batch: int(batch["lengths"].sum()),
     )  # fmt: skip
 
 
+def with_length(task: Task, config: ConfigDict) -> Task:
+    """The task with the number of words that its texts are cut to, where the config names one."""
+    if "max_length" not in config:
+        return task
+    if config.max_length < 1:
+        raise ValueError(f"config.max_length={config.max_length}: a text is cut to 1 word or more")
+    return dataclasses.replace(task, max_length=config.max_length)
+
+
 def method_of(
-    config: ConfigDict, network: TaggerConfig, steps: int
+    config: ConfigDict, network: NetworkConfig, steps: int
 ) -> tuple[optim.Schedule, optax.GradientTransformation]:
     """The learning rate and the optimiser: frozen vectors of words stay as they are."""
     rate = optimisation.learning_rate(config.optimizer, steps)

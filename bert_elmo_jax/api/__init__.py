@@ -16,7 +16,7 @@ from bert_elmo_jax.api.task_model import TaskModel
 from bert_elmo_jax.api.task_network import TaskNetwork, load_network
 from bert_elmo_jax.interop import Format
 from bert_elmo_jax.models.elmo_config import ElmoConfig
-from bert_elmo_jax.task_models import TaggerConfig
+from bert_elmo_jax.task_models import NetworkConfig
 from bert_elmo_jax.text import Lexicon, WordVocabulary
 
 __all__ = [
@@ -53,7 +53,7 @@ def load(
     (64, 48)
     """
     model = read_model(path, format=format, lowercase=lowercase)
-    if isinstance(model.config, TaggerConfig):
+    if isinstance(model.config, NetworkConfig):
         if implementation is not None or dtype != "float32":
             raise ValueError(
                 f"{path} is a task's network, which computes in float32: leave out dtype and implementation"

@@ -3,20 +3,21 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.api.networks import NETWORKS, Network
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.interop.bert_tree import HEADS, bert_shapes
 from bert_elmo_jax.interop.elmo_tree import elmo_shapes
 from bert_elmo_jax.interop.parameter_tree import flatten, part
 from bert_elmo_jax.models.bert_config import BertConfig
 from bert_elmo_jax.models.elmo_config import ElmoConfig
-from bert_elmo_jax.task_models import TaggerConfig
-from bert_elmo_jax.task_models.tagger import tagger_shapes
+from bert_elmo_jax.task_models import NetworkConfig
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
-Config = BertConfig | ElmoConfig | TaggerConfig
+Config = BertConfig | ElmoConfig | NetworkConfig
 Shapes = dict[str, tuple[int, ...]]
 Reads = Tokenizer | WordVocabulary | Lexicon  # what makes numbers of a text
 CLASSES = ("classify", "tag")  # heads whose width is that of the task
@@ -27,7 +28,7 @@ class Family:
     """What tells one family from another, beside the model itself."""
 
     called: str
-    config: type[BertConfig] | type[ElmoConfig] | type[TaggerConfig]
+    config: type[BertConfig] | type[ElmoConfig] | type[NetworkConfig]
     folds_case: bool  # whether some of its tokenizers fold case and others do not
     fields: Mapping[str, str]  # of `model.json`, beside those that all have, and what kind of value each has
     optional: Mapping[str, str]  # those of a model that was fine-tuned
@@ -91,8 +92,8 @@ def _elmo_shapes(config: ElmoConfig, facts: Mapping[str, Any], source: str) -> S
     return elmo_shapes(config, lm="lm" in facts["heads"])
 
 
-def _tagger_shapes(config: TaggerConfig, facts: Mapping[str, Any], source: str) -> Shapes:
-    own = {name: tuple(shape.shape) for name, shape in flatten(tagger_shapes(config)).items()}
+def _network_shapes(network: Network, config: NetworkConfig, facts: Mapping[str, Any], source: str) -> Shapes:
+    own = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
     if not config.tuned:
         return own
     # An encoder that is trained along is among the parameters; what it is stands beside the network's configuration.
@@ -117,7 +118,7 @@ def config_from_json(fields: Any, kind: Any, source: str) -> Any:
         raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
 
 
-def _find_lexicon(folder: Path, config: TaggerConfig, lowercase: bool | None) -> Lexicon:
+def _find_lexicon(folder: Path, config: NetworkConfig, lowercase: bool | None) -> Lexicon:
     return Lexicon.load(folder)
 
 
@@ -149,6 +150,20 @@ def _find_words(folder: Path, config: ElmoConfig, lowercase: bool | None) -> Wor
     return vocabulary
 
 
+def _network_family(network: Network) -> Family:
+    return Family(
+        called=network.config.CALLED,
+        config=network.config,
+        folds_case=False,
+        fields={"labels": "a list of strings or null", "encoder": "an object or null", "task": "an object"},
+        optional={},
+        describe=lambda shapes: {},
+        shapes=partial(_network_shapes, network),
+        has_pieces=lambda config, heads: True,
+        find_tokenizer=_find_lexicon,
+    )
+
+
 FAMILIES = {
     "bert": Family(
         called="a BERT",
@@ -178,15 +193,5 @@ FAMILIES = {
         has_pieces=lambda config, heads: config.input == "words" or "lm" in heads,
         find_tokenizer=_find_words,
     ),
-    "tagger": Family(
-        called="a tagger",
-        config=TaggerConfig,
-        folds_case=False,
-        fields={"labels": "a list of strings or null", "encoder": "an object or null", "task": "an object"},
-        optional={},
-        describe=lambda shapes: {},
-        shapes=_tagger_shapes,
-        has_pieces=lambda config, heads: True,
-        find_tokenizer=_find_lexicon,
-    ),
+    **{name: _network_family(network) for name, network in NETWORKS.items()},
 }

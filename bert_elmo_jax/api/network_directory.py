@@ -13,13 +13,14 @@ from bert_elmo_jax.api.bert_encoder import BertEncoder
 from bert_elmo_jax.api.model_json import read_facts
 from bert_elmo_jax.api.run_directory import describe_encoder, is_run_directory, write_run_directory
 from bert_elmo_jax.api.word_encoder import WordEncoder, word_encoder
-from bert_elmo_jax.task_models import TaggerConfig
+from bert_elmo_jax.task_models import NetworkConfig
 
 
-def check_begun(workdir: Path, network: TaggerConfig, labels: Sequence[str], words: str) -> None:
+def check_begun(workdir: Path, network: NetworkConfig, labels: Sequence[str], words: str) -> None:
     """Raises where a run directory holds a network of other words or tags: its files are not what they were.
 
     >>> import tempfile
+    >>> from bert_elmo_jax.task_models import TaggerConfig
     >>> check_begun(Path(tempfile.mkdtemp()), TaggerConfig(num_tags=2, num_words=9), ("ADV", "NOUN"), "0123")
     """
     if not is_run_directory(workdir):

@@ -134,10 +134,19 @@ def predictions_of(
         if task.kind == "choice":
             made.append(_choice(example, output))
             continue
-        shares = softmax(output)
-        best = int(shares.argmax())
-        made.append(Label(task.labels[best], float(shares[best]), dict(zip(task.labels, shares.tolist()))))
+        made.append(label_of(task, output))
     return made
+
+
+def label_of(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
+    """What the scores of a text's labels say.
+
+    >>> label_of(Task("classification", "classification", labels=("0", "1")), np.zeros(2, np.float32)).probability
+    0.5
+    """
+    shares = softmax(output)
+    best = int(shares.argmax())
+    return Label(task.labels[best], float(shares[best]), dict(zip(task.labels, shares.tolist())))
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
@@ -228,10 +237,17 @@ def _answers(
         longest=task.longest_answer,
         null_threshold=task.null_threshold if task.unanswerable else None,
     )
-    return [_answer(prediction) for prediction in found]
+    return [answer_span(prediction) for prediction in found]
 
 
-def _answer(prediction: AnswerPrediction) -> AnswerSpan:
+def answer_span(prediction: AnswerPrediction) -> AnswerSpan:
+    """An answer with its candidates, as people read it.
+
+    >>> from bert_elmo_jax.data.tasks import Candidate
+    >>> best = Candidate("강가", 3, 5, score=2.0, probability=0.9)
+    >>> answer_span(AnswerPrediction("q", best, (best,), null_score=-2.0)).n_best
+    ('강가' [3:5] (0.900),)
+    """
     candidates = tuple(
         AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score) for c in prediction.candidates
     )

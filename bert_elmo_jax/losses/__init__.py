@@ -1,5 +1,6 @@
 """Losses: pure functions on arrays. Each returns `(total, weight)`, sums that are divided only after all are added."""
 
+from bert_elmo_jax.losses.answer_span import answer_loss
 from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
 from bert_elmo_jax.losses.cross_entropy import Sums, accuracy, cross_entropy
 from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
@@ -10,6 +11,7 @@ __all__ = [
     "Negatives",
     "Sums",
     "accuracy",
+    "answer_loss",
     "crf_loss",
     "cross_entropy",
     "draw_negatives",

@@ -1,11 +1,13 @@
 """Layers: the mathematics as plain functions, a thin Linen module around each."""
 
 from bert_elmo_jax.nn.activations import ACTIVATIONS, activation, gelu, gelu_new
+from bert_elmo_jax.nn.alignment import align
 from bert_elmo_jax.nn.attention import SelfAttention, attention_maps, fused, reference
+from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity, self_attention_flow
 from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
 from bert_elmo_jax.nn.char_cnn import CharCNN
 from bert_elmo_jax.nn.dense import Dense, dense, truncated_normal
-from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.dropout import dropout, variational_dropout
 from bert_elmo_jax.nn.embedding import embed, look_up
 from bert_elmo_jax.nn.layer_norm import LayerNorm, layer_norm
 from bert_elmo_jax.nn.lstm import lstm, product, recurrence
@@ -18,6 +20,8 @@ __all__ = [
     "LayerNorm",
     "SelfAttention",
     "activation",
+    "align",
+    "attention_flow",
     "attention_maps",
     "bilstm",
     "dense",
@@ -27,6 +31,7 @@ __all__ = [
     "gelu",
     "gelu_new",
     "init_bilstm",
+    "init_similarity",
     "layer_norm",
     "look_up",
     "lstm",
@@ -35,5 +40,7 @@ __all__ = [
     "recurrence",
     "reference",
     "scalar_mix",
+    "self_attention_flow",
     "truncated_normal",
+    "variational_dropout",
 ]

@@ -30,6 +30,21 @@ def dropout(x: Float[Array, "*B D"], rate: float, key: PRNGKeyArray | None) -> F
     return jnp.where(keep(key, x.shape, rate), scaled, jnp.zeros_like(x))
 
 
+def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
+    """One mask for all places of a row: Gal and Ghahramani 2016, https://arxiv.org/abs/1512.05287.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.nn import variational_dropout
+    >>> dropped = variational_dropout(jnp.ones((1, 3, 100)), 0.5, jax.random.key(0))
+    >>> bool((dropped == dropped[:, :1]).all()), sorted(set(dropped[0, 0].tolist()))
+    (True, [0.0, 2.0])
+    """
+    if key is None or rate == 0:
+        return x
+    kept = dropout(jnp.ones((x.shape[0], x.shape[2]), x.dtype), rate, key)
+    return x * kept[:, None, :]
+
+
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:
     """Which elements survive: each with probability 1 - rate.
 

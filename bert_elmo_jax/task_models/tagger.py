@@ -4,10 +4,9 @@ Peters et al. 2018, https://arxiv.org/abs/1802.05365: named entities, ELMo at th
 Peters et al. 2017 (TagLM), https://arxiv.org/abs/1705.00108: the language model between the BiLSTMs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -17,19 +16,24 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 from bert_elmo_jax.losses import crf_loss, cross_entropy, marginals, viterbi
 from bert_elmo_jax.losses.crf import forbid
-from bert_elmo_jax.nn import Dense, bilstm, dropout, init_bilstm, scalar_mix
+from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.task_models.word_input import WordInput
+from bert_elmo_jax.task_models.word_network import (
+    Batch,
+    Encode,
+    NetworkConfig,
+    Sums,
+    beside,
+    init_network,
+    mix_at_places,
+    network_shapes,
+    run_network,
+)
 
-PLACES = ("input", "between", "output")
-Batch = Mapping[str, Any]
-Sums = dict[str, tuple[Any, Any]]
-# The layers of an encoder that is trained along, from its parameters and a batch.
-Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
 
-
-@dataclass(frozen=True)
-class TaggerConfig:
+@dataclass(frozen=True, kw_only=True)
+class TaggerConfig(NetworkConfig):
     """The sizes of a tagger, and where an encoder's layers come in.
 
     `places` are some of input (beside the words), between (beside what the first BiLSTM says) and output (beside what
@@ -39,49 +43,24 @@ class TaggerConfig:
     ('input', 'output')
     """
 
+    CALLED: ClassVar[str] = "a tagger"
+    PLACES: ClassVar[tuple[str, ...]] = ("input", "between", "output")
+    SIZES: ClassVar[tuple[str, ...]] = ("num_tags", "lstm_layers", "lstm_size")
+    RATES: ClassVar[tuple[str, ...]] = ("dropout",)
+
     num_tags: int
-    num_words: int
-    num_specials: int = 1
-    word_size: int = 100
-    characters: bool = False
     lstm_layers: int = 2
     lstm_size: int = 200
     dropout: float = 0.5
     output: Literal["crf", "softmax"] = "crf"
     scheme: Literal["", "IOB1", "IOB2", "BIOES"] = ""
-    encoder_layers: int = 0
-    encoder_width: int = 0
-    places: str = "input"
-    mix_dropout: float = 0.5
-    mix_l2: float = 0.1
-    tuned: bool = False
 
     def __post_init__(self) -> None:
-        least_of = dict.fromkeys(("num_tags", "num_specials", "word_size", "lstm_layers", "lstm_size"), 1)
-        for name, least in (least_of | dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)).items():
-            if getattr(self, name) < least:
-                raise ValueError(f"a tagger's {name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("dropout", "mix_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: a rate is at least 0 and below 1")
-        if self.mix_l2 < 0:
-            raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
+        super().__post_init__()
         if self.output not in ("crf", "softmax"):
             raise ValueError(f"output={self.output!r} is not known; use crf or softmax")
-        where = self.at
-        if not where or len(set(where)) < len(where) or not set(where) <= set(PLACES):
-            raise ValueError(f"places={self.places!r}: use {', '.join(PLACES)}, or several of them with commas")
-        if "between" in where and self.lstm_layers < 2:
+        if "between" in self.at and self.lstm_layers < 2:
             raise ValueError(f"places={self.places!r}: there is nothing between one BiLSTM; use lstm_layers=2 or more")
-        if bool(self.encoder_layers) != bool(self.encoder_width):
-            raise ValueError(
-                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: both, or none of them"
-            )
-
-    @property
-    def at(self) -> tuple[str, ...]:
-        """The places where an encoder's layers come in."""
-        return tuple(place.strip() for place in self.places.split(","))
 
 
 class Tagger(nn.Module):
@@ -116,38 +95,19 @@ class Tagger(nn.Module):
         """Scores, transitions (zeros of a softmax), and the penalty on the weights of the mixtures."""
         c = self.config
         lengths = jnp.asarray(lengths)
-        given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
-        if given != (c.encoder_layers, c.encoder_width):
-            raise ValueError(
-                f"an encoder's layers of {given[0]} x {given[1]} numbers were given to a tagger made for "
-                f"{c.encoder_layers} x {c.encoder_width}: use the encoder it was trained with"
-            )
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
-        penalty = jnp.zeros(())
-        mixed: dict[str, Array] = {}
-        if layers is not None:
-            # What stands behind a row's end, even NaN, has no part in the gradients of the mixtures.
-            layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
-            mixes = self.param("mix", _fresh_mixes, c)
-            for place in c.at:
-                mix = mixes[place]
-                x = scalar_mix(layers, mix["weights"], mix["gamma"])
-                mixed[place] = dropout(x, c.mix_dropout, None if deterministic else self.make_rng("dropout"))
-                penalty = penalty + c.mix_l2 * jnp.square(mix["weights"]).sum()
+        mixed, penalty = mix_at_places(self, c, layers, real, deterministic)
 
-        def beside(x: Array, place: str) -> Array:
-            x = jnp.concatenate([x, mixed[place]], axis=-1) if place in mixed else x
-            if deterministic or not c.dropout:
-                return x
-            kept = dropout(jnp.ones((x.shape[0], x.shape[2])), c.dropout, self.make_rng("dropout"))
-            return x * kept[:, None, :]
+        def entering(x: Array, place: str) -> Array:
+            key = None if deterministic or not c.dropout else self.make_rng("dropout")
+            return variational_dropout(beside(x, mixed, place), c.dropout, key)
 
         x = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")(words, characters, brought)
         x = jnp.where(real[..., None], x, 0.0)
         for n in range(c.lstm_layers):
-            x = beside(x, ("input", "between")[n] if n < 2 else "")
+            x = entering(x, ("input", "between")[n] if n < 2 else "")
             x = bilstm(x, self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size), lengths)
-        x = beside(x, "output")
+        x = entering(x, "output")
         scores = Dense(c.num_tags, x.shape[-1] ** -0.5, name="tags")(x)
         size = (c.num_tags + 1, c.num_tags + 1)
         if c.output == "softmax":
@@ -166,16 +126,7 @@ def init_tagger(
     >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
     (400, 3)
     """
-    expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
-    if (specials.shape, words.shape) != expected:
-        raise ValueError(
-            f"vectors of the shapes {specials.shape} and {words.shape} were given for {expected[0]} and {expected[1]}"
-        )
-    params = jax.jit(partial(_init, config))(key)
-    params["words"]["specials"] = jnp.asarray(specials, jnp.float32)
-    if config.num_words:
-        params["words"]["table"] = jnp.asarray(words, jnp.float32)
-    return params
+    return init_network(Tagger(config), config, key, specials, words)
 
 
 def tagger_shapes(config: TaggerConfig) -> Any:
@@ -185,29 +136,14 @@ def tagger_shapes(config: TaggerConfig) -> Any:
     >>> tagger_shapes(TaggerConfig(num_tags=3, num_words=9))["words"]["table"].shape
     (9, 100)
     """
-    return jax.eval_shape(partial(_init, config), jax.random.key(0))
+    return network_shapes(Tagger(config), config)
 
 
 def scores_of(
     config: TaggerConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[Float32[Array, "B T K"], Float32[Array, "N N"], Float32[Array, ""]]:
-    """Scores, transitions and penalty of a batch; without a key there is no dropout.
-
-    A batch has `words` [B, T] and `lengths` [B]; as the configuration says, `characters` [B, T, C], `brought`
-    [B, T, D], and an encoder's `layers` [B, L, T, D], or what `encode` makes them of.
-    """
-    layers: Any = None
-    own, for_encoder = (None, None) if key is None else jax.random.split(key)
-    if encode is not None:
-        layers = encode(params["encoder"], batch, for_encoder)
-    elif config.encoder_layers:
-        layers = jnp.moveaxis(jnp.asarray(batch["layers"]), 1, 0)
-    rest = {name: part for name, part in params.items() if name != "encoder"}
-    found: Any = Tagger(config).apply(
-        {"params": rest}, batch["words"], batch["lengths"], characters=batch.get("characters"),
-        brought=batch.get("brought"), layers=layers, deterministic=key is None,
-        rngs={} if own is None else {"dropout": own},
-    )  # fmt: skip
+    """Scores, transitions and penalty of a batch (see `run_network`); without a key there is no dropout."""
+    found: tuple[Array, Array, Array] = run_network(Tagger(config), config, params, batch, key, encode)
     return found
 
 
@@ -274,14 +210,3 @@ def tagger_coefficients(config: TaggerConfig) -> dict[str, float]:
     """
     own = "crf" if config.output == "crf" else "cross_entropy"
     return {own: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})
-
-
-def _init(config: TaggerConfig, key: PRNGKeyArray) -> dict[str, Any]:
-    words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
-    layers = jnp.zeros((config.encoder_layers, 1, 1, config.encoder_width)) if config.encoder_layers else None
-    characters = jnp.ones((1, 1, 3), jnp.int32) if config.characters else None
-    return Tagger(config).init(key, words, lengths, characters=characters, layers=layers)["params"]
-
-
-def _fresh_mixes(key: PRNGKeyArray, config: TaggerConfig) -> dict[str, dict[str, Array]]:
-    return {place: {"weights": jnp.zeros(config.encoder_layers), "gamma": jnp.ones(())} for place in config.at}

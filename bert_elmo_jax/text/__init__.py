@@ -6,6 +6,7 @@ from bert_elmo_jax.text.lexicon import Lexicon, Unknown
 from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
 from bert_elmo_jax.text.tokenizer import Tokenizer, load_tokenizer
 from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
+from bert_elmo_jax.text.word_spans import WordSpans, word_spans
 from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
 from bert_elmo_jax.text.words import WORD_PATTERNS, WordVocabulary, split_words
 
@@ -18,6 +19,7 @@ __all__ = [
     "Tokenizer",
     "Unknown",
     "WordPiece",
+    "WordSpans",
     "WordVectors",
     "WordVocabulary",
     "boundary_characters",
@@ -30,4 +32,5 @@ __all__ = [
     "train_sentencepiece",
     "train_wordpiece",
     "width_of",
+    "word_spans",
 ]

@@ -50,9 +50,18 @@ def split_words(text: str, rule: str = "punctuation") -> list[str]:
     >>> split_words("배를 탔다. It's", rule="whitespace")
     ['배를', '탔다.', "It's"]
     """
+    return pattern_of(rule).findall(text)
+
+
+def pattern_of(rule: str) -> re.Pattern[str]:
+    """The pattern whose matches are the words.
+
+    >>> pattern_of("whitespace").findall("배를 탔다.")
+    ['배를', '탔다.']
+    """
     if rule not in WORD_PATTERNS:
         raise ValueError(f"there is no rule {rule!r} for splitting words; the rules are {', '.join(WORD_PATTERNS)}")
-    return WORD_PATTERNS[rule].findall(text)
+    return WORD_PATTERNS[rule]
 
 
 class WordVocabulary:

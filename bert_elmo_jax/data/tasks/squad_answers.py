@@ -99,7 +99,7 @@ def find_answers(
             )
             null = min(null, float(start[0] + end[0]))
             spans += _spans(question.context, window, start, end, n_best, longest)
-        predictions.append(_choose(question.id, spans, null, n_best, null_threshold))
+        predictions.append(choose(question.id, spans, null, n_best, null_threshold))
     return predictions
 
 
@@ -131,9 +131,18 @@ def _spans(
                 yield Candidate(context[begin:behind], begin, behind, float(start[first] + end[last]), 0.0)
 
 
-def _choose(
+def choose(
     number: str, spans: Sequence[Candidate], null: float, n_best: int, threshold: float | None
 ) -> AnswerPrediction:
+    """The prediction for question `number` from spans and their scores, each text once, and that of "no answer".
+
+    With a `threshold`, "no answer" may win: where its score exceeds the best answer's by more than that.
+
+    >>> choose("q", [Candidate("sea", 4, 7, 3.0, 0.0)], 4.0, n_best=20, threshold=0.5).answer.text
+    ''
+    >>> choose("q", [Candidate("sea", 4, 7, 3.0, 0.0)], 4.0, n_best=20, threshold=None).answer.probability
+    1.0
+    """
     none = Candidate("", 0, 0, null, 0.0)
     ranked = sorted([*spans, *([none] if threshold is not None else [])], key=lambda span: -span.score)
     kept: dict[str, Candidate] = {}

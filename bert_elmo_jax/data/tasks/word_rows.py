@@ -33,6 +33,11 @@ class WordRow:
         """How many words it has."""
         return len(self.words)
 
+    @property
+    def texts(self) -> tuple["WordRow"]:
+        """What an encoder reads of it, each by itself."""
+        return (self,)
+
     def content(self) -> bytes:
         """All of it, to be told from others by."""
         tags = b"" if self.tags is None else self.tags.tobytes()

@@ -1,0 +1,206 @@
+"""Questions about contexts -> rows of words for a reader's own network, and rows -> batches of few shapes.
+
+Contexts are read whole up to a number of words, and longer ones in windows that overlap by half. To train on, each
+question has one row: of a longer context the window that shows the answer with most around it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int32
+
+from bert_elmo_jax.data.tasks.examples import Answer, Question
+from bert_elmo_jax.data.tasks.files import BadRow
+from bert_elmo_jax.data.tasks.squad_windows import best_windows
+from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
+from bert_elmo_jax.text import Lexicon, word_spans
+
+TRAINED_ON = 400  # words of a context, as Seo et al. 2017 have it; a batch is no wider
+READ_AT_ONCE = 1024  # words: the self-attention compares each with each
+QUESTION = "question_"  # what the entries of a batch begin with that are of the question
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionRow:
+    """What a reader sees of a question: its words, and those of its context, or of a window of it.
+
+    Its first word is number `begin` of the context, and `spans` are the characters of the context that its words are.
+    A word is `owned` by the window that shows it with most around it: there an answer may start. `answers` are the
+    first and the last word of each right answer that the window holds, each once; none of them where there is no
+    answer, None where it was not asked for.
+
+    >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
+    >>> [row] = reading_rows([question], Lexicon(["배는"], "unk", width=4))
+    >>> row.words, row.ids.tolist(), row.question, row.width
+    (('배는', '강가에', '있다'), [1, 0, 0], ('어디', '?'), 3)
+    """
+
+    example: int
+    words: tuple[str, ...]
+    ids: Int32[np.ndarray, "T"]
+    question: tuple[str, ...]
+    question_ids: Int32[np.ndarray, "Q"]
+    begin: int
+    spans: Int32[np.ndarray, "T 2"]
+    owned: Bool[np.ndarray, "T"]
+    answers: Int32[np.ndarray, "G 2"] | None = None
+
+    @property
+    def width(self) -> int:
+        """How many words of the context it has."""
+        return len(self.words)
+
+    @property
+    def texts(self) -> tuple[WordRow, WordRow]:
+        """The context and the question, a row each."""
+        return WordRow(self.example, self.words, self.ids), WordRow(self.example, self.question, self.question_ids)
+
+    def content(self) -> bytes:
+        """All of it, to be told from others by."""
+        right = b"" if self.answers is None else self.answers.tobytes()
+        return b"\0?".join(text.content() for text in self.texts) + self.spans.tobytes() + b"." + right
+
+
+class TrainingRows(NamedTuple):
+    """The rows to train on, and how many questions have lost something on the way.
+
+    Of `windowed` only a window is read; of `inexact` the answer is not whole words, and some more characters are
+    learned; those `left_out` have an answer longer than a window.
+    """
+
+    rows: list[QuestionRow]
+    windowed: int
+    inexact: int
+    left_out: int
+
+
+def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = TRAINED_ON) -> TrainingRows:
+    """A row for each question, with its answers: those of `limit` words at most.
+
+    An answer that begins or ends inside a word has all of that word. Where there is no answer, any window says so: the
+    number of the question decides which.
+
+    >>> from bert_elmo_jax.data.tasks import Answer
+    >>> question = Question("q", "어디 ?", "배는 강가에 있다 .", (Answer("강가", 3),), "train.json", 1)
+    >>> found = training_rows([question], Lexicon([], "unk", width=4), limit=2)
+    >>> found.rows[0].words, found.rows[0].answers.tolist(), found.windowed, found.inexact
+    (('배는', '강가에'), [[1, 1]], 1, 1)
+    """
+    rows: list[QuestionRow] = []
+    windowed = inexact = left_out = 0
+    for question, (windows, spans) in zip(questions, _windows(questions, lexicon, limit)):
+        right = [_words_of(answer, spans) for answer in question.answers]
+        there = list(dict.fromkeys(words for words in right if words is not None))
+        if question.answers and not there:
+            what = f"question {question.id!r}: the answer {question.answers[0].text!r} holds no word of the context"
+            raise BadRow(question.file, question.line, what, "correct it, or remove the question")
+        window = windows[windows[0].example % len(windows)]
+        if there:
+            shown = [(words, best) for words in there if (best := _best_window(words, windows)) is not None]
+            if not shown:
+                left_out += 1
+                continue
+            (first, last), window = shown[0]
+            text = question.answers[right.index((first, last))].text
+            inexact += question.context[spans[first, 0] : spans[last, 1]] != text.strip()
+        inside = [(a - window.begin, b - window.begin) for a, b in there]
+        inside = [(a, b) for a, b in inside if a >= 0 and b < window.width]
+        rows.append(replace(window, answers=np.array(inside, np.int32).reshape(-1, 2)))
+        windowed += len(windows) > 1
+    return TrainingRows(rows, windowed, inexact, left_out)
+
+
+def reading_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = READ_AT_ONCE) -> list[QuestionRow]:
+    """The rows of questions to be answered: all windows of each context, which are one up to `limit` words.
+
+    >>> question = Question("q", "where ?", "a ship at sea", (), "dev.json", 1)
+    >>> rows = reading_rows([question] * 2, Lexicon([], "unk", width=4), limit=2)
+    >>> [(row.example, *row.words) for row in rows[:4]]
+    [(0, 'a', 'ship'), (0, 'ship', 'at'), (0, 'at', 'sea'), (1, 'a', 'ship')]
+    """
+    return [row for windows, _ in _windows(questions, lexicon, limit) for row in windows]
+
+
+def collate_questions(
+    rows: Sequence[QuestionRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
+) -> Batch:
+    """Rows as arrays, padded to one of a few widths and with rows of nothing, of weight 0, to `height`.
+
+    What is of the question begins with `question_`; the context has the names that a sentence has in `collate_words`.
+
+    >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
+    >>> lexicon = Lexicon(["배는"], "unk", width=4)
+    >>> batch = collate_questions(training_rows([question], lexicon).rows, 2, lexicon)
+    >>> {name: array.shape for name, array in batch.items()}  # doctest: +NORMALIZE_WHITESPACE
+    {'words': (2, 8), 'lengths': (2,), 'question_words': (2, 8), 'question_lengths': (2,), 'answers': (2, 1, 2),
+     'weights': (2,)}
+    """
+    contexts, questions = zip(*(row.texts for row in rows))
+    batch = collate_words(contexts, height, lexicon, layers, tags=False)
+    asked = collate_words(questions, height, lexicon, layers, tags=False)
+    batch |= {QUESTION + name: array for name, array in asked.items()}
+    if targets:
+        right = [row.answers if row.answers is not None else np.zeros((0, 2), np.int32) for row in rows]
+        most = max(1, *map(len, right))
+        batch["answers"] = np.full((height, 1 << (most - 1).bit_length(), 2), -1, np.int32)
+        batch["weights"] = np.zeros(height, np.float32)
+        for n, spans in enumerate(right):
+            batch["answers"][n, : len(spans)] = spans
+            batch["weights"][n] = 1.0
+    return batch
+
+
+def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...]]:
+    """The words of all texts, each context once, however much is asked about it.
+
+    >>> question = Question("q", "어디 ?", "배는 강가에", (), "dev.json", 1)
+    >>> list(words_of_questions([question] * 2))
+    [('배는', '강가에'), ('어디', '?'), ('어디', '?')]
+    """
+    for context in dict.fromkeys(question.context for question in questions):
+        yield word_spans(context).words
+    for question in questions:
+        yield word_spans(question.text).words
+
+
+def _windows(
+    questions: Sequence[Question], lexicon: Lexicon, limit: int
+) -> Iterator[tuple[list[QuestionRow], Int32[np.ndarray, "_ 2"]]]:
+    """The windows of each question, and what characters the words of its context are."""
+    if limit < 2:
+        raise ValueError(f"limit={limit}: a reader needs 2 words of a context at a time, or more")
+    context, found, ids = None, word_spans(""), lexicon.ids([])
+    for number, question in enumerate(questions):
+        if question.context != context:  # those about one context come one after the other
+            context, found = question.context, word_spans(question.context)
+            ids = lexicon.ids(found.words)
+        asked = word_spans(question.text).words
+        for name, words in (("context", found.words), ("text", asked)):
+            if not words:
+                what = f"question {question.id!r}: its {name} has no word"
+                raise BadRow(question.file, question.line, what, "fill it in, or remove the question")
+        count, stride = len(found.words), limit // 2
+        parts = [(begin, min(begin + limit, count)) for begin in range(0, max(count - limit, 0) + stride, stride)]
+        owners, question_ids = best_windows(parts, count), lexicon.ids(asked)
+        windows = [
+            QuestionRow(
+                number, found.words[begin:end], ids[begin:end], asked, question_ids, begin, found.spans[begin:end],
+                owners[begin:end] == place,
+            )
+            for place, (begin, end) in enumerate(parts)
+        ]  # fmt: skip
+        yield windows, found.spans
+
+
+def _words_of(answer: Answer, spans: Int32[np.ndarray, "_ 2"]) -> tuple[int, int] | None:
+    """The first and the last word that has some of an answer's characters."""
+    touched = np.flatnonzero((spans[:, 0] < answer.end) & (spans[:, 1] > answer.start))
+    return (int(touched[0]), int(touched[-1])) if len(touched) else None
+
+
+def _best_window(words: tuple[int, int], windows: Sequence[QuestionRow]) -> QuestionRow | None:
+    """The window with most around an answer, from its first to its last word; None where it is longer than each."""
+    around = [min(words[0] - row.begin, row.begin + row.width - 1 - words[1]) for row in windows]
+    return windows[int(np.argmax(around))] if max(around) >= 0 else None

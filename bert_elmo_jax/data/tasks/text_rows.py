@@ -1,0 +1,102 @@
+"""Labelled texts, and pairs of them -> rows of words for a task's own network, and rows -> batches of few shapes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.data.tasks.labels import label_ids
+from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
+from bert_elmo_jax.text import Lexicon, split_words
+from bert_elmo_jax.text.words import UNK_WORD
+
+
+@dataclass(frozen=True, eq=False)
+class TextRow:
+    """What a network reads of an example: its text, or the two of a pair; and its label's number, where it is known.
+
+    >>> TextRow(0, (WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)),)).width
+    2
+    """
+
+    example: int
+    texts: tuple[WordRow, ...]
+    label: int | None = None
+
+    @property
+    def width(self) -> int:
+        """How many words its longest text has."""
+        return max(text.width for text in self.texts)
+
+    def content(self) -> bytes:
+        """All of it, to be told from others by."""
+        return b"\0?".join(text.content() for text in self.texts) + b"\0=%d" % (
+            -1 if self.label is None else self.label
+        )
+
+
+def words_of_texts(example: TextExample, limit: int) -> list[tuple[str, ...]]:
+    """The first words of a text, or of each text of a pair; `<UNK>` stands for a text without any.
+
+    >>> words_of_texts(TextExample("배를 탔다.", " ", None, None, "dev.tsv", 2), limit=2)
+    [('배를', '탔다'), ('<UNK>',)]
+    """
+    texts = (example.text,) if example.pair is None else (example.text, example.pair)
+    return [tuple(split_words(text)[:limit]) or (UNK_WORD,) for text in texts]
+
+
+def count_cut(examples: Sequence[TextExample], limit: int) -> int:
+    """How many texts have more words than `limit`, so that their rest is not read.
+
+    >>> count_cut([TextExample("배를 탔다.", "배", None, None, "dev.tsv", 2)], limit=2)
+    1
+    """
+    texts = (text for example in examples for text in (example.text, example.pair) if text is not None)
+    # A text has no more words than characters: most need not be split to know.
+    return sum(len(text) > limit and len(split_words(text)) > limit for text in texts)
+
+
+def make_text_rows(
+    examples: Sequence[TextExample],
+    lexicon: Lexicon,
+    labels: Sequence[str],
+    limit: int,
+    *,
+    labelled: bool = True,
+) -> list[TextRow]:
+    """A row for each example, its texts cut to `limit` words each.
+
+    >>> example = TextExample("배를 탔다.", "배", "1", None, "dev.tsv", 2)
+    >>> [row] = make_text_rows([example], Lexicon(["배"], "unk", width=4), ("0", "1"), limit=2)
+    >>> [text.ids.tolist() for text in row.texts], row.label
+    ([[0, 0], [1]], 1)
+    """
+    numbers = label_ids(examples, labels).tolist() if labelled else [None] * len(examples)
+    return [
+        TextRow(n, tuple(WordRow(n, words, lexicon.ids(words)) for words in words_of_texts(example, limit)), number)
+        for n, (example, number) in enumerate(zip(examples, numbers))
+    ]
+
+
+def collate_texts(
+    rows: Sequence[TextRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
+) -> Batch:
+    """Rows as arrays, padded to one of a few widths and with rows of nothing, of weight 0, to `height`.
+
+    Single texts have the entries of `collate_words`; of pairs these are [height, 2, …], both texts of one width.
+
+    >>> words = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32))
+    >>> batch = collate_texts([TextRow(0, (words, words), 1)], 2, Lexicon(["배"], "unk", width=4))
+    >>> {name: array.shape for name, array in batch.items()}
+    {'words': (2, 2, 8), 'lengths': (2, 2), 'labels': (2,), 'weights': (2,)}
+    """
+    many = len(rows[0].texts)
+    batch = collate_words([text for row in rows for text in row.texts], many * height, lexicon, layers, tags=False)
+    if many > 1:
+        batch = {name: array.reshape(height, many, *array.shape[1:]) for name, array in batch.items()}
+    if targets:
+        batch["labels"], batch["weights"] = np.zeros(height, np.int32), np.zeros(height, np.float32)
+        batch["labels"][: len(rows)] = [row.label for row in rows]
+        batch["weights"][: len(rows)] = 1.0
+    return batch

@@ -1,0 +1,57 @@
+"""The loss of answers that are spans of a text, of which there may be several, or none.
+
+Clark and Gardner 2018, https://arxiv.org/abs/1710.10723: "no answer" has a score of its own, and stands beside all
+pairs of a start and an end in one softmax.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, Int
+
+from bert_elmo_jax.losses.cross_entropy import Sums, inside
+
+
+def answer_loss(
+    start: Float[Array, "B T"],
+    end: Float[Array, "B T"],
+    none: Float[Array, " B"] | None,
+    answers: Int[Array, "B G 2"],
+    weights: Float[Array, " B"],
+) -> Sums:
+    """Σ weight · −log p(one of the right answers), and Σ weight; `answers` are (first, last), different, -1 for fewer.
+
+    p(first, last) ∝ exp(start[first] + end[last]), which is the cross entropies of start and end together as long as
+    there is no `none`. A row without an answer has p ∝ exp(none); where there is no such score it weighs nothing.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.losses import answer_loss
+    >>> start, end, one = jnp.log(jnp.array([[3.0, 1.0]])), jnp.log(jnp.array([[1.0, 1.0]])), jnp.ones(1)
+    >>> total, weight = answer_loss(start, end, None, jnp.array([[[0, 0], [0, 1]]]), one)
+    >>> round(float(jnp.exp(-total)), 4), float(weight)
+    (0.75, 1.0)
+    >>> total, _ = answer_loss(start, end, jnp.log(jnp.array([2.0])), jnp.array([[[-1, -1]]]), one)
+    >>> round(float(jnp.exp(-total)), 4)
+    0.2
+    """
+    right = answers[..., 0] >= 0
+    weights = weights.astype(jnp.float32)
+    if none is None:
+        weights = jnp.where(right.any(axis=1), weights, 0.0)
+    counts = weights != 0
+    # Before anything is computed: a NaN that is masked after it still poisons the gradient.
+    start, end = (jnp.where(counts[:, None], side.astype(jnp.float32), 0.0) for side in (start, end))
+    right = right & counts[:, None]
+    joint = _at(start, answers[..., 0], right) + _at(end, answers[..., 1], right)
+    # An answer that is not there scores -inf, but where none is there at all: that would be no number to go back from.
+    some = right.any(axis=1)
+    chosen = jax.nn.logsumexp(jnp.where(right | ~some[:, None], joint, -jnp.inf), axis=1)
+    every = jax.nn.logsumexp(start, axis=1) + jax.nn.logsumexp(end, axis=1)
+    if none is not None:
+        none = jnp.where(counts, none.astype(jnp.float32), 0.0)
+        chosen, every = jnp.where(some, chosen, none), jnp.logaddexp(every, none)
+    return jnp.sum(weights * (every - chosen)), weights.sum()
+
+
+def _at(scores: Float32[Array, "B T"], places: Int[Array, "B G"], right: Array) -> Float32[Array, "B G"]:
+    """The scores of these places; NaN outside the text."""
+    return jnp.take_along_axis(scores, inside(places, right, scores.shape[1]), axis=1, mode="fill")

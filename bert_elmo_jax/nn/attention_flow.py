@@ -1,0 +1,105 @@
+"""Attention of one text to another, and of a text to itself, by a similarity of three parts.
+
+Seo et al. 2017 (BiDAF), https://arxiv.org/abs/1611.01603; Clark and Gardner 2018, https://arxiv.org/abs/1710.10723.
+"""
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from flax.linen.initializers import normal
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.pooling import LOW, masked_softmax
+
+
+def similarity(
+    x: Float[Array, "B T D"],
+    y: Float[Array, "B Q D"],
+    both: Float[AnyArray, " D"],
+    of_x: Float[AnyArray, " D"] | None,
+    of_y: Float[AnyArray, " D"],
+) -> Float[Array, "B T Q"]:
+    """`of_x` · x + `of_y` · y + `both` · (x ∘ y) of all pairs of words, without an array of [T, Q, D].
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.attention_flow import similarity
+    >>> x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
+    >>> similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist()
+    [[[7.0], [11.0]]]
+    """
+    scores = jnp.einsum("btd,bqd->btq", x * jnp.asarray(both)[None, None, :], y)
+    scores = scores + (y @ jnp.asarray(of_y))[:, None, :]
+    return scores if of_x is None else scores + (x @ jnp.asarray(of_x))[:, :, None]
+
+
+def attend(
+    scores: Float[Array, "B T Q"], values: Float[Array, "B Q D"], there: Bool[Array, "B T Q"]
+) -> Float[Array, "B T D"]:
+    """The mean of the values that are there, by the softmax of their scores; zeros where none is.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.attention_flow import attend
+    >>> values = jnp.array([[[1.0], [3.0], [700.0]]])
+    >>> attend(jnp.zeros((1, 2, 3)), values, jnp.array([[[True, True, False], [False] * 3]])).tolist()
+    [[[2.0], [0.0]]]
+    """
+    return masked_softmax(scores, there) @ values
+
+
+def attention_flow(
+    x: Float[Array, "B T D"],
+    y: Float[Array, "B Q D"],
+    params: Mapping[str, AnyArray],
+    x_there: Bool[Array, "B T"],
+    y_there: Bool[Array, "B Q"],
+) -> Float[Array, "B T 4*D"]:
+    """Each word of a context x, beside c, what it finds in the question y; x ∘ c; and c ∘ what the question finds in x.
+
+    What the question finds is one vector for the whole context: the mean of its words, by how much the word of the
+    question that is likest to each is like it.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity
+    >>> params = init_similarity(jax.random.key(0), 5)
+    >>> x, y = jnp.ones((2, 4, 5)), jnp.ones((2, 3, 5))
+    >>> attention_flow(x, y, params, jnp.ones((2, 4), bool), jnp.ones((2, 3), bool)).shape
+    (2, 4, 20)
+    """
+    scores = similarity(x, y, params["both"], params["of_x"], params["of_y"])
+    there = jnp.broadcast_to(y_there[:, None, :], scores.shape)
+    found = attend(scores, y, there)
+    likest = jnp.where(there, scores, LOW).max(axis=2)
+    back = attend(likest[:, None, :], x, x_there[:, None, :])
+    return jnp.concatenate([x, found, x * found, back * found], axis=-1)
+
+
+def self_attention_flow(
+    x: Float[Array, "B T D"], params: Mapping[str, AnyArray], there: Bool[Array, "B T"]
+) -> Float[Array, "B T 3*D"]:
+    """Each word x beside c, what it finds in the other words of its text, and x ∘ c: no word attends to itself.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.attention_flow import init_similarity, self_attention_flow
+    >>> params = init_similarity(jax.random.key(0), 5, of_x=False)
+    >>> self_attention_flow(jnp.ones((2, 4, 5)), params, jnp.ones((2, 4), bool)).shape
+    (2, 4, 15)
+    """
+    # A part of x alone is the same for all words that x may attend to: the softmax would not see it.
+    scores = similarity(x, x, params["both"], None, params["of_y"])
+    others = there[:, None, :] & ~jnp.eye(x.shape[1], dtype=bool)[None]
+    found = attend(scores, x, others)
+    return jnp.concatenate([x, found, x * found], axis=-1)
+
+
+def init_similarity(key: PRNGKeyArray, size: int, of_x: bool = True) -> dict[str, Array]:
+    """Fresh parameters of the parts of a similarity.
+
+    >>> import jax
+    >>> from bert_elmo_jax.nn.attention_flow import init_similarity
+    >>> sorted(init_similarity(jax.random.key(0), 5, of_x=False))
+    ['both', 'of_y']
+    """
+    names = ("both", "of_y", *(("of_x",) if of_x else ()))
+    return {name: normal(size**-0.5)(sub, (size,), jnp.float32) for name, sub in zip(names, jax.random.split(key, 3))}

@@ -1,0 +1,60 @@
+"""One vector for the real places of each row: mean, largest, smallest; and a softmax over them alone.
+
+What stands behind a row's end must be finite, and then has no part in values or gradients. A row without a real place
+gives zeros.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+LOW = -1e30  # below every score, and finite: the difference of two is no NaN
+
+
+def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> Float[Array, "*B T"]:
+    """Shares of the real places along the last axis.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.pooling import masked_softmax
+    >>> masked_softmax(jnp.zeros((2, 3)), jnp.array([[True, True, False], [False] * 3])).tolist()
+    [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+    """
+    real = jnp.broadcast_to(real, scores.shape)
+    scores = jnp.where(real, scores, LOW)
+    odds = jnp.where(real, jnp.exp(scores - scores.max(axis=-1, keepdims=True)), 0.0)
+    total = odds.sum(axis=-1, keepdims=True)
+    return odds / jnp.where(total > 0, total, 1.0)
+
+
+def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
+    """The mean of each row's real places.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.pooling import mean_pool
+    >>> mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[2.0]]
+    """
+    count = jnp.maximum(real.sum(axis=1), 1).astype(x.dtype)
+    return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count[:, None]
+
+
+def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
+    """The largest of each row's real places, number by number.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.pooling import max_pool
+    >>> max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[3.0]]
+    """
+    largest = jnp.where(real[..., None], x, LOW).max(axis=1)
+    return jnp.where(real.any(axis=1)[:, None], largest, 0.0)
+
+
+def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
+    """The smallest of each row's real places, number by number.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.nn.pooling import min_pool
+    >>> min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist()
+    [[1.0]]
+    """
+    return -max_pool(-x, real)

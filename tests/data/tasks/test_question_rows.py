@@ -1,0 +1,194 @@
+"""Questions as rows of words: answers are spans of the text as it is written, wherever words and windows end."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.tasks import Answer, BadRow, Question
+from bert_elmo_jax.data.tasks.batches import TaskBatches, digest
+from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows
+from bert_elmo_jax.text import Lexicon, split_words
+
+LEXICON = Lexicon(["배는", "the"], "unk", width=4)
+PARTS = [
+    "배는 ",
+    "강가에",
+    " ",
+    "\r\n",
+    "\t",
+    "the sea",
+    ", ",
+    "café",
+    "cafe\u0301 ",
+    "😀",
+    "👍🏽",
+    "漢字",
+    "$3.50",
+    "\u3000",
+    "'s",
+]
+CONTEXT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=25).map("".join).filter(str.strip)
+
+
+def asking(context, *answers, text="어디 where ?"):
+    given = tuple(answer if isinstance(answer, Answer) else Answer(answer, context.index(answer)) for answer in answers)
+    return Question("q", text, context, given, "train.json", 7)
+
+
+def spans_of(row):
+    return [(int(row.spans[first, 0]), int(row.spans[last, 1])) for first, last in row.answers]
+
+
+@settings(deadline=None)
+@given(context=CONTEXT, limit=st.integers(2, 12), data=st.data())
+def test_an_answer_is_what_stands_there(context, limit, data):
+    start = data.draw(st.integers(0, len(context) - 1))
+    end = data.draw(st.integers(start + 1, min(len(context), start + 12)))
+    question = asking(context, Answer(context[start:end], start))
+    if not context[start:end].strip():
+        with pytest.raises(BadRow, match=r"train.json:7: question 'q': the answer .* holds no word"):
+            training_rows([question], LEXICON, limit)
+        return
+    rows, windowed, inexact, left_out = training_rows([question], LEXICON, limit)
+    words = split_words(context)
+    if left_out:
+        assert rows == []
+        assert len(split_words(context[start:end])) > limit
+        return
+    [row] = rows
+    assert row.width <= limit
+    assert windowed == (len(words) > limit)
+    assert row.words == tuple(words[row.begin : row.begin + row.width])
+    for word, (first, behind) in zip(row.words, row.spans.tolist()):
+        assert context[first:behind] == word
+    [(begin, behind)] = spans_of(row)
+    answer = context[start:end].strip()
+    assert answer in context[begin:behind]
+    assert inexact == (context[begin:behind] != answer)
+    # No word less would do.
+    first, last = row.answers[0]
+    assert row.spans[first, 1] > start
+    assert row.spans[last, 0] < end
+
+
+@settings(deadline=None)
+@given(context=CONTEXT, limit=st.integers(2, 9))
+def test_windows_hold_every_word_and_own_it_once(context, limit):
+    rows = reading_rows([asking(context)], LEXICON, limit)
+    owned = np.concatenate([np.arange(row.width)[row.owned] + row.begin for row in rows])
+    assert sorted(owned.tolist()) == list(range(len(split_words(context))))
+    assert all(row.width <= limit and row.answers is None for row in rows)
+    assert sum(row.begin == 0 for row in rows) == 1
+
+
+def test_inside_a_word_and_exactly():
+    rows, _, inexact, _ = training_rows(
+        [
+            asking("배는 강가에 있다", "강가"),
+            asking("배는 강가에 있다", "강가에"),
+            asking("a well-known (ship)", "known (ship"),
+            asking("a  ship\r\nat sea", " ship\r\nat "),
+            asking("café 😀 sea", "😀"),
+        ],
+        LEXICON,
+    )
+    assert inexact == 1
+    shown = ["강가에", "강가에", "known (ship", "ship\r\nat", "😀"]
+    contexts = ["배는 강가에 있다", "배는 강가에 있다", "a well-known (ship)", "a  ship\r\nat sea", "café 😀 sea"]
+    for row, context, text in zip(rows, contexts, shown):
+        [(begin, behind)] = spans_of(row)
+        assert context[begin:behind] == text
+
+
+def test_several_answers_each_once():
+    context = "the old ship and the ship"
+    question = asking(context, "old ship", "ship", "old ship", Answer("ship", context.rindex("ship")))
+    [row] = training_rows([question], LEXICON).rows
+    assert row.answers.tolist() == [[1, 2], [2, 2], [5, 5]]
+    [row] = training_rows([question], LEXICON, limit=3).rows  # a window holds some of them
+    assert [context[begin:behind] for begin, behind in spans_of(row)] == ["old ship", "ship"]
+
+
+def test_a_question_without_an_answer_is_answered_nowhere():
+    context = " ".join(f"w{n}" for n in range(20))
+    rows, windowed, inexact, left_out = training_rows([asking(context)] * 4, LEXICON, limit=8)
+    assert [row.answers.shape for row in rows] == [(0, 2)] * 4
+    assert [row.begin for row in rows] == [0, 4, 8, 12]  # any window will do: not always the first
+    assert (windowed, inexact, left_out) == (4, 0, 0)
+
+
+def test_an_answer_longer_than_a_window_is_left_out():
+    context = " ".join("abcdefgh")
+    rows, windowed, _, left_out = training_rows(
+        [asking(context, "b c d e f"), asking(context, "b c d e f", "g"), asking(context, "c d")], LEXICON, limit=4
+    )
+    assert (len(rows), windowed, left_out) == (2, 2, 1)
+    assert [row.words[row.answers[0, 0]] for row in rows] == ["g", "c"]
+
+
+def test_the_window_shows_an_answer_with_most_around_it():
+    context = " ".join(f"w{n}" for n in range(100))
+    [row] = training_rows([asking(context, "w47 w48")], LEXICON, limit=20).rows
+    assert (row.begin, row.width) == (40, 20)
+
+
+def test_a_batch():
+    random = Lexicon(["배는"], "random", width=4)
+    questions = [asking("배는 강가에 있다 . " * 3, "강가에", text="강가에 배는 ?"), asking("하나")]
+    rows = training_rows(questions, random).rows
+    batch = collate_questions(rows, 4, random)
+    assert batch["words"].shape == (4, 12)
+    assert batch["question_words"].shape == (4, 8)
+    assert batch["lengths"].tolist() == [12, 1, 0, 0]
+    assert batch["question_lengths"].tolist() == [3, 3, 0, 0]
+    assert batch["weights"].tolist() == [1, 1, 0, 0]
+    assert batch["answers"].tolist() == [[[1, 1]], *[[[-1, -1]]] * 3]
+    np.testing.assert_array_equal(batch["brought"][0, 1], batch["question_brought"][0, 0])  # 강가에, in both
+    assert batch["brought"][0, 1].any()
+    assert not {"answers", "weights"} & set(collate_questions(rows, 4, random, targets=False))
+    read = Lexicon(["배는"], "characters", width=4)
+    batch = collate_questions(reading_rows(questions, read), 2, read, targets=False)
+    assert batch["characters"].shape == (2, 12, 16)
+    assert batch["question_characters"].shape == (2, 8, 16)
+
+
+def test_the_layers_of_an_encoder_are_asked_for_both_texts():
+    def layers(rows, height, width):
+        shown = np.zeros((height, 1, width, 1), np.float32)
+        for n, row in enumerate(rows):
+            shown[n, 0, : row.width, 0] = [len(word) for word in row.words]
+        return {"layers": shown}
+
+    rows = training_rows([asking("배는 강가에 있다", "배는")], LEXICON).rows
+    batch = collate_questions(rows, 1, LEXICON, layers)
+    assert batch["layers"][0, 0, :4, 0].tolist() == [2, 3, 2, 0]
+    assert batch["question_layers"][0, 0, :4, 0].tolist() == [2, 5, 1, 0]
+
+
+def test_rows_are_told_apart_and_go_into_training():
+    questions = [asking(f"배는 강가에 있다 {n}", "강가") for n in range(5)]
+    rows = training_rows(questions, LEXICON).rows
+    other = dataclasses.replace(rows[0], answers=np.array([[0, 0]], np.int32))
+    asked = dataclasses.replace(rows[0], question=("누가",), question_ids=np.zeros(1, np.int32))
+    unasked = dataclasses.replace(rows[0], answers=None)
+    assert len({digest([row]) for row in (*rows, other, asked, unasked)}) == 8
+    batches = TaskBatches(rows, 2, 0, lambda rows, height: collate_questions(rows, height, LEXICON))
+    assert batches.epoch_size == 3
+    assert next(batches)["answers"].shape == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "limit", "message"),
+    [
+        (asking("배는", text=" "), 400, r"train.json:7: question 'q': its text has no word; fill it in"),
+        (asking(" \t"), 400, "its context has no word"),
+        (asking("배는 강가에", Answer(" ", 2)), 400, "the answer ' ' holds no word of the context; correct it"),
+        (asking("배는"), 1, "limit=1: a reader needs 2 words"),
+    ],
+)
+def test_what_cannot_be_read(question, limit, message):
+    with pytest.raises(ValueError, match=message):
+        training_rows([question], LEXICON, limit)

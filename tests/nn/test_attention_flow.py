@@ -1,0 +1,86 @@
+"""Attention between texts: what it is by loops, and what is not there."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.nn.attention_flow import attend, attention_flow, init_similarity, self_attention_flow, similarity
+
+pytestmark = pytest.mark.usefixtures("quick_compiles", "strict_dtypes")
+
+B, T, Q, D = 2, 5, 3, 4
+flow, self_flow = jax.jit(attention_flow), jax.jit(self_attention_flow)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    draw = np.random.default_rng(0)
+    x, y = (jnp.asarray(draw.normal(size=(B, n, D)), jnp.float32) for n in (T, Q))
+    params = {name: jnp.asarray(draw.normal(size=D), jnp.float32) for name in ("both", "of_x", "of_y")}
+    return x, y, params
+
+
+def test_similarity_by_pairs(texts):
+    x, y, params = texts
+    found = jax.jit(similarity)(x, y, params["both"], params["of_x"], params["of_y"])
+    x, y, params = jax.tree.map(np.asarray, texts)
+    for b, t, q in np.ndindex(B, T, Q):
+        a, c = x[b, t], y[b, q]
+        expected = params["of_x"] @ a + params["of_y"] @ c + params["both"] @ (a * c)
+        assert float(found[b, t, q]) == pytest.approx(float(expected), rel=1e-5, abs=1e-5)
+
+
+def test_what_is_not_there_says_nothing(texts):
+    x, y, params = texts
+    there, asked = jnp.array([[True] * 3 + [False] * 2] * 2), jnp.array([[True] * 2 + [False]] * 2)
+    wild_x = jnp.where(there[..., None], x, 1e6)
+    wild_y = jnp.where(asked[..., None], y, -1e6)
+    found = flow(wild_x, wild_y, params, there, asked)[:, :3]
+    alone = flow(x[:, :3], y[:, :2], params, there[:, :3], asked[:, :2])
+    np.testing.assert_allclose(found, alone, atol=1e-6)
+    inner = {name: params[name] for name in ("both", "of_y")}
+    found = self_flow(wild_x, inner, there)[:, :3]
+    np.testing.assert_allclose(found, self_flow(x[:, :3], inner, there[:, :3]), atol=1e-6)
+
+
+def test_no_word_attends_to_itself(texts):
+    x, _, params = texts
+    inner = {name: params[name] for name in ("both", "of_y")}
+    whole = jnp.ones((B, T), bool)
+    one = self_flow(x[:, :1], inner, whole[:, :1])  # a word alone finds nothing
+    np.testing.assert_array_equal(one[..., :D], x[:, :1])
+    assert not one[..., D:].any()
+    found = self_flow(x, inner, whole)[..., D : 2 * D]
+    x, inner = np.asarray(x), jax.tree.map(np.asarray, inner)
+    for b, t in np.ndindex(B, T):
+        others = [n for n in range(T) if n != t]
+        scores = np.array([float(inner["both"] @ (x[b, t] * x[b, n]) + inner["of_y"] @ x[b, n]) for n in others])
+        shares = np.exp(scores - scores.max())
+        np.testing.assert_allclose(found[b, t], (shares / shares.sum()) @ x[b][others], atol=1e-5)
+
+
+def test_nothing_at_all_is_zeros_and_so_is_its_gradient(texts):
+    x, y, params = texts
+    nothing = jnp.zeros((B, Q), bool)
+
+    def total(x, y):
+        return attention_flow(x, y, params, jnp.zeros((B, T), bool), nothing).sum()
+
+    gradient = jax.jit(jax.grad(total, argnums=(0, 1)))(x, y)
+    np.testing.assert_array_equal(gradient[0], jnp.ones_like(x))  # what is beside it
+    assert not gradient[1].any()
+    assert not jax.jit(attend)(jnp.zeros((B, T, Q)), y, jnp.zeros((B, T, Q), bool)).any()
+
+
+def test_no_array_of_pairs_is_made(texts):
+    """[T, Q, D] would be the largest by far."""
+    params = init_similarity(jax.random.key(0), 64)
+    x, y = jnp.zeros((1, 128, 64)), jnp.zeros((1, 32, 64))
+
+    def run(x, y):
+        return attention_flow(x, y, params, jnp.ones((1, 128), bool), jnp.ones((1, 32), bool))
+
+    made = jax.make_jaxpr(jax.grad(lambda x, y: run(x, y).sum(), argnums=(0, 1)))(x, y)
+    sizes = [v.aval.size for eqn in made.jaxpr.eqns for v in eqn.outvars]
+    assert max(sizes) == 128 * 64 * 4  # what comes out

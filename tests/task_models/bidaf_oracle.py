@@ -1,0 +1,102 @@
+"""The reader once more, in plain numpy: one question at a time, a word at a time, nothing padded."""
+
+import numpy as np
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    odds = np.exp(x - x.max())
+    return odds / odds.sum()
+
+
+def lstm(x, p):
+    size = p["state_kernel"].shape[0]
+    cell, hidden, outputs = np.zeros(size), np.zeros(size), []
+    for word in x:
+        i, j, f, o = np.split(word @ p["input_kernel"] + hidden @ p["state_kernel"] + p["bias"], 4)
+        cell = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(j)
+        hidden = sigmoid(o) * np.tanh(cell)
+        outputs.append(hidden)
+    return np.array(outputs)
+
+
+def bilstm(x, p):
+    return np.concatenate([lstm(x, p["forward"]), lstm(x[::-1], p["backward"])[::-1]], axis=-1)
+
+
+def dense(x, p):
+    return x @ p["kernel"] + p["bias"]
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def characters_of(ids, p):
+    """A word's largest value of each filter, its padding taken for as long as a word may be."""
+    table = np.concatenate([np.zeros((1, p["embedding"].shape[1])), p["embedding"]])
+    word = table[list(ids) + [261] * (50 - len(ids))]
+    kernel, bias = p["conv_0"]["kernel"], p["conv_0"]["bias"]
+    wide = len(kernel)
+    found = [np.einsum("we,wef->f", word[n : n + wide], kernel) for n in range(len(word) - wide + 1)]
+    return relu(np.max(found, axis=0) + bias)
+
+
+def mixed(layers, mix):
+    return mix["gamma"] * np.einsum("l,ltd->td", softmax(mix["weights"]), layers)
+
+
+def words_of(text, p):
+    """[T, E] of a text: {"words", "characters", "layers"}."""
+    table = np.concatenate([p["words"]["specials"], p["words"]["table"]])
+    x = table[text["words"]]
+    if "characters" in text:
+        spelled = [characters_of(word, p["words"]["characters"]) for word in text["characters"]]
+        x = np.concatenate([x, np.array(spelled)], axis=-1)
+    return x
+
+
+def read(text, p, places):
+    x = words_of(text, p)
+    if "input" in places:
+        x = np.concatenate([x, mixed(text["layers"], p["mix"]["input"])], axis=-1)
+    x = bilstm(x, p["first_layer"])
+    if "output" in places:
+        x = np.concatenate([x, mixed(text["layers"], p["mix"]["output"])], axis=-1)
+    return x
+
+
+def answer(context, question, p, places=(), unanswerable=False):
+    """Scores of starts and ends [T], and of "no answer"."""
+    x, y = read(context, p, places), read(question, p, places)
+    flow = p["flow"]
+    scores = np.array([[flow["of_x"] @ a + flow["of_y"] @ b + flow["both"] @ (a * b) for b in y] for a in x])
+    back = softmax(scores.max(axis=1)) @ x
+    rows = []
+    for a, of_a in zip(x, scores):
+        c = softmax(of_a) @ y
+        rows.append(np.concatenate([a, c, a * c, back * c]))
+    x = relu(dense(np.array(rows), p["merge"]))
+    inner = bilstm(x, p["self_layer"])
+    rows = []
+    for n, a in enumerate(inner):
+        others = [m for m in range(len(inner)) if m != n]
+        c = np.zeros_like(a)
+        if others:
+            of_a = np.array(
+                [p["self_flow"]["of_y"] @ inner[m] + p["self_flow"]["both"] @ (a * inner[m]) for m in others]
+            )
+            c = softmax(of_a) @ inner[others]
+        rows.append(np.concatenate([a, c, a * c]))
+    x = x + relu(dense(np.array(rows), p["self_merge"]))
+    from_start = bilstm(x, p["start_layer"])
+    from_end = bilstm(np.concatenate([x, from_start], axis=-1), p["end_layer"])
+    start, end = from_start @ p["start"], from_end @ p["end"]
+    if not unanswerable:
+        return start, end, -np.inf
+    whole = [softmax(start) @ from_start, softmax(end) @ from_end, softmax(x @ p["none_flow"]) @ x]
+    hidden = relu(dense(np.concatenate(whole), p["none_hidden"]))
+    return start, end, dense(hidden, p["none"])[0]
