@@ -20,6 +20,8 @@ from bert_elmo_jax.heads import init_elmo_params, init_params
 from bert_elmo_jax.models import BertConfig, ElmoConfig
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
 WORLDS = {name: ToyWorld(name) for name in ("en", "ko")}
 TOY = {"data": "toyworld", "toyworld": {"language": "en,ko"}, "batch_size": 4, "eval_batches": None, "steps": 3}
 
