@@ -12,8 +12,6 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.interop import huggingface_bert
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROOT = Path(__file__).parents[2]
 
 

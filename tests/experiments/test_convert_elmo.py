@@ -17,8 +17,6 @@ from bert_elmo_jax.interop.parameter_tree import flatten
 from bert_elmo_jax.models import ElmoConfig
 from bert_elmo_jax.text import WordVocabulary
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROOT = Path(__file__).parents[2]
 CONFIG = ElmoConfig.preset("toy", vocab_size=8)
 WORDS = WordVocabulary.build({"강": 9, "river": 8, "배": 7, "bank": 6, "은행": 5})

@@ -14,8 +14,6 @@ import pytest
 
 from bert_elmo_jax import load
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROOT = Path(__file__).parents[2]
 TEXTS = ["강가의 작은 은행", "The river  bank", "배", "The river  bank", "a b c d e f g h"]
 
