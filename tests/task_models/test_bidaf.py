@@ -101,7 +101,7 @@ def test_company_and_padding_change_nothing():
     whole = score(batch)
     turned = score({name: array[::-1] for name, array in batch.items()})
     for side, other in zip(whole, turned):
-        np.testing.assert_allclose(side, other[::-1], atol=1e-6)
+        np.testing.assert_allclose(side, other[::-1], atol=1e-6, rtol=1e-6)
     wide = batch_of(CONFIG, lengths=((5, 3),), widths=(11, 9))
     for name in ("", "question_"):
         for what in ("words", "characters"):
@@ -111,7 +111,7 @@ def test_company_and_padding_change_nothing():
     alone = score(wide)
     np.testing.assert_allclose(alone.start[0, :6], whole.start[0], atol=1e-6, rtol=1e-6)
     np.testing.assert_allclose(alone.end[0, :6], whole.end[0], atol=1e-6, rtol=1e-6)
-    np.testing.assert_allclose(alone.none[0], whole.none[0], atol=1e-6)
+    np.testing.assert_allclose(alone.none[0], whole.none[0], atol=1e-6, rtol=1e-6)
 
 
 def test_every_parameter_learns_and_nothing_behind_an_end_does():
