@@ -116,3 +116,11 @@ def write_model(folder):
     config = BertConfig(vocab_size=tokenizer.vocab_size, dropout=0.1, attention_dropout=0.1, **sizes)
     write_run_directory(folder, config, init_params(config, jax.random.key(0)), tokenizer, run={})
     return folder
+
+
+def run_network(program, config, workdir):
+    """One run of a task's own network, in this process."""
+    data = program("task_data").read_data(config)
+    start = program("with_network").network_start(config, None, None)
+    workdir.mkdir(exist_ok=True)
+    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})

@@ -20,20 +20,12 @@ from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.task_models.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
 from bert_elmo_jax.text import Lexicon
 
-from .task_files import write_task
+from .task_files import run_network, write_task
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
+pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
 
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
-
-
-@pytest.fixture(autouse=True)
-def one_device(monkeypatch):
-    """What is compiled for eight takes three times as long."""
-    from bert_elmo_jax import train
-
-    monkeypatch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
 
 
 def config_of(fields, **changes):
@@ -44,21 +36,13 @@ def config_of(fields, **changes):
     return config
 
 
-def run(program, config, workdir):
-    """One run in this process."""
-    data = program("task_data").read_data(config)
-    start = program("with_network").network_start(config, None, None)
-    workdir.mkdir(exist_ok=True)
-    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})
-
-
 def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys, monkeypatch):
     files = write_task(tmp_path / "squad", "squad", count=32)
     for part in (Path(files["train"]), Path(files["dev"])):  # answers are whole words
         part.write_text(part.read_text(encoding="utf-8").replace("서울에 있다", "서울"), encoding="utf-8")
     config = config_of(files, encoder=ELMO, dropout=0.0, mix_dropout=0.0, max_length=5)
     config.optimizer.learning_rate = 0.03
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     said = capsys.readouterr().err
     assert "contexts have more than 5 words, of which a window is read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -97,7 +81,7 @@ def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys,
 @pytest.mark.usefixtures("as_users_run")
 def test_what_cannot_be_meant(program, tmp_path):
     with pytest.raises(ValueError, match=r"config.network=bidaf is for questions, and --task=sst2 is classification"):
-        run(program, config_of(write_task(tmp_path / "sst2", "sst2", count=8)), tmp_path / "run")
+        run_network(program, config_of(write_task(tmp_path / "sst2", "sst2", count=8)), tmp_path / "run")
     files = write_task(tmp_path / "squad", "squad", count=8)
     for changes, message in (
         ({"places": "between"}, "places='between': use input, output"),
@@ -105,7 +89,7 @@ def test_what_cannot_be_meant(program, tmp_path):
         ({"longest_answer": 0}, "config.longest_answer=0: a reader needs 1 or more words"),
     ):
         with pytest.raises(ValueError, match=message):
-            run(program, config_of(files, **changes), tmp_path / "run")
+            run_network(program, config_of(files, **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 

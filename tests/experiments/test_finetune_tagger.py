@@ -1,6 +1,5 @@
 """A tagger from files to predictions: with an encoder or without, killed and gone on with, refused in one message."""
 
-import functools
 import importlib
 import json
 import random
@@ -21,7 +20,7 @@ from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
-from .task_files import OTHER, write_model, write_task
+from .task_files import OTHER, run_network, write_model, write_task
 
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -48,28 +47,12 @@ def files(tmp_path_factory):
     return found
 
 
-@pytest.fixture
-def one_device(monkeypatch):
-    """What is compiled for eight takes three times as long; the grid below is over all of them."""
-    from bert_elmo_jax import train
-
-    monkeypatch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
-
-
 def config_of(fields, **changes):
     config = importlib.import_module("experiments.configs.tagger").get_config()
     small = {"lstm_size": 4, "lstm_layers": 1, "epochs": 1.0, "batch_size": 16, "unknown": "unk", "word_size": 6}
     config.update({**small, **fields})
     config.update_from_flattened_dict(changes)
     return config
-
-
-def run(program, config, workdir):
-    """One run in this process."""
-    data = program("task_data").read_data(config)
-    start = program("with_network").network_start(config, None, None)
-    workdir.mkdir(exist_ok=True)
-    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})
 
 
 @pytest.mark.usefixtures("one_device")
@@ -79,7 +62,7 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
         files["ud_upos"], encoder=str(bert), tune_encoder=True, output="softmax", places="output", layer_decay=0.5,
         unknown="random",
     )  # fmt: skip
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     tuned = load(tmp_path / "run")
     assert isinstance(tuned, TaskNetwork)
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -102,7 +85,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
         dropout=0.0, eval_every=40,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.05
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     assert re.search(r"vectors\.txt: vectors of \d+ of the \d+ words", capsys.readouterr().err)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["f1"] > 0.9
@@ -118,7 +101,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
     changed.write_text(Path(files["entities"]["train"]).read_text(encoding="utf-8").replace("역 I-LOC", "배 I-LOC"))
     config.train = str(changed)
     with pytest.raises(ValueError, match=r"other training data|training examples are not what"):
-        run(program, config, tmp_path / "run")
+        run_network(program, config, tmp_path / "run")
     dev = read_examples(files["entities"]["dev"], tagger.task)
     together = tagger.predict_examples(dev, batch_size=7)
     for sentence, prediction in list(zip(dev, together))[:3]:
@@ -155,7 +138,7 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
     config = config_of(files["entities"], encoder=ELMO, cache=str(tmp_path / "cache"))
     program("with_network").fill_cache(tmp_path / "cache", first, [("다른", "글")], progress=False)
     with pytest.raises(ValueError, match="are those of other sentences"):
-        run(program, config, tmp_path / "run")
+        run_network(program, config, tmp_path / "run")
 
 
 REFUSED = [
@@ -178,13 +161,13 @@ REFUSED = [
 def test_what_cannot_be_meant(fields, changes, message, program, files, tmp_path):
     changes = {name: files["vectors"] if value == "…" else value for name, value in changes.items()}
     with pytest.raises((ValueError, OSError), match=message):
-        run(program, config_of({**files["entities"], **fields}, **changes), tmp_path / "run")
+        run_network(program, config_of({**files["entities"], **fields}, **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
     with pytest.raises(ValueError, match=r"is for tags, and --task=sst2 is classification: choose another config"):
-        run(program, config_of(files["sst2"]), tmp_path / "run")
+        run_network(program, config_of(files["sst2"]), tmp_path / "run")
     with pytest.raises(ValueError, match="--init=runs/bert says nothing to a tagger"):
         program("with_network").network_start(config_of({}), "runs/bert", None)
 
@@ -193,7 +176,7 @@ def test_a_label_never_seen_in_training(program, files, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("서울 B-LOC\n은행 B-ORG\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not among those of the training data"):
-        run(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
+        run_network(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
 
 
 # As people run it.

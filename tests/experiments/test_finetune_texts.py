@@ -1,6 +1,5 @@
 """Classifiers of texts and of pairs from files to predictions: with an encoder or without, gone on with, refused."""
 
-import functools
 import importlib
 import json
 from pathlib import Path
@@ -15,7 +14,7 @@ from bert_elmo_jax.api.predictions import Label
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.train.checkpoint import load_params
 
-from .task_files import GOOD, OTHER, write_model, write_task
+from .task_files import GOOD, OTHER, run_network, write_model, write_task
 
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -31,27 +30,11 @@ def files(tmp_path_factory):
     return {task: write_task(folder / task, task, count=count) for task, count in counts.items()}
 
 
-@pytest.fixture
-def one_device(monkeypatch):
-    """What is compiled for eight takes three times as long."""
-    from bert_elmo_jax import train
-
-    monkeypatch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
-
-
 def config_of(name, fields, **changes):
     config = importlib.import_module(f"experiments.configs.{name}").get_config()
     config.update({**SMALL, **({"feed_size": 4} if name == "bcn" else {}), **fields})
     config.update_from_flattened_dict(changes)
     return config
-
-
-def run(program, config, workdir):
-    """One run in this process."""
-    data = program("task_data").read_data(config)
-    start = program("with_network").network_start(config, None, None)
-    workdir.mkdir(exist_ok=True)
-    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})
 
 
 @pytest.mark.usefixtures("one_device")
@@ -61,7 +44,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
         eval_every=36, dropout=0.0, word_dropout=0.0, mix_dropout=0.0,
     )  # fmt: skip
     config.optimizer.learning_rate = 0.02
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     said = capsys.readouterr().err
     assert "of 96 texts have more than 6 words, of which the first 6 are read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
@@ -88,7 +71,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
 def test_pairs_from_files_to_predictions(program, files, tmp_path):
     """ESIM, an ELMo at input and output; the vectors of both texts are kept."""
     config = config_of("esim", files["qnli"], encoder=ELMO)
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     model = load(tmp_path / "run")
     assert sorted(model.params["mix"]) == ["input", "output"]
     dev = read_examples(config.dev, model.task)
@@ -122,9 +105,9 @@ def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp
     with monkeypatch.context() as patched:
         patched.setattr(finetuning, "figures_of", breaks)
         with pytest.raises(RuntimeError, match="lost"):
-            run(program, config, tmp_path / "broken")
+            run_network(program, config, tmp_path / "broken")
     for name in ("broken", "alone"):
-        assert run(program, config, tmp_path / name) is None
+        assert run_network(program, config, tmp_path / name) is None
     broken, alone = tmp_path / "broken", tmp_path / "alone"
     assert (broken / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
     jax.tree.map(np.testing.assert_array_equal, load_params(broken)[1], load_params(alone)[1])
@@ -135,7 +118,7 @@ def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp
 def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of("bcn", files["qnli"], encoder=str(bert), tune_encoder=True, places="output", layer_decay=0.5)
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     tuned = load(tmp_path / "run")
     assert tuned.config.pairs
     before, after = load_params(bert)[1]["encoder"], load_params(tmp_path / "run")[1]["encoder"]
@@ -156,7 +139,7 @@ def test_texts_without_words_and_no_encoder(program, tmp_path):
         fields[part] = str(tmp_path / f"{part}.txt")
         Path(fields[part]).write_text("\n".join(["id\tdocument\tlabel", *rows]) + "\n", encoding="utf-8")
     config = config_of("bcn", fields, batch_size=500)
-    assert run(program, config, tmp_path / "run") is None
+    assert run_network(program, config, tmp_path / "run") is None
     model = load(tmp_path / "run")
     assert model.encoder is None
     found = model.predict_examples(read_examples(config.dev, model.task)[:9])
@@ -177,5 +160,5 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "task", "changes", "message"), REFUSED)
 def test_what_cannot_be_meant(name, task, changes, message, program, files, tmp_path):
     with pytest.raises(ValueError, match=message):
-        run(program, config_of(name, files[task], **changes), tmp_path / "run")
+        run_network(program, config_of(name, files[task], **changes), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
