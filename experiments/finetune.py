@@ -27,13 +27,14 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from bert_elmo_jax import train
+from experiments import adaptation
 from experiments.config_flags import parse_flags
 from experiments.endings import endings
 from experiments.finetuning import FREE, run
 from experiments.grid import run_grid, settings_of
 from experiments.task_data import read_data
 from experiments.transfer import start_of
-from experiments.with_network import network_start
+from experiments.with_network import NetworkStart, network_start
 
 USUAL = Path(__file__).parent / "configs" / "finetune.py"
 NAMED = ("task", "train", "dev", "test", "text", "pair", "label")  # fields of the config with a flag of their own
@@ -63,6 +64,7 @@ def finetune() -> int:
         if FLAGS[name].value is not None:
             config[name] = FLAGS[name].value
     settings = settings_of(config, FLAGS.grid, FLAGS.seeds)
+    adapt = adaptation.wanted(config, settings)
     data = read_data(config)
     start = (network_start if "network" in config else start_of)(config, FLAGS.init, FLAGS.tokenizer)
     asked = {"program": "finetune", "init": FLAGS.init, "tokenizer": FLAGS.tokenizer, **config.to_dict()}
@@ -73,6 +75,10 @@ def finetune() -> int:
             train.same_run(workdir, asked, FREE)
         if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another
             jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
+        if adapt and isinstance(start, NetworkStart):
+            start, status = adaptation.adapted(config, workdir, data, start)
+            if status:
+                return status
         if settings:
             stopped = run_grid(config, workdir, data, start, asked, settings)
         else:

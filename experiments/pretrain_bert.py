@@ -27,20 +27,19 @@ from experiments.corpora import corpora_of, tokenizer_of
 from experiments.objectives import Objective, bert_objective
 
 
-def weights(config: ConfigDict, tokenizer: Tokenizer) -> tuple[BertConfig, Objective, dict[str, Any]]:
+def weights(config: ConfigDict, init: str | None, tokenizer: Tokenizer) -> tuple[BertConfig, Objective, dict[str, Any]]:
     """The model's configuration, its objective and parameters: those of --init, what they lack drawn from the seed."""
     asked = dict(config.model)
-    if pretraining.FLAGS.init is None:
+    if init is None:
         model = BertConfig(vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, **asked)
         objective = bert_objective(config, model)
         return model, objective, objective.init(jax.random.key(config.seed))
-    stored = read_model(pretraining.FLAGS.init)
+    stored = read_model(init)
     if not isinstance(stored.config, BertConfig):
-        raise ValueError(f"--init={pretraining.FLAGS.init} is no BERT; give one, or use pretrain_elmo")
+        raise ValueError(f"--init={init} is no BERT; give one, or use pretrain_elmo")
     if stored.tokenizer is not None and stored.tokenizer.fingerprint != tokenizer.fingerprint:
         raise ValueError(
-            f"the data was not prepared with the tokenizer of --init={pretraining.FLAGS.init}: prepare it again with "
-            f"--tokenizer={pretraining.FLAGS.init}"
+            f"the data was not prepared with the tokenizer of --init={init}: prepare it again with --tokenizer={init}"
         )
     model = starting_weights.computed(stored.config, asked)
     objective = bert_objective(config, model)
@@ -48,12 +47,12 @@ def weights(config: ConfigDict, tokenizer: Tokenizer) -> tuple[BertConfig, Objec
     return model, objective, starting_weights.completed(fresh, stored.params)
 
 
-def task_of(config: ConfigDict, workdir: Path, mesh: Any) -> pretraining.Task:
+def task_of(config: ConfigDict, init: str | None, workdir: Path, mesh: Any) -> pretraining.Task:
     """BERT's part of a run."""
     del mesh
     corpora = corpora_of(config, workdir, "wordpiece")
     tokenizer = tokenizer_of(corpora)
-    model, objective, params = weights(config, tokenizer)
+    model, objective, params = weights(config, init, tokenizer)
     here = {"process": jax.process_index(), "processes": jax.process_count()}
     feed = {"seed": config.seed, "workers": config.workers, **here}
     first = objective.phases[0].examples

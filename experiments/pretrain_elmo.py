@@ -30,23 +30,25 @@ from experiments.corpora import corpora_of, tokenizer_of
 from experiments.objectives import Objective, elmo_objective
 
 
-def weights(config: ConfigDict, vocabulary: WordVocabulary) -> tuple[ElmoConfig, Objective, dict[str, Any]]:
+def weights(
+    config: ConfigDict, init: str | None, vocabulary: WordVocabulary
+) -> tuple[ElmoConfig, Objective, dict[str, Any]]:
     """The model's configuration, its objective and parameters: those of --init, what they lack drawn from the seed.
 
     Released weights have no softmax, and an own domain has words of its own: then that is new.
     """
     asked = dict(config.model)
-    if pretraining.FLAGS.init is None:
+    if init is None:
         model = ElmoConfig(vocab_size=len(vocabulary), **asked)
         objective = elmo_objective(config, model)
         return model, objective, objective.init(jax.random.key(config.seed))
-    stored = read_model(pretraining.FLAGS.init)
+    stored = read_model(init)
     if not isinstance(stored.config, ElmoConfig):
-        raise ValueError(f"--init={pretraining.FLAGS.init} is no ELMo; give one, or use pretrain_bert")
+        raise ValueError(f"--init={init} is no ELMo; give one, or use pretrain_bert")
     same = stored.tokenizer is not None and stored.tokenizer.fingerprint == vocabulary.fingerprint
     if stored.config.input == "words" and not same:
         raise ValueError(
-            f"the data was not prepared with the vocabulary of --init={pretraining.FLAGS.init}, whose input is words: "
+            f"the data was not prepared with the vocabulary of --init={init}, whose input is words: "
             f"prepare it again with --tokenizer=<the folder of its words.txt>"
         )
     model = starting_weights.computed(stored.config, {**asked, "vocab_size": len(vocabulary)})
@@ -56,11 +58,11 @@ def weights(config: ConfigDict, vocabulary: WordVocabulary) -> tuple[ElmoConfig,
     return model, objective, starting_weights.completed(fresh, kept)
 
 
-def task_of(config: ConfigDict, workdir: Path, mesh: Any) -> pretraining.Task:
+def task_of(config: ConfigDict, init: str | None, workdir: Path, mesh: Any) -> pretraining.Task:
     """ELMo's part of a run."""
     corpora = corpora_of(config, workdir, "words")
     vocabulary = tokenizer_of(corpora, words=True)
-    model, objective, params = weights(config, vocabulary)
+    model, objective, params = weights(config, init, vocabulary)
     examples = objective.phases[0].examples
     shards = mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count()
     here = {"process": jax.process_index(), "processes": jax.process_count(), "shards": shards}

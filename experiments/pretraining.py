@@ -18,13 +18,6 @@ from experiments.endings import endings
 from experiments.objectives import step_of
 from experiments.starting_weights import say
 
-CONFIG = config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
-flags.DEFINE_string("workdir", None, "The run directory: made where it is missing, gone on with where it is there.")
-flags.DEFINE_string("init", None, "Weights to begin with: anything `load` understands.")
-flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
-flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
-flags.DEFINE_integer("processes", None, "With --coordinator=host:port, how many processes there are.")
-flags.DEFINE_integer("process", None, "With --coordinator=host:port, the number of this one, from 0.")
 FLAGS = flags.FLAGS
 
 # What may be another when a run goes on: it changes speed and comfort, not the numbers (beyond rounding).
@@ -52,25 +45,23 @@ class Task(NamedTuple):
     step: Mapping[str, Any] = {}
 
 
-def run(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> int:
+TaskOf = Callable[[ConfigDict, str | None, Path, Any], Task]  # of config, init, run directory, mesh
+
+
+def pretrain(
+    config: ConfigDict, workdir: Path, init: str | None, task_of: TaskOf, program: str, pmap: bool = False
+) -> int:
     """One start of a run, whatever it finds in the run directory; the exit status."""
-    if not FLAGS.config or not FLAGS.workdir:
-        raise ValueError("--config=experiments/configs/….py and --workdir=… are needed")
-    if FLAGS.coordinator and FLAGS.parallel == "pmap":
-        raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
-    if FLAGS.coordinator:
-        given = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
-        jax.distributed.initialize(**given, num_processes=FLAGS.processes, process_id=FLAGS.process)
-    config, workdir, first = FLAGS.config, Path(FLAGS.workdir), jax.process_index() == 0
+    first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext():
-        asked = {"program": program, "init": FLAGS.init, **config.to_dict()}
+        asked = {"program": program, "init": init, **config.to_dict()}
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)
         train.meet("run directory")
         if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another
             jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
-        mesh = train.make_mesh(**config.mesh) if FLAGS.parallel == "jit" else None
-        task = task_of(config, workdir, mesh)
+        mesh = None if pmap else train.make_mesh(**config.mesh)
+        task = task_of(config, init, workdir, mesh)
         rate, method, step = step_of(
             config, task.loss, task.coefficients, task.step, task.long_steps, axis=None if mesh else DEVICES
         )
@@ -94,6 +85,10 @@ def run(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> int:
                     say(line)
                 task.batches.restore(found.facts["position"])
                 say(f"going on from step {found.step:,}")
+            elif init is not None:
+                before = ", ".join(f"{name} {value:.4g}" for name, value in task.figures(means(state)).items())
+                if first:
+                    say(f"before the first step: {before}")
             with contextlib.closing(task.batches):
                 state, stopped = train.train(
                     state, parallel, task.batches, run=workdir, schedule=schedule_of(config), checkpoints=checkpoints,
@@ -106,8 +101,15 @@ def run(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> int:
         return train.STOPPED if stopped else 0
 
 
-def start(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> None:
+def start(task_of: TaskOf, program: str) -> None:
     """The program: every expected trouble ends in one message and a status of its own."""
+    config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
+    flags.DEFINE_string("workdir", None, "The run directory: made where it is missing, gone on with where it is there.")
+    flags.DEFINE_string("init", None, "Weights to begin with: anything `load` understands.")
+    flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
+    flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
+    flags.DEFINE_integer("processes", None, "With --coordinator=host:port, how many processes there are.")
+    flags.DEFINE_integer("process", None, "With --coordinator=host:port, the number of this one, from 0.")
 
     def main(argv: list[str]) -> None:
         stopped = "stopped; the same command goes on from the last checkpoint"
@@ -115,6 +117,18 @@ def start(task_of: Callable[[ConfigDict, Path, Any], Task], program: str) -> Non
             sys.exit(run(task_of, program))
 
     app.run(main, flags_parser=lambda argv: parse_flags(argv, program))
+
+
+def run(task_of: TaskOf, program: str) -> int:
+    """What the flags ask for; the exit status."""
+    if not FLAGS.config or not FLAGS.workdir:
+        raise ValueError("--config=experiments/configs/….py and --workdir=… are needed")
+    if FLAGS.coordinator and FLAGS.parallel == "pmap":
+        raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
+    if FLAGS.coordinator:
+        given = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
+        jax.distributed.initialize(**given, num_processes=FLAGS.processes, process_id=FLAGS.process)
+    return pretrain(FLAGS.config, Path(FLAGS.workdir), FLAGS.init, task_of, program, FLAGS.parallel == "pmap")
 
 
 def schedule_of(config: ConfigDict) -> train.Schedule:

@@ -11,6 +11,8 @@ def common() -> ConfigDict:
     c.network = ""
     c.encoder = ""  # an ELMo or a BERT, anything `load` understands (of a BERT each word's first piece); empty: none
     c.tune_encoder = False  # train it along; otherwise its vectors are computed once, and kept on the disk
+    # How many epochs the encoder, an ELMo, reads the training texts as a language model before anything else; 0: none.
+    c.adapt = ConfigDict({"epochs": 0.0, "learning_rate": 1e-3, "batch_size": 32})
     c.cache = ""  # the folder of these vectors; empty: in the run directory
     c.places = "input"  # or the other places of the network; or several with commas: each has a mixture of its own
     c.mix_dropout = 0.5

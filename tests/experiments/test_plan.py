@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jax
 import pytest
-from absl import flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.toy_corpus import toy_corpus
@@ -49,8 +48,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     config = toy(family, data=str(toy_corpus(tmp_path / "data", documents=60, tokenizer=kind)), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
-    flags.FLAGS.mark_as_parsed()
-    task = importlib.import_module(f"experiments.pretrain_{family}").task_of(config, tmp_path, mesh)
+    task = importlib.import_module(f"experiments.pretrain_{family}").task_of(config, None, tmp_path, mesh)
     batch = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in next(task.batches).items()}
     task.batches.close()
     _, method, step = objectives.step_of(config, task.loss, task.coefficients, task.step, task.long_steps)

@@ -282,7 +282,7 @@ def test_every_config_takes_a_step(program, quick_compiles, name, corpora, tmp_p
     from experiments import optimisation
 
     family, config = shrunk(name, corpora)
-    task = program(f"pretrain_{family}").task_of(config, tmp_path, train.make_mesh(devices=jax.devices()[:1]))
+    task = program(f"pretrain_{family}").task_of(config, None, tmp_path, train.make_mesh(devices=jax.devices()[:1]))
     rate = optimisation.learning_rate(config.optimizer, config.steps, task.long_steps)
     method = optimisation.optimizer(config.optimizer, rate)
     state = train.new_state(task.params, method, jax.random.key(0), task.carry)

@@ -1,0 +1,160 @@
+"""An ELMo that reads a task's texts as a language model before it goes into a network."""
+
+import functools
+import importlib
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from absl.testing import flagsaver
+
+from bert_elmo_jax import load, train
+from bert_elmo_jax.api.read_model import read_model
+from bert_elmo_jax.api.run_directory import write_run_directory
+from bert_elmo_jax.api.word_encoder import word_encoder
+from bert_elmo_jax.data.store import open_store
+from bert_elmo_jax.heads import init_elmo_params
+from bert_elmo_jax.models import ElmoConfig
+from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.train.metrics import read_metrics
+
+from .task_files import BAD, GOOD, OTHER, write_task
+
+pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
+
+ROOT = Path(__file__).parents[2]
+ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
+SIZES = {"cell_size": 8, "projection_size": 4, "char_embedding_size": 4, "filters": ((1, 4), (2, 4))}
+WORDS = ["<S>", "</S>", "<UNK>", *dict.fromkeys((*OTHER, *GOOD, *BAD, ",", "really"))]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_task(tmp_path_factory.mktemp("files") / "texts", "classification", count=96)
+
+
+@pytest.fixture(scope="module")
+def elmo(tmp_path_factory):
+    """A language model with a vocabulary of its own."""
+    folder = tmp_path_factory.mktemp("elmo") / "run"
+    config = ElmoConfig(vocab_size=len(WORDS), **SIZES)
+    params = init_elmo_params(config, jax.random.key(0), lm=True)
+    write_run_directory(folder, config, params, WordVocabulary(WORDS), run={})
+    return str(folder)
+
+
+def config_of(files, encoder, epochs=3.0, changes=None):
+    config = importlib.import_module("experiments.configs.bcn").get_config()
+    config.update({"lstm_size": 4, "feed_size": 4, "epochs": 1.0, "unknown": "unk", "word_size": 6, **files})
+    config.encoder = encoder
+    config.adapt.update({"epochs": epochs, "learning_rate": 0.02, "batch_size": 16})
+    config.update_from_flattened_dict(changes or {})
+    return config
+
+
+def adapt(program, config, workdir):
+    data = program("task_data").read_data(config)
+    start = program("with_network").network_start(config, None, None)
+    return program("adaptation").adapted(config, workdir, data, start)
+
+
+@pytest.fixture(scope="module")
+def alone(program, files, elmo, tmp_path_factory):
+    """What comes out when nothing stops it; compiled with optimisation, as it is made outside any test."""
+    folder = tmp_path_factory.mktemp("alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
+        return folder, adapt(program, config_of(files, elmo), folder)
+
+
+def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
+    folder, (start, status) = alone
+    assert status == 0
+    lines = read_metrics(folder / "adapted")
+    after = [line["held_out/perplexity"] for line in lines if "held_out/perplexity" in line]
+    assert [line["step"] for line in lines] == list(range(1, len(lines) + 1))
+    assert after[-1] < 0.9 * after[0]
+    assert start.source == elmo  # a grid finds that it has what its config names
+    assert start.encoder.fingerprint != word_encoder(elmo).fingerprint
+    adapted = read_model(str(folder / "adapted"))
+    assert list(adapted.tokenizer.words) == WORDS
+    assert open_store(folder / "adapted" / "corpus").manifest["counts"]["train"]["unknown"] == 0
+
+
+def test_released_weights_without_a_softmax_get_the_words_of_the_text(program, files, tmp_path, capsys):
+    start, _ = adapt(program, config_of(files, ELMO, epochs=1.0), tmp_path)
+    assert "drawn anew, because the weights have none: lm" in capsys.readouterr().err
+    adapted = read_model(str(tmp_path / "adapted"))
+    assert set(GOOD) < set(adapted.tokenizer.words)
+    assert adapted.params["lm"]["embedding"].shape == (len(adapted.tokenizer), adapted.config.width)
+    assert start.encoder.fingerprint != word_encoder(ELMO).fingerprint
+
+
+def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp_path, monkeypatch, capsys):
+    folder, (whole, _) = alone
+    config = config_of(files, elmo)
+    run = train.train
+
+    def stopped(state, parallel, batches, **options):
+        short = type(options["schedule"])(3, log_every=1, eval_every=3, checkpoint_every=3)
+        return run(state, parallel, batches, **{**options, "schedule": short})[0], 15
+
+    monkeypatch.setattr(train, "train", stopped)
+    start, status = adapt(program, config, tmp_path)
+    monkeypatch.undo()
+    assert (status, start.encoder.fingerprint) == (75, word_encoder(elmo).fingerprint)
+    said = capsys.readouterr().err
+    assert "the encoder reads 96 texts first" in said
+    before = float(said.partition("before the first step: ")[2].partition("held_out/perplexity ")[2].split(",")[0])
+    start, status = adapt(program, config, tmp_path)
+    assert status == 0
+    for found, expected in zip(*(jax.tree.leaves(of.encoder.params) for of in (start, whole)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)  # compiled otherwise, see the fixture
+    lines = read_metrics(tmp_path / "adapted")
+    assert [line["step"] for line in lines] == [line["step"] for line in read_metrics(folder / "adapted")]
+    assert lines[-1]["held_out/perplexity"] < before
+
+
+@pytest.mark.long
+def test_a_network_is_trained_on_what_came_out(program, files, elmo, tmp_path):
+    finetune = program("finetune")
+    config = config_of(files, elmo, epochs=1.0)
+    given = dict.fromkeys(finetune.NAMED)
+    with flagsaver.flagsaver(workdir=str(tmp_path), seeds=None, grid=None, init=None, tokenizer=None, **given):
+        finetune.FLAGS["config"].value = config
+        assert finetune.finetune() == 0
+    adapted = word_encoder(str(tmp_path / "adapted"))
+    assert word_encoder(str(tmp_path / "encoder")).fingerprint == adapted.fingerprint
+    assert load(tmp_path).predict([f"{GOOD[0]} film"])[0].label in ("재미", "노잼")
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "message"),
+    [
+        ({"encoder": ""}, [], r"config.adapt.epochs=3.0 was asked for without an encoder"),
+        ({"adapt.epochs": -1.0}, [], r"expected 0 epochs or more"),
+        ({"adapt.batch_size": 0}, [], r"of batches of 1 text or more"),
+        ({}, [{"encoder": "a"}], r"--grid names encoder, and all of its runs share one adapted encoder"),
+        ({"adapt.epochs": 0.0}, [{"adapt.epochs": 1.0}], r"--grid names adapt.epochs"),
+    ],
+)
+def test_what_cannot_be_meant(program, files, changes, settings, message):
+    with pytest.raises(ValueError, match=message):
+        program("adaptation").wanted(config_of(files, ELMO, changes=changes), settings)
+
+
+def test_not_asked_for(program, files):
+    adaptation = program("adaptation")
+    assert not adaptation.wanted(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
+    assert not adaptation.wanted(importlib.import_module("experiments.configs.finetune").get_config(), [])
+
+
+def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):
+    with pytest.raises(ValueError, match=r"is for an ELMo, and .*bert_tiny is none; adapt a BERT with pretrain_bert"):
+        adapt(program, config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
+    (tmp_path / "few.csv").write_text("text,label\nfilm,a\nreally,b\n", encoding="utf-8")
+    few = {"task": "classification", "text": "text", "label": "label"}
+    few |= {part: str(tmp_path / "few.csv") for part in ("train", "dev")}
+    with pytest.raises(ValueError, match=r"has 2 texts, too few to hold any out"):
+        adapt(program, config_of(few, elmo), tmp_path)
