@@ -1,9 +1,11 @@
 """What is wrong with the `--config.….=` flags of a command, in words."""
 
+import difflib
 import runpy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from absl import app
+from ml_collections import ConfigDict
 
 from experiments.endings import refuse
 
@@ -13,21 +15,34 @@ def parse_flags(argv: Sequence[str], program: str) -> list[str]:
     try:
         return list(app.parse_flags_with_usage(list(argv)))
     except (AttributeError, KeyError) as error:
-        near = unknown_field(argv) or error
-        refuse(program, f"{near}: the config has no such field; its file and configs/pretraining.py list them")
+        refuse(program, unknown_field(argv) or f"{error}: the config has no such field; its file lists them")
     except (OSError, ValueError, TypeError) as error:
         refuse(program, error)
 
 
 def unknown_field(argv: Sequence[str]) -> str | None:
-    """The first flag that names a field which the config of the command does not have."""
+    """What to say of the first flag that names a field which the config of the command does not have.
+
+    >>> unknown_field(["", "--config=experiments/configs/bert_toy.py", "--config.optimiser.learning_rat=1"])
+    '--config.optimiser.learning_rat=1: the config has no such field; did you mean --config.optimizer.learning_rate?'
+    """
     files = [word.partition("=")[2] for word in argv if word.startswith("--config=")]
-    config = runpy.run_path(files[-1])["get_config"]() if files else {}
+    fields = list(_fields(runpy.run_path(files[-1])["get_config"]())) if files else []
     for word in argv:
-        if word.startswith("--config."):
-            part = config
-            for name in word.partition("=")[0].split(".")[1:]:
-                if not hasattr(part, "keys") or name not in part:
-                    return word
-                part = part[name]
+        name = word.partition("=")[0].removeprefix("--config.")
+        if word.startswith("--config.") and name not in fields:
+            near = difflib.get_close_matches(name, fields, 1)
+            # The right name in the wrong place, or no place at all.
+            near = near or [field for field in fields if field.endswith("." + name.rpartition(".")[2])]
+            known = f"did you mean --config.{near[0]}?" if near else f"its file, {files[-1]}, lists them"
+            return f"{word}: the config has no such field; {known}"
     return None
+
+
+def _fields(config: ConfigDict, above: str = "") -> Iterator[str]:
+    for name in config:
+        part = config[name]
+        if isinstance(part, ConfigDict):
+            yield from _fields(part, f"{above}{name}.")
+        else:
+            yield above + name

@@ -18,7 +18,7 @@ from bert_elmo_jax.api.task_scores import figures_of, score_name
 from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.train.metrics import read_metrics
-from experiments.starting_weights import say
+from experiments.starting_weights import devices, say
 from experiments.task_data import Data
 from experiments.transfer import Start
 from experiments.with_head import prepare_head
@@ -52,6 +52,8 @@ def run(
     state = train.new_state(ready.params, method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh)
     train.same_run(workdir, asked, FREE)
+    rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
+    say(f"{workdir}: {ready.task.name}, {rows}, on {devices()}")
     collate, predict = ready.begin(workdir)
     batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate)
 

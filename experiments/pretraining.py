@@ -16,7 +16,7 @@ from bert_elmo_jax.train.parallel import DEVICES
 from experiments.config_flags import parse_flags
 from experiments.endings import endings
 from experiments.objectives import step_of
-from experiments.starting_weights import say
+from experiments.starting_weights import devices, say
 
 FLAGS = flags.FLAGS
 
@@ -70,6 +70,7 @@ def pretrain(
         if first:  # only now, when all that was asked has been found possible
             train.same_run(workdir, asked, FREE)
             describe_run(workdir, task.model, task.params, task.tokenizer)
+            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {devices()}")
         # Four beginnings, the first that applies: the newest whole checkpoint, the one before a damaged one, the
         # weights of --init, and numbers drawn from the seed (the last two are in task.params).
         state = train.new_state(task.params, method, jax.random.key(config.seed), task.carry)

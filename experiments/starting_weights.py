@@ -32,6 +32,15 @@ def weights_of(tree: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree) if leaf.ndim >= 2)
 
 
+def devices() -> str:
+    """What a run computes on.
+
+    >>> devices()
+    '8 × cpu'
+    """
+    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
+
+
 def say(line: str) -> None:
     """A line for whoever started the run."""
     print(line, file=sys.stderr)

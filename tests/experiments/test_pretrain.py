@@ -182,8 +182,11 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
         (["--config.optimizer.name=adamx"], "config.optimizer.name='adamx' is not known; it is one of bert_adam"),
         (["--config.mesh.fsdp=3"], "a mesh of"),
         (["--init=/nowhere/at/all"], "nowhere"),
-        (["--config.stepz=3"], "--config.stepz=3: the config has no such field"),
-        (["--config.model.layers=3"], "--config.model.layers=3: the config has no such field"),
+        (["--config.stepz=3"], "--config.stepz=3: the config has no such field; did you mean --config.steps?"),
+        (
+            ["--config.model.layers=3"],
+            "--config.model.layers=3: the config has no such field; did you mean --config.model.num_layers?",
+        ),
         (["surplus"], "unexpected argument 'surplus'"),
     ]
     for more, message in cases if model == "bert" else cases[:2]:  # the rest is the same code
