@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from bert_elmo_jax.api.task_network import TaskNetwork
 from bert_elmo_jax.api.task_scores import confusion_of, mistakes_of
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.evals import entities
-from bert_elmo_jax.train.report import number
+from bert_elmo_jax.train.report import INK, PALE, number
 
 SHOWN = 24  # labels of a table, pieces of an attention map: more cannot be read
 LONGEST = 200  # characters of a mistake's text
@@ -51,14 +52,15 @@ def task_sections(
     mistakes = mistakes_of(task, dev, predictions)
     if mistakes:
         sure = "off by" if task.kind == "regression" else "sure"
-        body = [[m.where, _short(m.text), m.right, m.predicted, number(m.sure)] for m in mistakes]
+        body = [[PurePath(m.where).name, _short(m.text), m.right, m.predicted, number(m.sure)] for m in mistakes]
         title = "The largest errors" if task.kind == "regression" else "The surest mistakes"
         sections.append((title, table(["where", "text", "right", "predicted", sure], body)))
     if isinstance(model, TaskNetwork):
         return [*sections, *layer_weights(model)]
     if model.config.implementation == "reference":
         chosen = next((e for e in dev if mistakes and f"{e.file}:{e.line}" == mistakes[0].where), dev[0])
-        sections.append((f"Attention over {chosen.file}:{chosen.line}, mean of the heads", attention(model, chosen)))
+        where = f"{PurePath(chosen.file).name}:{chosen.line}"
+        sections.append((f"Attention over {where}, mean of the heads", attention(model, chosen)))
     return sections
 
 
@@ -107,10 +109,11 @@ def scatter(right: Sequence[float], predictions: Sequence[Number]) -> str:
     low, high = min(*right, *given), max(*right, *given)
     scale = 300 / ((high - low) or 1.0)
     dots = "".join(
-        f'<circle cx="{10 + (x - low) * scale:.1f}" cy="{310 - (y - low) * scale:.1f}" r="2" fill="#157" opacity=".5"/>'
+        f'<circle cx="{10 + (x - low) * scale:.1f}" cy="{310 - (y - low) * scale:.1f}" r="2" fill="{INK}" '
+        'opacity=".5"/>'
         for x, y in zip(right, given)
     )
-    line = '<line x1="10" y1="310" x2="310" y2="10" stroke="#9ab"/>'
+    line = f'<line x1="10" y1="310" x2="310" y2="10" stroke="{PALE}"/>'
     return (
         f'<svg viewBox="0 0 320 330" role="img" style="max-width:24rem">{line}{dots}<text x="10" y="326">{number(low)}'
         f'</text><text x="310" y="326" text-anchor="end">{number(high)}</text></svg>'
@@ -145,7 +148,7 @@ def heat(values: Float[np.ndarray, "T T"], names: Sequence[str]) -> str:
         cells = np.argwhere(shades == shade)
         if len(cells):
             squares = "".join(f"M{left + c * size} {left + r * size}h{size}v{size}h-{size}z" for r, c in cells.tolist())
-            paths.append(f'<path d="{squares}" fill="#157" opacity="{shade / SHADES:.2f}"/>')
+            paths.append(f'<path d="{squares}" fill="{INK}" opacity="{shade / SHADES:.2f}"/>')
     middle = [left + size * n + size * 0.75 for n in range(len(names))]
     words = "".join(
         f'<text x="{left - 4}" y="{at:.1f}" text-anchor="end">{html.escape(name)}</text>'

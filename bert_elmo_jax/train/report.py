@@ -12,13 +12,17 @@ from bert_elmo_jax.train.metrics import read_metrics
 WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 64, 28
 POINTS = 600  # of a curve: more cannot be told apart
 
+# Light or dark as the reader has it; INK and PALE can be seen on both.
+INK, PALE = "#28a", "#9ab"
 STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem;color:#222;background:#fff}
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem}
+h1,h2{overflow-wrap:anywhere}
 main{display:flex;flex-wrap:wrap;gap:1rem}
 figure{margin:0;flex:1 1 22rem;min-width:0}
 figcaption{font-weight:600}
-svg{width:100%;height:auto;font:12px system-ui,sans-serif}
-pre{overflow:auto;background:#f5f5f5;padding:.75rem}
+svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:currentColor}
+pre{overflow:auto;background:#8882;padding:.75rem}
 table{border-collapse:collapse}td,th{padding:.1rem .8rem .1rem 0;text-align:left}
 """
 
@@ -55,8 +59,8 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{html.escape(folder.name)}</title><style>{STYLE}</style>"
-        f"<h1>{html.escape(folder.name)}</h1><p>{len(lines):,} steps. The lighter curve of a figure is every step, the "
-        f"darker one a running mean.</p><main>{figures}</main>"
+        f"<h1>{html.escape(folder.name)}</h1><p>{len(lines):,} steps. The thin curve of a figure is every step, "
+        f"the thick one a running mean.</p><main>{figures}</main>"
         f"{''.join(f'<h2>{html.escape(title)}</h2>{body}' for title, body in sections)}"
         f"<h2>What was asked</h2><pre>{html.escape(json.dumps(settings, indent=1, ensure_ascii=False))}</pre></html>"
     )
@@ -87,7 +91,7 @@ def curve(points: Sequence[tuple[float, float]]) -> str:
         return f"{x:.1f},{y:.1f}"
 
     thin = thinned([(step, value) for step, value in points if math.isfinite(value)])
-    lines = [("#9ab", 1, thin), ("#157", 2, smooth(thin))] if len(thin) > 20 else [("#157", 2, thin)]
+    lines = [(PALE, 1, thin), (INK, 2, smooth(thin))] if len(thin) > 20 else [(INK, 2, thin)]
     drawn = "".join(
         f'<polyline fill="none" stroke="{colour}" stroke-width="{width}" points="{" ".join(place(*p) for p in data)}"/>'
         for colour, width, data in lines

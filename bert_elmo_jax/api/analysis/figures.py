@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-COLOURS = ("#157", "#c52", "#283", "#a3a", "#b80", "#555", "#07a", "#d27")
+from bert_elmo_jax.train.report import INK
+
+COLOURS = (INK, "#c52", "#283", "#a3a", "#b80", "#888", "#07a", "#d27")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 300, 52, 10, 40
 
 
@@ -157,7 +159,7 @@ def _grid(figure: Grid) -> str:
             f'<text x="{left - 6}" y="{20 + r * size + 16}" text-anchor="end">{html.escape(figure.rows[r])}</text>'
         )
         drawn += [
-            f'<rect x="{left + c * size}" y="{20 + r * size}" width="{size - 1}" height="{size - 1}" fill="#157" '
+            f'<rect x="{left + c * size}" y="{20 + r * size}" width="{size - 1}" height="{size - 1}" fill="{INK}" '
             f'fill-opacity="{value:.2f}"><title>{value:.3f}</title></rect>'
             for c, value in enumerate(row)
         ]

@@ -11,7 +11,7 @@ from bert_elmo_jax.api.analysis.results import Result, cells_of
 from bert_elmo_jax.api.task_report import table
 from bert_elmo_jax.train.report import STYLE
 
-MORE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9}"
+MORE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
 
 
 def write_page(
