@@ -51,16 +51,16 @@ def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkey
 @pytest.mark.skipif(not RUNS, reason="TOY_RUNS=… names runs of the configs bert_toy and elmo_toy, comma between")
 @pytest.mark.parametrize("run", RUNS)
 def test_trained_encoders_tell_senses_apart(run, tmp_path):
-    worlds = {"bank": ToyWorld("en", topics=8, words=4), "배": ToyWorld("ko", topics=8, words=4)}  # what both runs know
+    worlds = {"bank": ToyWorld("en", topics=4, words=4), "배": ToyWorld("ko", topics=4, words=4)}  # what both runs know
     scores, _ = scores_of({"run": load(run)}, tmp_path, worlds, 200)
-    for task, senses in (("bank (en)", 2), ("배 (ko)", 3)):
+    for task, senses in (("bank (en)", 2), ("배 (ko)", 2)):
         for way in ("centroid", "probe"):
             assert abs(scores[f"{task}, {way}", "run", "0"] - 1 / senses) < 0.12
         contextual = [
             score for (t, encoder, layer), score in scores.items()
             if t == f"{task}, probe" and encoder == "run" and layer > "0"
         ]  # fmt: skip
-        # "Almost perfectly": an ideal reader of the sentence has 0.97 and 0.95.
+        # "Almost perfectly": an ideal reader of the sentence has 0.96 and 0.97.
         assert max(contextual) > (0.91 if "bert" in run else 0.87)
 
 
