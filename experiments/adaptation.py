@@ -1,4 +1,4 @@
-"""An ELMo read the task's own texts as a language model first, before its layers go into a network.
+"""An ELMo reads the task's own texts as a language model first, before its layers go into a network.
 
 As in Peters et al. 2018, section 3.4: an epoch over the training texts, no labels seen; then it is as frozen (or as
 tuned) as it would have been. What comes out is a run directory like those of `pretrain_elmo`.

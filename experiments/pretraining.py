@@ -86,11 +86,11 @@ def pretrain(
                     say(line)
                 task.batches.restore(found.facts["position"])
                 say(f"going on from step {found.step:,}")
-            elif init is not None:
-                before = ", ".join(f"{name} {value:.4g}" for name, value in task.figures(means(state)).items())
-                if first:
-                    say(f"before the first step: {before}")
             with contextlib.closing(task.batches):
+                if found is None and init is not None:
+                    before = task.figures(means(parallel.gather(state)))
+                    if first:
+                        say(f"before the first step: {', '.join(f'{name} {x:.4g}' for name, x in before.items())}")
                 state, stopped = train.train(
                     state, parallel, task.batches, run=workdir, schedule=schedule_of(config), checkpoints=checkpoints,
                     evaluate=lambda state: task.figures(means(state)), score=task.score, size=task.size,
