@@ -147,6 +147,18 @@ ONE = pytest.mark.parametrize(
 
 
 @ONE
+def test_given_weights_are_scored_before_the_first_step(undisturbed, corpora, tmp_path):
+    model, alone, _ = undisturbed
+    done = run(model, tmp_path, corpora, f"--init={alone}", "--parallel=pmap", "--config.steps=1")
+    assert done.returncode == 0, done.stderr
+    last = {name: value for name, value in read_metrics(alone)[-1].items() if name.startswith("held_out/")}
+    said = done.stderr.partition("before the first step: ")[2].splitlines()[0]
+    assert {name: float(value) for name, value in (part.split(" ") for part in said.split(", "))} == pytest.approx(
+        last, rel=2e-3
+    )
+
+
+@ONE
 def test_asked_to_stop_it_saves(undisturbed, corpora, tmp_path, monkeypatch):
     model, alone, _ = undisturbed
     if model == "bert":  # left to itself, a run keeps what it has compiled
