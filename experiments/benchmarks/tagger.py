@@ -6,8 +6,9 @@ r"""A BiLSTM-CRF tagger with cached ELMo vectors: words a second in training and
 Sentences of 4 to 60 words drawn at random, in batches of similar length, with layers [L, T, D] as they come from a
 cache; 100 numbers a word, a mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the
 tags. Both sides have the same weights (their losses are compared first) and the same batches as numpy arrays. Training
-is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path. A pass over all
-batches of one, then of the other; medians, and the median of the pairs' ratios. The aim is 1.5 times PyTorch's words a
+is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path (ours
+with the probability of each of its tags, as `predict` gives it, is held against the same). A pass over all batches of
+one, then of the other; medians, and the median of the pairs' ratios. The aim is 1.5 times PyTorch's words a
 second. The interpreter given to --peers holds torch; both sides use all the cores that this process may (bind it with
 taskset to give them fewer).
 """
@@ -25,7 +26,9 @@ from absl import app, flags
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
 from bert_elmo_jax.interop.parameter_tree import flatten
+from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.task_models import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
+from bert_elmo_jax.task_models.tagger import scores_of
 from experiments.benchmarks._paired import in_turn, peer, seconds
 
 flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
@@ -65,6 +68,12 @@ def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
     step = jax.jit(train.make_step(tagger_loss(config), method, tagger_coefficients(config)), donate_argnums=0)
     state = train.new_state(jax.tree.map(jax.numpy.array, params), method, jax.random.key(0))
     legal = np.ones((config.num_tags + 1,) * 2, bool)
+
+    @jax.jit
+    def path(params: dict, batch: dict) -> tuple[jax.Array, jax.Array]:
+        scores, transitions, _ = scores_of(config, params, batch)
+        return viterbi(scores, transitions, batch["lengths"], legal)
+
     best = jax.jit(partial(best_tags, config, legal))
 
     def training() -> None:
@@ -73,16 +82,20 @@ def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
             state, metrics = step(state, batch)
         jax.block_until_ready((state.params, metrics))
 
-    def prediction() -> None:
+    def prediction(tags_of: Callable) -> None:
         found = None
         for batch in batches:
-            following = best(params, {name: batch[name] for name in batch if name != "tags"})
+            following = tags_of(params, {name: batch[name] for name in batch if name != "tags"})
             if found is not None:
                 jax.device_get(found)  # while the next one is computed
             found = following
         jax.device_get(found)
 
-    passes: Passes = {"training": training, "prediction": prediction}
+    passes: Passes = {
+        "training": training,
+        "prediction": partial(prediction, path),
+        "prediction, each tag with its probability": partial(prediction, best),
+    }
     for run in passes.values():
         run()
     return passes
@@ -102,7 +115,7 @@ def compare(config: TaggerConfig) -> None:
     if not FLAGS.peers:
         for name, run in ours.items():
             median = statistics.median(seconds(run) for _ in range(FLAGS.repeats))
-            print(f"  {name:10} ours {words / median:,.0f} words/s")
+            print(f"  {name}: ours {words / median:,.0f} words/s")
         return
     with tempfile.TemporaryDirectory() as folder:
         weights: dict = {name: np.asarray(part) for name, part in flatten(params).items()}
@@ -113,9 +126,9 @@ def compare(config: TaggerConfig) -> None:
         with peer(FLAGS.peers, "_tagger_peer.py", "PyTorch", folder) as (theirs, about):
             assert abs(about["loss"] - loss) < 1e-3 * max(1, loss), f"losses differ: {about['loss']} and {loss}"
             for name, run in ours.items():
-                found = in_turn(partial(theirs, name), partial(seconds, run), FLAGS.repeats)
+                found = in_turn(partial(theirs, name.partition(",")[0]), partial(seconds, run), FLAGS.repeats)
                 print(
-                    f"  {name:10} PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}: "
+                    f"  {name}: PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}: "
                     f"{1 / found.ratio:.2f} times",
                     flush=True,
                 )

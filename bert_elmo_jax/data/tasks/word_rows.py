@@ -115,10 +115,10 @@ def characters_of(rows: Sequence[WordRow], height: int, width: int) -> Int32[np.
 
 
 def word_width(length: int) -> int:
-    """How many words a row of this length is padded to: a power of two, or one and a half of one.
+    """How many words a row of this length is padded to: a multiple of 8; from 64 on, four widths up to each doubling.
 
-    >>> [word_width(length) for length in (1, 9, 13, 17, 25, 300, 513)]
-    [8, 12, 16, 24, 32, 384, 768]
+    >>> [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)]
+    [8, 16, 24, 40, 80, 96, 320, 640]
     """
-    power = max(8, 1 << (length - 1).bit_length())
-    return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
+    step = max(8, (1 << (length - 1).bit_length()) // 8)
+    return -(-length // step) * step
