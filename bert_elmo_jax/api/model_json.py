@@ -1,13 +1,13 @@
 """What `model.json` says of a model, every field checked before it is used."""
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from bert_elmo_jax.api.families import FAMILIES, Config
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 FIELDS = {  # of every family; each has some of its own
     "family": "a string",
@@ -74,16 +74,13 @@ def read_config(fields: Mapping[str, Any], family: str, file: str) -> Config:
 
     >>> read_config({"num_layer": 2}, "bert", "model.json")
     Traceback (most recent call last):
-    ValueError: model.json: no field 'num_layer' in a BERT's config; did you mean num_layers
+    ValueError: model.json: no field 'num_layer' in a BERT's config; did you mean num_layers?
     """
     kind, called = FAMILIES[family].config, FAMILIES[family].called
     known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind)}
     for name, value in fields.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise ValueError(
-                f"{file}: no field {name!r} in {called}'s config{f'; did you mean {near[0]}' if near else ''}"
-            )
+            raise ValueError(f"{file}: no field {name!r} in {called}'s config{did_you_mean(name, known)}")
         check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
     missing = [name for name in known if name not in fields]
     if missing:  # a default would be another model, and nobody would notice

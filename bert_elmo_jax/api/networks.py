@@ -141,7 +141,7 @@ def _answered_rows(task: Task, questions: Sequence[Any], lexicon: Lexicon) -> tu
     notes = (
         (windowed, f"contexts have more than {task.max_length} words, of which a window is read (config.max_length)"),
         (inexact, "answers begin or end inside a word, all of which is learned"),
-        (left_out, "questions are left out, whose answers are longer than that"),
+        (left_out, "questions are left out, whose answers no window of them holds"),
     )
     return list(rows), [f"of {len(questions):,} questions {count:,} {what}" for count, what in notes if count]
 

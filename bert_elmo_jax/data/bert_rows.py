@@ -15,6 +15,7 @@ from bert_elmo_jax.data.masking import DRAWS, Masking, Vocabulary, mask_rows
 from bert_elmo_jax.data.packing import pack
 from bert_elmo_jax.data.pairs import SHORTEST, Sequences, plain_text, sentence_pairs, with_separators
 from bert_elmo_jax.data.windows import Text
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 OBJECTIVES = ("nsp", "sop", "sentences", "documents")
 
@@ -43,13 +44,15 @@ class BertExamples:
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}")
+            hint = did_you_mean(self.objective, OBJECTIVES)
+            raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}{hint}")
         if self.length < SHORTEST:
             raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
         if not 0 <= self.short_share <= 1:
             raise ValueError(f"short_share={self.short_share}: expected a share from 0 to 1, such as 0.1")
         if self.short_per not in ("document", "chunk"):
-            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk")
+            hint = did_you_mean(self.short_per, ("document", "chunk"))
+            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.sequences < 1:
             raise ValueError(f"sequences={self.sequences} a row: expected 1 (no packing) or more")
         if self.copies < 0:

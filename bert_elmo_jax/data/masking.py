@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.text import Tokenizer
 
 DRAWS = 4  # random numbers that masking takes for each position
@@ -38,8 +39,9 @@ class Masking:
     split: tuple[float, float, float] = (0.8, 0.1, 0.1)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("token", "word", "span", "next"):
-            raise ValueError(f"masking {self.kind!r} is not known; it is token, word, span or next")
+        if self.kind not in (kinds := ("token", "word", "span", "next")):
+            hint = did_you_mean(self.kind, kinds)
+            raise ValueError(f"masking {self.kind!r} is not known; it is token, word, span or next{hint}")
         if not 0 < self.rate < 1:
             raise ValueError(f"mask rate {self.rate}: expected a share between 0 and 1, such as 0.15")
         if self.predictions is not None and self.predictions < 1:

@@ -23,6 +23,7 @@ from bert_elmo_jax.data.shards import Job, building, file_facts, make_piece_shar
 from bert_elmo_jax.data.store import FORMAT, PARTS, misfits, read_manifest
 from bert_elmo_jax.data.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -67,6 +68,7 @@ class Request:
             raise ValueError(
                 f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; "
                 "give one of these to train a vocabulary, or the folder of one to load"
+                + did_you_mean(self.tokenizer, TRAINED)
             )
         if _is_words(self) and self.shards > MERGED:
             raise ValueError(f"shards={self.shards}: those of a word model are merged at once, use at most {MERGED}")

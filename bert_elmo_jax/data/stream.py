@@ -14,6 +14,7 @@ from jaxtyping import Int64, Integer
 
 from bert_elmo_jax.data.draws import CONTENT, generator
 from bert_elmo_jax.data.windows import Text
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
 CHUNK = 1 << 16  # sentences copied at once, so that their places need no memory to speak of
@@ -44,7 +45,8 @@ class LanguageModelExamples:
 
     def __post_init__(self) -> None:
         if self.reading not in ("streams", "sentences"):
-            raise ValueError(f"reading {self.reading!r} is not known; it is streams or sentences")
+            hint = did_you_mean(self.reading, ("streams", "sentences"))
+            raise ValueError(f"reading {self.reading!r} is not known; it is streams or sentences{hint}")
         if self.input not in ("characters", "words"):
             raise ValueError(f"input {self.input!r} is not known; it is characters or words")
         if self.length < 1:

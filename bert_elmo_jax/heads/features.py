@@ -10,6 +10,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.models.bert import layer_numbers
 from bert_elmo_jax.nn import bilstm, dropout, init_bilstm, scalar_mix
 
@@ -34,7 +35,8 @@ class Features:
 
     def __post_init__(self) -> None:
         if self.combine not in get_args(Combine):
-            raise ValueError(f"features.combine={self.combine!r} is not known; use concat or mix")
+            hint = did_you_mean(self.combine, get_args(Combine))
+            raise ValueError(f"features.combine={self.combine!r} is not known; use concat or mix{hint}")
         if not self.layers:
             raise ValueError("features without layers; name some, such as -4,-3,-2,-1")
         if self.lstm_layers < 0 or self.lstm_size < 1 or not 0 <= self.dropout < 1:

@@ -1,13 +1,13 @@
 """What a BERT is made of, and the two JSON files that say so."""
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import activation
 
 PRESETS: dict[str, dict[str, int]] = {
@@ -149,7 +149,8 @@ class BertConfig:
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}")
+                hint = did_you_mean(getattr(self, name), allowed)
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
 
     @property
     def head_size(self) -> int:
@@ -170,7 +171,9 @@ class BertConfig:
         24
         """
         if name not in PRESETS:
-            raise ValueError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}.")
+            raise ValueError(
+                f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
+            )
         return cls(**(PRESETS[name] | changes))
 
     @classmethod
@@ -290,7 +293,6 @@ def _unknown(fields: Mapping[str, Any]) -> list[str]:
     known = {*NAMES.values(), *HUGGING_FACE_NAMES.values(), *ONLY, *HEAD_SIZES, "embedding_size", *HARMLESS}
     problems = []
     for name in sorted(set(fields) - known):
-        near = difflib.get_close_matches(name, sorted(known - HARMLESS), n=1)
-        hint = f"; the nearest known field is {near[0]}" if near else ""
+        hint = did_you_mean(name, sorted(known - HARMLESS))
         problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
     return problems

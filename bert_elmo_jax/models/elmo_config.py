@@ -1,12 +1,13 @@
 """What an ELMo is made of, and the `options.json` that says so."""
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -109,7 +110,8 @@ class ElmoConfig:
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}")
+                hint = did_you_mean(getattr(self, name), allowed)
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
         for name in ("char_embedding_size", "num_layers", "cell_size", "projection_size", "vocab_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -169,7 +171,9 @@ class ElmoConfig:
         2048
         """
         if name not in PRESETS:
-            raise ValueError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}.")
+            raise ValueError(
+                f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
+            )
         return cls(**(PRESETS[name] | changes))
 
     @classmethod
@@ -312,8 +316,8 @@ def _unknown(options: Mapping[str, Any]) -> list[str]:
     problems = []
     for prefix, part, known in parts:
         for name in sorted(set(part) - known) if isinstance(part, Mapping) else []:
-            near = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"; the nearest known option is {prefix}{near[0]}" if near else ""
+            near = nearest(name, sorted(known))  # without the prefix, which any two have in common
+            hint = f"; did you mean {prefix}{near}?" if near else ""
             problems.append(f"{prefix}{name} is {part[name]!r}, an option of unknown meaning{hint}")
     if options.get("bidirectional") not in (None, True):
         problems.append(

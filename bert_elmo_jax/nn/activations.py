@@ -1,6 +1,5 @@
 """Activations by the names that configurations use."""
 
-import difflib
 import math
 from collections.abc import Callable
 
@@ -8,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
+
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 
 def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
@@ -51,7 +52,6 @@ def activation(name: str) -> Callable[[Array], Array]:
     True
     """
     if name not in ACTIVATIONS:
-        near = difflib.get_close_matches(name, ACTIVATIONS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"There is no activation {name!r}; there are {', '.join(sorted(ACTIVATIONS))}.{hint}")
+        hint = did_you_mean(name, ACTIVATIONS)
+        raise ValueError(f"There is no activation {name!r}; there are {', '.join(sorted(ACTIVATIONS))}{hint}")
     return ACTIVATIONS[name]

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.losses import crf_loss, cross_entropy, marginals, viterbi
 from bert_elmo_jax.losses.crf import forbid
 from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
@@ -58,7 +59,8 @@ class TaggerConfig(NetworkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.output not in ("crf", "softmax"):
-            raise ValueError(f"output={self.output!r} is not known; use crf or softmax")
+            hint = did_you_mean(self.output, ("crf", "softmax"))
+            raise ValueError(f"output={self.output!r} is not known; use crf or softmax{hint}")
         if "between" in self.at and self.lstm_layers < 2:
             raise ValueError(f"places={self.places!r}: there is nothing between one BiLSTM; use lstm_layers=2 or more")
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import dropout, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
 
@@ -55,7 +56,9 @@ class NetworkConfig:
             raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
         where = self.at
         if not where or len(set(where)) < len(where) or not set(where) <= set(self.PLACES):
-            raise ValueError(f"places={self.places!r}: use {', '.join(self.PLACES)}, or several of them with commas")
+            hint = "".join(did_you_mean(place, self.PLACES) for place in where if place not in self.PLACES)
+            known = ", ".join(self.PLACES)
+            raise ValueError(f"places={self.places!r}: use {known}, or several of them with commas{hint}")
         if bool(self.encoder_layers) != bool(self.encoder_width):
             raise ValueError(
                 f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: both, or none of them"

@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float32, Int32
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.text.files import read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
 from bert_elmo_jax.text.word_classes import CLASSES, word_class
@@ -57,7 +58,9 @@ class Lexicon:
         later: WordVectors | None = None,
     ):
         if unknown not in get_args(Unknown):
-            raise ValueError(f"unknown={unknown!r} is not known; it is one of {', '.join(get_args(Unknown))}")
+            known = get_args(Unknown)
+            hint = did_you_mean(unknown, known)
+            raise ValueError(f"unknown={unknown!r} is not known; it is one of {', '.join(known)}{hint}")
         if (unknown == "vectors") != (later is not None):
             raise ValueError(f"unknown={unknown!r}: a file of vectors belongs to 'vectors', and to nothing else")
         if later is not None and later.vectors.shape[1:] != (width,):

@@ -96,7 +96,7 @@ def test_options_come_back_as_they_went(config, tmp_path):
         ("lstm.cell_clip", -3, "cell_clip is -3.0; it must be above 0, or None"),
         ("lstm.use_skip_connections", "yes", "lstm.use_skip_connections is 'yes'; it must be true or false"),
         ("lstm.peepholes", True, "lstm.peepholes is True, an option of unknown meaning"),
-        ("lstm.projection_dims", 3, "projection_dims is 3, .*; the nearest known option is lstm.projection_dim"),
+        ("lstm.projection_dims", 3, "projection_dims is 3, .*; did you mean lstm.projection_dim\\?"),
         ("char_cnn.activation", 3, "char_cnn.activation is 3; it must be a name"),
         ("char_cnn.filters", [], "filters is empty"),
         ("char_cnn.filters", [1, 32], "char_cnn.filters is .*; it must be a list of pairs"),
@@ -110,7 +110,7 @@ def test_options_come_back_as_they_went(config, tmp_path):
         ("bidirectional", False, "bidirectional is False; only true is supported"),
         ("share_embedding_softmax", True, "tie_softmax needs input='words'"),
         ("dropout", 1.0, "dropout is 1.0; a dropout rate is at least 0 and below 1"),
-        ("n_token_vocab", 100, "the nearest known option is n_tokens_vocab"),
+        ("n_token_vocab", 100, r"did you mean n_tokens_vocab\?"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_honoured_is_an_error_that_names_it(path, value, message):

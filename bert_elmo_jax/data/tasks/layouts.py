@@ -8,6 +8,7 @@ from typing import Any
 from bert_elmo_jax.data.tasks.examples import TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters
 from bert_elmo_jax.data.tasks.tables import Record, read_records
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ def read_texts(
     if isinstance(layout, str) and layout not in LAYOUTS:
         raise ValueError(
             f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}, and Layout(…) for other tables"
+            + did_you_mean(layout, LAYOUTS)
         )
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]

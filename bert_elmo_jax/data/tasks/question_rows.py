@@ -67,7 +67,7 @@ class TrainingRows(NamedTuple):
     """The rows to train on, and how many questions have lost something on the way.
 
     Of `windowed` only a window is read; of `inexact` the answer is not whole words, and some more characters are
-    learned; those `left_out` have an answer longer than a window.
+    learned; those `left_out` have an answer that no window holds. Windows overlap by half, so that it is longer than that.
     """
 
     rows: list[QuestionRow]
@@ -77,7 +77,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = TRAINED_ON) -> TrainingRows:
-    """A row for each question, with its answers: those of `limit` words at most.
+    """A row for each question, with its answers: those that a window of `limit` words holds.
 
     An answer that begins or ends inside a word has all of that word. Where there is no answer, any window says so: the
     number of the question decides which.

@@ -9,6 +9,7 @@ from typing import Literal
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_lines
 from bert_elmo_jax.data.tasks.schemes import check_tags, find_scheme
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 _DOCUMENT = "-DOCSTART-"
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
@@ -66,6 +67,7 @@ def read_tagged(
     if isinstance(layout, str) and layout not in TAG_LAYOUTS:
         raise ValueError(
             f"there is no layout {layout!r}; there are {', '.join(TAG_LAYOUTS)}, and TagLayout(…) for others"
+            + did_you_mean(layout, TAG_LAYOUTS)
         )
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
     if isinstance(columns.word, str) != (columns.table == "jsonl") or isinstance(columns.tag, str) != (

@@ -14,6 +14,7 @@ from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_texts
 from bert_elmo_jax.data.tasks.qamr import read_qamr
 from bert_elmo_jax.data.tasks.squad import read_squad
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 Kind = Literal["classification", "regression", "tags", "choice", "questions"]
 Example = TextExample | TaggedSentence | ChoiceExample | Question
@@ -84,7 +85,7 @@ def task_named(
 classification, regression, entities, tags
     """
     if name not in TASKS:
-        raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}")
+        raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")
     given = {key: value for key, value in {"text": text, "pair": pair, "label": label}.items() if value is not None}
     if name not in OWN and given:
         shown = ", ".join(f"{key}={value!r}" for key, value in given.items())

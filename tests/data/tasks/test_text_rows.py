@@ -63,7 +63,7 @@ def test_batches_of_single_texts_and_of_pairs():
     pairs = make_text_rows([example("배", "ship ship"), example("ship " * 9, "배", "no")], LEXICON, LABELS, 9)
     batch = collate_texts(pairs, 3, LEXICON, layers, targets=False)
     assert {name: array.shape for name, array in batch.items()} == {
-        "words": (3, 2, 12), "lengths": (3, 2), "layers": (3, 2, 2, 12, 3)
+        "words": (3, 2, 16), "lengths": (3, 2), "layers": (3, 2, 2, 16, 3)
     }  # fmt: skip
     assert batch["lengths"].tolist() == [[1, 2], [9, 1], [0, 0]]
     assert batch["words"][:2, :, 0].tolist() == [[1, 2], [2, 1]]

@@ -1,0 +1,51 @@
+"""What is suggested in place of a name that is not known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+
+TASKS = ["sst2", "stsb", "squad", "korquad", "klue_ner", "klue_nli", "한국어"]
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"),
+    [
+        ("SQuAD", "squad"),
+        ("SST-2", "sst2"),
+        ("klue-nerr", "klue_ner"),
+        ("korqad", "korquad"),
+        ("한국", "한국어"),
+        ("zebra", None),
+        ("", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_the_nearest(given_name, name):
+    assert nearest(given_name, TASKS) == name
+    assert did_you_mean(given_name, TASKS) == (f"; did you mean {name}?" if name else "")
+
+
+def test_names_that_differ_in_case_alone():
+    assert nearest("Adam", ["adam", "ADAM"]) == "adam"
+    assert nearest("adam", []) is None
+
+
+def test_any_iterable():
+    assert nearest("froze", (name for name in ("all", "frozen"))) == "frozen"
+    assert nearest("froze", {"all": 1, "frozen": 2}) == "frozen"
+
+
+@given(st.text(max_size=20), st.lists(st.text(max_size=20), max_size=8))
+def test_what_is_suggested_is_known(asked, known):
+    assert nearest(asked, known) in (*known, None)
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=8), st.data())
+def test_a_known_name_is_its_own_nearest(known, data):
+    name = data.draw(st.sampled_from(known))
+    found = nearest(name, known)
+    assert found is not None
+    assert found.casefold().replace("-", "_") == name.casefold().replace("-", "_")
