@@ -1,17 +1,23 @@
-# The two commands of the README are `make test` and, later, `make quickstart`. Everything else is for developers.
+# The two commands of the README are `git clone` and `make quickstart`. Everything else is for developers.
+#   make quickstart                installs, pretrains a toy BERT and a toy ELMo, puts them to use, opens the report
 #   make test                      environment, lint, import rules, types, tests (aim: under 15 minutes on two cores)
 #   make test PYTHON=python3.12    the same against the newest JAX, in an environment of its own
 #   make test-all                  adds the long proofs (kill tests, peers, memory)
 #   make bench                     the benchmarks of this machine, one after the other; quote ratios, not times
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
+#   make docs                      the reference and the README as a site in site/, which can be read without a network
 #   make lock                      remakes requirements.txt from setup.cfg for every supported Python
 PYTHON ?= python3
 JOBS ?= 2
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 RUN = $(VENV)/bin/python
 INSTALLED = $(VENV)/installed
+DOCUMENTED = $(VENV)/installed-docs
 
-.PHONY: test test-all lint format check-python bench goldens peers lock clean
+.PHONY: quickstart test test-all lint format check-python bench docs goldens peers lock clean
+
+quickstart: $(INSTALLED)
+	$(RUN) -m experiments.quickstart
 
 test: lint
 	$(RUN) -m pytest -n $(JOBS) --dist loadfile --doctest-modules bert_elmo_jax tests
@@ -44,6 +50,15 @@ peers: $(INSTALLED)
 bench: $(INSTALLED)
 	for benchmark in experiments/benchmarks/[a-z]*.py; do $(RUN) -m experiments.benchmarks.$$(basename $$benchmark .py) || exit 1; done
 
+# Strict: a link that leads nowhere is an error. Not --quiet, which would silence what --strict counts.
+docs: $(DOCUMENTED)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --config-file docs/mkdocs.yml
+	@echo "site/index.html is ready; to search in it: $(RUN) -m http.server --directory site"
+
+$(DOCUMENTED): $(INSTALLED)
+	$(RUN) -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
 goldens: $(INSTALLED)
 	$(RUN) tests/goldens/make.py
 
@@ -53,4 +68,4 @@ lock: $(INSTALLED)
 	  --custom-compile-command "make lock" setup.cfg --output-file requirements.txt $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,17 +1,19 @@
 r"""Weights from one format into another, telling what was mapped, left and initialised.
 
-python -m experiments.convert --from=uncased_L-12_H-768_A-12 --to=bert-base-hf           # Google's -> Hugging Face's
-python -m experiments.convert --from=google-bert/bert-base-uncased --to=runs/base --to_format=run
-python -m experiments.convert --from=runs/base --to=bert-base-for-transformers
-python -m experiments.convert --from=runs/elmo --to=elmo-for-allennlp         # options.json and weights.hdf5
-python -m experiments.convert --from=runs/base --to=runs/mean --to_format=run --average=3  # of its last checkpoints
+  python -m experiments.convert --from=uncased_L-12_H-768_A-12 --to=bert-base-hf       # Google's -> Hugging Face's
+  python -m experiments.convert --from=google-bert/bert-base-uncased --to=runs/base --to_format=run
+  python -m experiments.convert --from=runs/base --to=bert-base-for-transformers
+  python -m experiments.convert --from=runs/elmo --to=elmo-for-allennlp                # options.json and weights.hdf5
+  python -m experiments.convert --from=runs/base --to=runs/mean --to_format=run --average=3  # of its last checkpoints
+
+The folder to write is a new one, or empty. `load` reads what comes out, whatever its format.
 """
 
 import dataclasses
 from pathlib import Path
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.api import write_run_directory
 from bert_elmo_jax.api.average_checkpoints import average_checkpoints
@@ -19,6 +21,7 @@ from bert_elmo_jax.api.families import FAMILIES, family_of
 from bert_elmo_jax.api.read_model import read_model
 from bert_elmo_jax.interop import Report, elmo_hdf5, huggingface_bert
 from bert_elmo_jax.models import BertConfig, ElmoConfig
+from experiments.command_line import start
 from experiments.endings import endings
 
 FORMATS = {"bert": ["huggingface", "run"], "elmo": ["elmo", "run"]}  # what each family can be written as
@@ -30,13 +33,12 @@ flags.DEFINE_enum(
     "to_format",
     None,
     ["huggingface", "elmo", "run"],
-    "What transformers loads (BERT), what AllenNLP and bilm-tf load (ELMo), or a run directory; of the first two, the "
-    "one that the model can be written as unless given.",
+    "For transformers (a BERT), for AllenNLP and bilm-tf (an ELMo), or a run directory. Default: one of the first two.",
 )
+flags.DEFINE_integer("average", 1, "Of a run directory: the mean of so many of its newest checkpoints.")
 flags.DEFINE_enum("format", None, ["huggingface", "google", "elmo"], "Of --from, where the folder holds two.")
 flags.DEFINE_enum("classifier", None, ["classify", "choice", "tag"], "Which head a nameless classifier is.")
 flags.DEFINE_bool("lowercase", None, "Whether the vocabulary is uncased, where it does not say.")
-flags.DEFINE_integer("average", 1, "Of a run directory: the mean of so many of its newest checkpoints.")
 FLAGS = flags.FLAGS
 
 
@@ -78,11 +80,11 @@ def main(argv: list[str]) -> None:
         source, target = str(FLAGS["from"].value), FLAGS.to
         if Path(target).exists() and any(Path(target).iterdir()):
             raise ValueError(f"{target} is not empty; give another --to")
-        print(f"Converting {source} -> {target}")
+        print(f"Converting {source} -> {target}, on this machine's processor")
         format, report = convert(source, target)
         print(report)
         print(f"Written as {format}: {', '.join(sorted(p.name for p in Path(target).iterdir()))}")
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "convert", {"from": "From what to what", "format": "Where the source does not say"})

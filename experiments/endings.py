@@ -1,15 +1,12 @@
 """How a program ends: every expected trouble in one message on standard error, with a status of its own."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
 
 from absl import flags, logging
 
 from bert_elmo_jax import train
-
-REFUSED, INTERRUPTED = 2, 130
+from experiments.command_line import INTERRUPTED, refuse
 
 
 @contextmanager
@@ -30,9 +27,3 @@ def endings(program: str, argv: Sequence[str], usage: str, stopped: str = "stopp
         refuse(program, error)
     except KeyboardInterrupt:
         refuse(program, stopped, INTERRUPTED)
-
-
-def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:
-    """Say why it ends, and end."""
-    print(f"{program}: {message}", file=sys.stderr)
-    sys.exit(status)

@@ -18,7 +18,6 @@ that was, and ends with the same file. Of many texts only some are in memory; fo
 import contextlib
 import errno
 import functools
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
@@ -36,21 +35,25 @@ from bert_elmo_jax.api.array_file import Parts
 from bert_elmo_jax.api.streaming import READ_AHEAD
 from bert_elmo_jax.data.npy import sha256
 from bert_elmo_jax.data.text_files import each_text, find_file
+from experiments.command_line import INTERRUPTED, refuse, start
+from experiments.starting_weights import devices
 
 flags.DEFINE_string("model", None, "Anything `load` understands.", required=True)
 flags.DEFINE_string("input", None, "A text a line, or CoNLL columns (.conll, .conllu, .iob, .bio).", required=True)
 flags.DEFINE_string("output", None, "The file to write: .h5, .hdf5 or .npz.", required=True)
 flags.DEFINE_enum("input_format", "auto", ["auto", "text", "conll"], "auto: by the ending of --input.")
 flags.DEFINE_integer("column", None, "Of the word in CoNLL input; without it 0, or 1 for .conllu.")
+flags.DEFINE_string("encoding", "utf-8", "Of the input.")
 flags.DEFINE_list("layers", None, "Numbers (0: token vectors, -1: the last; usual of a BERT), or all (of an ELMo).")
 flags.DEFINE_enum("units", None, ["pieces", "words"], "Of a BERT a vector a piece (special ones included), or a word.")
 flags.DEFINE_enum("pool", "mean", ["mean", "first", "last"], "How the pieces of a word become its vector (BERT).")
 flags.DEFINE_enum("overflow", "raise", ["raise", "truncate", "windows"], "Of texts longer than the model (BERT).")
 flags.DEFINE_integer("warmup", 0, "How often each text is read before the reading that counts (ELMo).")
 flags.DEFINE_integer("batch_size", 32, "Rows a batch.")
-flags.DEFINE_string("encoding", "utf-8", "Of the input.")
 flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "What the model computes in.")
 FLAGS = flags.FLAGS
+HEADINGS = {"model": "From what to what", "input_format": "How the input is read", "layers": "Which vectors"}
+HEADINGS |= {"batch_size": "How they are computed"}
 CHANGING = ("dtype", "units", "pool", "overflow", "warmup", "batch_size", "input_format", "column", "encoding")
 PART = 8 * READ_AHEAD  # batches, what a stop costs at most; it must not divide those that are sorted together
 
@@ -113,7 +116,8 @@ def extract(parts: Parts) -> None:
             line, _ = next(islice(read(), error.number, None))
             raise ValueError(f"{FLAGS.input}, line {line}: {error}") from error
         parts.begin(asked)
-    print(f"{count:,} texts of {FLAGS.input} -> {parts.path}, layers {layers}; {parts.done:,} are done")
+    done = f"; {parts.done:,} are done" if parts.done else ""
+    print(f"{count:,} texts of {FLAGS.input} -> {parts.path}, layers {layers}, on {devices()}{done}")
     rest = islice((text for _, text in read()), parts.done, None)
     with tqdm(total=count, initial=parts.done, desc="extracting", unit="texts") as bar:
         for _ in parts.write(compute(encoder, rest, layers), PART * FLAGS.batch_size):
@@ -131,20 +135,15 @@ def main(argv: list[str]) -> None:
             extract(parts)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        sys.exit(_refuse(f"{error}{'; make room, and the same command goes on from here' if full else ''}", 2))
+        refuse("extract", f"{error}{'; make room, and the same command goes on from here' if full else ''}")
     except (ValueError, TypeError, ImportError) as error:
-        sys.exit(_refuse(str(error), 2))
+        refuse("extract", error)
     except MemoryError as error:
         advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
-        sys.exit(_refuse(f"out of memory ({error}): {advice}", 2))
+        refuse("extract", f"out of memory ({error}): {advice}")
     except KeyboardInterrupt:
-        sys.exit(_refuse("stopped; the same command goes on from here", 130))
-
-
-def _refuse(message: str, status: int) -> int:
-    print(f"extract: {message}", file=sys.stderr)
-    return status
+        refuse("extract", "stopped; the same command goes on from here", INTERRUPTED)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "extract", HEADINGS)

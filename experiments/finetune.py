@@ -23,12 +23,12 @@ import sys
 from pathlib import Path
 
 import jax
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
 from bert_elmo_jax import train
 from experiments import adaptation
-from experiments.config_flags import parse_flags
+from experiments.command_line import start
 from experiments.endings import endings
 from experiments.finetuning import FREE, run
 from experiments.grid import run_grid, settings_of
@@ -53,6 +53,7 @@ flags.DEFINE_string("label", None, "Of your own files the column of the label, n
 flags.DEFINE_string("grid", None, "Fields and their values: 'batch_size=16,32 optimizer.learning_rate=5e-5,3e-5'.")
 flags.DEFINE_list("seeds", None, "Numbers: each setting is run with each of these seeds.")
 FLAGS = flags.FLAGS
+HEADINGS = {"config": "The run", "task": "The task and its files", "grid": "Many runs"}
 
 
 def finetune() -> int:
@@ -96,12 +97,5 @@ def main(argv: list[str]) -> None:
         sys.exit(finetune())
 
 
-def parse(argv: list[str]) -> list[str]:
-    """The flags; what is wrong with those of the config is said in words."""
-    named = any(word == "--config" or word.startswith("--config=") for word in argv)
-    given = argv if named else [*argv[:1], f"--config={USUAL}", *argv[1:]]
-    return parse_flags(given, "finetune")
-
-
 if __name__ == "__main__":
-    app.run(main, flags_parser=parse)
+    start(main, "finetune", HEADINGS, USUAL)

@@ -13,6 +13,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import train
 from bert_elmo_jax.api.run_directory import is_run_directory, read_run_directory, write_run_directory
 from bert_elmo_jax.data.npy import write_json
+from bert_elmo_jax.did_you_mean import did_you_mean
+from experiments.config_flags import fields_of
 from experiments.finetuning import FREE, RESULT, result_of, run
 from experiments.starting_weights import say
 from experiments.task_data import Data
@@ -31,24 +33,30 @@ def settings_of(config: ConfigDict, grid: str | None, seeds: Sequence[str] | Non
     fields: dict[str, list[Any]] = {}
     for part in (grid or "").split():
         name, _, texts = part.partition("=")
-        fields[name] = [_value(config, name, text) for text in texts.split(",")]
+        fields[name] = [value_of(config, name, text) for text in texts.split(",")]
     if seeds:
         if "seed" in fields:
             raise ValueError("--grid names seed, and --seeds was given: use one of both")
-        fields["seed"] = [_value(config, "seed", text) for text in seeds]
+        fields["seed"] = [value_of(config, "seed", text) for text in seeds]
     for name, values in fields.items():
         if len(set(values)) < len(values):
             raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     return [dict(zip(fields, values)) for values in itertools.product(*fields.values())] if fields else []
 
 
-def _value(config: ConfigDict, name: str, text: str) -> Any:
+def value_of(config: ConfigDict, name: str, text: str) -> Any:
+    """What a text says to a field of a config.
+
+    >>> value_of(ConfigDict({"optimizer": {"clip": 1.0}}), "optimizer.clip", "5")
+    5.0
+    """
     part: Any = config
     *above, last = name.split(".")
     for key in above:
         part = part[key] if key in part else ConfigDict()
     if last not in part or isinstance(part[last], ConfigDict):
-        raise ValueError(f"--grid names {name!r}, which is no field of the config; such as 'batch_size=16,32'")
+        hint = did_you_mean(name, [field for field, _ in fields_of(config)]) or "; such as 'batch_size=16,32'"
+        raise ValueError(f"--grid names {name!r}, which is no field of the config{hint}")
     usual = part[last]
     kind = float if usual is None else type(usual)
     try:

@@ -7,6 +7,7 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 # Those that leave a row without gradient as it is: a step may then look at the touched rows of a table alone. The
 # others move it on by what they remember of it, and need the whole table.
@@ -51,5 +52,6 @@ def optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformati
 def choose(field: str, name: str, named: Mapping[str, Any]) -> Any:
     """What the value of a field names."""
     if name not in named:
-        raise ValueError(f"config.{field}={name!r} is not known; it is one of {', '.join(named)}")
+        hint = did_you_mean(name, named)
+        raise ValueError(f"config.{field}={name!r} is not known; it is one of {', '.join(named)}{hint}")
     return named[name]

@@ -15,13 +15,13 @@ for a large model, and `--tries` bounds how many there are. Exit status: 0 it fi
 import sys
 
 import jax
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
 from experiments.chips import GIB, topology_of
-from experiments.config_flags import parse_flags
+from experiments.command_line import start
 from experiments.endings import endings
-from experiments.planning import plan
+from experiments.planning import plan, say
 
 config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
 flags.DEFINE_string("topology", None, "A slice of a TPU, such as v5e:2x4, or simulated devices, such as cpu:8.")
@@ -40,9 +40,12 @@ def main(argv: list[str]) -> None:
         if not FLAGS.config or not FLAGS.topology or FLAGS.tries < 0:
             raise ValueError(f"use {USAGE}")
         jax.config.update("jax_platforms", "cpu")  # no other device is needed, or to be kept from those who use it
+        topology = topology_of(FLAGS.topology)
+        file = config_flags.get_config_filename(FLAGS["config"])
+        say(f"compiling the step of {file} for {FLAGS.topology}, on this machine's processor; nothing is written")
         memory = None if FLAGS.memory is None else FLAGS.memory * GIB
-        sys.exit(0 if plan(FLAGS.config, topology_of(FLAGS.topology), FLAGS.vocab_size, memory, FLAGS.tries) else 1)
+        sys.exit(0 if plan(FLAGS.config, topology, FLAGS.vocab_size, memory, FLAGS.tries) else 1)
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=lambda argv: parse_flags(argv, "plan"))
+    start(main, "plan")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
@@ -25,7 +25,9 @@ from bert_elmo_jax.api.predictions import to_json
 from bert_elmo_jax.api.task_model import to_example
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
-from experiments.endings import endings, refuse
+from experiments.command_line import refuse, start
+from experiments.endings import endings
+from experiments.starting_weights import devices, say
 
 flags.DEFINE_string("model", None, "The run directory of a fine-tuning run.", required=True)
 flags.DEFINE_string("input", "-", "A file like those of the task, a .txt with an example a line, or - for such lines.")
@@ -77,6 +79,9 @@ def predict(out: TextIO) -> int:
     model = load(FLAGS.model, dtype=FLAGS.dtype)
     if not isinstance(model, TaskModel | TaskNetwork):
         raise ValueError(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of experiments.finetune")
+    source = "standard input" if FLAGS.input == "-" else FLAGS.input
+    target = "standard output" if FLAGS.output == "-" else FLAGS.output
+    say(f"{FLAGS.model} ({model.task.name}): {source} -> {target}, on {devices()}")
     count = 0
     with tqdm(desc="predicting", unit="examples", disable=FLAGS.output == "-") as bar:
         for some in examples_of(model.task, FLAGS.input):
@@ -112,4 +117,4 @@ def to_file(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "predict")

@@ -18,23 +18,22 @@ import contextlib
 import dataclasses
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax.data.prepare import Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.reading import Reading
 from bert_elmo_jax.data.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.store import verify
+from experiments.command_line import INTERRUPTED, refuse, start
 
-flags.DEFINE_multi_string(
-    "input", [], "Files or globs (quoted): .txt or .jsonl, plain or .gz .xz .bz2 .zst; may be repeated."
-)
+flags.DEFINE_multi_string("input", [], "Files or globs (quoted): .txt or .jsonl, also .gz .xz .bz2 .zst; repeatable.")
 flags.DEFINE_string("output", None, "The folder to write; it is begun, gone on with, or found finished.", required=True)
+flags.DEFINE_bool("verify", False, "Check the hash of every file in --output, and do nothing else.")
 flags.DEFINE_enum(
     "documents", "blank_line", ["blank_line", "file"], "What ends a document (a .jsonl line always is one)."
 )
@@ -43,12 +42,11 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_string("encoding", "utf-8", "Of the files: utf-8, utf-8-sig, cp949, utf-16, …")
 flags.DEFINE_string("text_field", "text", "The field of .jsonl records that holds the text.")
-flags.DEFINE_enum(
-    "on_bad", "error", ["error", "skip"], "On a line that cannot be used: stop and name it, or skip and count."
-)
+flags.DEFINE_enum("on_bad", "error", ["error", "skip"], "A line that cannot be used is named, or skipped and counted.")
 flags.DEFINE_float("max_line_mb", 4.0, "A longer line is bad input.")
 flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece or words (trained here), or the folder of one.")
 flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.")
+flags.DEFINE_float("sample_mb", 32.0, "Text that it is trained on.")
 flags.DEFINE_bool("lowercase", False, "Lower-case, for a trained WordPiece vocabulary (Hangul stays composed).")
 flags.DEFINE_enum("sentencepiece_model", "unigram", ["unigram", "bpe"], "Kind of a trained SentencePiece model.")
 flags.DEFINE_enum(
@@ -56,13 +54,13 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_float("heldout", 0.01, "Share of documents held out for evaluation.")
 flags.DEFINE_integer("shards", 0, "How many shards; 0: by the size of the input.")
-flags.DEFINE_float("sample_mb", 32.0, "Text a vocabulary is trained on.")
 flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.")
 flags.DEFINE_integer("workers", os.cpu_count() or 1, "Processes of this machine; changes nothing in what comes out.")
 flags.DEFINE_enum("runner", "local", ["local", "ray"], "This machine, or a Ray cluster that shares the file system.")
 flags.DEFINE_string("ray_address", None, "Of the cluster; without it the one around, or one started here.")
-flags.DEFINE_bool("verify", False, "Check the hash of every file in --output, and do nothing else.")
 FLAGS = flags.FLAGS
+HEADINGS = {"input": "From what to what", "documents": "How text is read", "tokenizer": "The vocabulary"}
+HEADINGS |= {"heldout": "What is written", "workers": "Where it is computed"}
 
 
 STOP: list[int] = []
@@ -119,7 +117,7 @@ def report(manifest: dict, seconds: float) -> None:
 def main(argv: list[str]) -> None:
     """Prepare, and end every expected trouble in one clear message and status 2."""
     if len(argv) > 1:
-        sys.exit(_refuse(f"unexpected argument {argv[1]!r}; quote globs and use --input='…'"))
+        refuse("prepare_data", f"unexpected argument {argv[1]!r}; quote globs and use --input='…'")
     start = time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
@@ -127,22 +125,20 @@ def main(argv: list[str]) -> None:
         if FLAGS.verify:
             print(f"{FLAGS.output}: {verify(FLAGS.output)} files are as they were written")
             return
+        wish = request()
         runner = ray_runner(FLAGS.ray_address) if FLAGS.runner == "ray" else local_runner(FLAGS.workers)
-        print(f"Preparing {' '.join(FLAGS.input)} -> {FLAGS.output} ({FLAGS.runner}, {FLAGS.workers} workers)")
-        report(prepare(request(), runner, progress), time.monotonic() - start)
+        local = f"{FLAGS.workers} process{'es' if FLAGS.workers > 1 else ''} of this machine"
+        where = "a Ray cluster" if FLAGS.runner == "ray" else local
+        print(f"Preparing {' '.join(FLAGS.input)} -> {FLAGS.output}, on {where}")
+        report(prepare(wish, runner, progress), time.monotonic() - start)
     except KeyboardInterrupt:
-        sys.exit(_refuse("stopped; the same command goes on from here", status=130))
+        refuse("prepare_data", "stopped; the same command goes on from here", INTERRUPTED)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else f" while working on {FLAGS.output}"
-        sys.exit(_refuse(f"{error.strerror or error}{where}; mend it, the same command goes on from here"))
+        refuse("prepare_data", f"{error.strerror or error}{where}; mend it, the same command goes on from here")
     except (ValueError, ImportError, MemoryError) as error:
-        sys.exit(_refuse(str(error)))
-
-
-def _refuse(message: str, status: int = 2) -> int:
-    print(f"prepare_data: {message}", file=sys.stderr)
-    return status
+        refuse("prepare_data", error)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "prepare_data", HEADINGS)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from absl import app, flags
+from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.api.run_directory import describe_run
 from bert_elmo_jax.train.parallel import DEVICES
-from experiments.config_flags import parse_flags
+from experiments import command_line
 from experiments.endings import endings
 from experiments.objectives import step_of
 from experiments.starting_weights import devices, say
@@ -117,7 +117,7 @@ def start(task_of: TaskOf, program: str) -> None:
         with endings(program, argv, "--config=… --workdir=…", stopped):
             sys.exit(run(task_of, program))
 
-    app.run(main, flags_parser=lambda argv: parse_flags(argv, program))
+    command_line.start(main, program, {"config": "The run", "parallel": "Several devices, several hosts"})
 
 
 def run(task_of: TaskOf, program: str) -> int:

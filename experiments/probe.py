@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax.api.analysis import probes
@@ -30,7 +30,9 @@ from bert_elmo_jax.api.analysis.png import check_matplotlib, write_png
 from bert_elmo_jax.api.analysis.results import cells_of, plain_table, with_published, write_csv
 from experiments.analyses import STUDIES
 from experiments.analysis_inputs import Asked
+from experiments.command_line import start
 from experiments.endings import endings
+from experiments.starting_weights import devices, say
 
 flags.DEFINE_enum("what", None, list(STUDIES), "What to look at.", required=True)
 flags.DEFINE_list("model", [], "Encoders, with commas between: anything `load` understands.")
@@ -48,6 +50,7 @@ flags.DEFINE_list("words", [], "Words to look at; * stands for any letters (neig
 flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
 flags.DEFINE_bool("png", False, "Write each figure as PNG too (pip install 'bert_elmo_jax[figures]').")
 FLAGS = flags.FLAGS
+HEADINGS = {"what": "The study", "train": "Its texts", "tasks": "What is looked at", "batch_size": "How"}
 OF_SOME = ("static", "train", "dev", "test", "limit", "tasks", "layers", "fractions", "seeds", "words")
 
 
@@ -82,6 +85,7 @@ def study() -> None:
     if FLAGS.png:
         check_matplotlib()
     folder = Path(FLAGS.output, FLAGS.what)
+    say(f"{FLAGS.what} of {', '.join([*FLAGS.model, *FLAGS.static])} -> {folder}, on {devices()}")
     with tqdm(desc=FLAGS.what, unit="steps", delay=1) as bar:
 
         def report(text: str) -> None:
@@ -115,4 +119,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "probe", HEADINGS)

@@ -13,6 +13,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import optim
 from bert_elmo_jax.api.read_model import StoredModel, read_model
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_loss import TaskHead, init_task_params
 from bert_elmo_jax.models import BertConfig
@@ -55,6 +56,7 @@ def start_of(config: ConfigDict, init: str | None, tokenizer: str | None) -> Sta
     if not Path(config.preset).exists():
         raise ValueError(
             f"config.preset={config.preset!r} is neither a preset ({', '.join(PRESETS)}) nor a model: name one of both"
+            + did_you_mean(config.preset, PRESETS)
         )
     _, model = _bert(config.preset, "config.preset")
     return Start(dataclasses.replace(model, **asked, **sizes), pieces, None)
@@ -104,7 +106,8 @@ def method_of(
 ) -> tuple[optim.Schedule, optax.GradientTransformation]:
     """The learning rate, and the optimiser for the way of transfer that the config names."""
     if config.transfer not in WAYS:
-        raise ValueError(f"config.transfer={config.transfer!r} is not known; it is one of {', '.join(WAYS)}")
+        hint = did_you_mean(config.transfer, WAYS)
+        raise ValueError(f"config.transfer={config.transfer!r} is not known; it is one of {', '.join(WAYS)}{hint}")
     o = config.optimizer
     rate = optimisation.learning_rate(o, steps)
     if config.transfer in ("head_first", "top_down"):

@@ -20,6 +20,7 @@ from bert_elmo_jax.api.vector_cache import fill_cache
 from bert_elmo_jax.api.word_encoder import WordEncoder, size_of, word_encoder
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.task_models import NetworkConfig
 from experiments import optimisation
 from experiments.network_sizes import SIZES
@@ -39,7 +40,8 @@ class NetworkStart(NamedTuple):
 def network_start(config: ConfigDict, init: str | None, tokenizer: str | None) -> NetworkStart:
     """The encoder of the config; a network begins from scratch."""
     if config.network not in NETWORKS:
-        raise ValueError(f"config.network={config.network!r} is not known; it is one of {', '.join(NETWORKS)}")
+        hint = did_you_mean(config.network, NETWORKS)
+        raise ValueError(f"config.network={config.network!r} is not known; it is one of {', '.join(NETWORKS)}{hint}")
     for flag, value in (("init", init), ("tokenizer", tokenizer)):
         if value is not None:
             raise ValueError(

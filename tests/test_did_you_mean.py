@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_elmo_jax.data.bert_rows import BertExamples
+from bert_elmo_jax.data.masking import Masking
+from bert_elmo_jax.data.prepare import Request
+from bert_elmo_jax.data.stream import LanguageModelExamples
+from bert_elmo_jax.data.tasks import read_tagged, read_texts, task_named
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.models import BertConfig, ElmoConfig
+from bert_elmo_jax.task_models import TaggerConfig
+from bert_elmo_jax.text import Lexicon
 
 TASKS = ["sst2", "stsb", "squad", "korquad", "klue_ner", "klue_nli", "한국어"]
 
@@ -49,3 +58,33 @@ def test_a_known_name_is_its_own_nearest(known, data):
     found = nearest(name, known)
     assert found is not None
     assert found.casefold().replace("-", "_") == name.casefold().replace("-", "_")
+
+
+SUGGESTED = {
+    "base": lambda: BertConfig.preset("bert-base"),
+    "large": lambda: BertConfig.preset("Large"),
+    "original": lambda: ElmoConfig.preset("orignal"),
+    "bfloat16": lambda: BertConfig(dtype="bfloat"),
+    "fused": lambda: BertConfig(implementation="fuse"),
+    "characters": lambda: ElmoConfig(input="character"),
+    "gelu": lambda: BertConfig(activation="GeLU"),
+    "sentences": lambda: BertExamples(objective="sentence"),
+    "chunk": lambda: BertExamples(short_per="chunks"),
+    "span": lambda: Masking("spans"),
+    "streams": lambda: LanguageModelExamples("stream", 20),
+    "classes": lambda: Lexicon([], "class", 4),
+    "korquad": lambda: task_named("KorQuAD1"),
+    "sst2": lambda: read_texts("train.tsv", "SST-2"),
+    "wnut17": lambda: read_tagged("train.conll", "wnut"),
+    "sentencepiece": lambda: Request(("a.txt",), "out", tokenizer="sentence-piece"),
+    "concat": lambda: Features((-1,), combine="concatenate"),
+    "softmax": lambda: TaggerConfig(num_tags=3, num_words=9, output="soft-max"),
+    "between": lambda: TaggerConfig(num_tags=3, num_words=9, places="input,betwen"),
+}
+
+
+@pytest.mark.parametrize("meant", SUGGESTED)
+@pytest.mark.usefixtures("as_users_run")
+def test_wherever_one_of_some_names_is_asked_for(meant):
+    with pytest.raises(ValueError, match=rf"; did you mean {meant}\?"):
+        SUGGESTED[meant]()

@@ -29,12 +29,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.heads import init_params, pretraining_logits
 from bert_elmo_jax.interop import huggingface_bert
 from bert_elmo_jax.models import BertConfig
 from experiments.benchmarks._paired import in_turn, peer
+from experiments.command_line import start
 
 flags.DEFINE_enum("what", None, ["step", "encode", "utilisation"], "Default: utilisation on a GPU, else step, encode.")
 flags.DEFINE_string("sentences", None, "For encode: a file of sentences, one a line (see bert_encode).")
@@ -183,4 +184,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.bert")

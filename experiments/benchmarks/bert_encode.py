@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax import load
 from bert_elmo_jax.api import BertEncoder
@@ -29,6 +29,7 @@ from bert_elmo_jax.interop import huggingface_bert
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.text import train_wordpiece
 from experiments.benchmarks._paired import in_turn, peer, seconds
+from experiments.command_line import start
 
 flags.DEFINE_string("peers", None, "A Python interpreter with torch and transformers; without it ours runs alone.")
 flags.DEFINE_string("sentences", None, "A file of sentences, one a line; the first --count are used.")
@@ -80,4 +81,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.bert_encode")

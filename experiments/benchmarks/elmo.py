@@ -24,7 +24,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.heads import init_elmo_params
 from bert_elmo_jax.interop import elmo_hdf5
@@ -32,6 +32,7 @@ from bert_elmo_jax.models import Elmo, ElmoConfig, ElmoOutput, zero_state
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text import boundary_characters, character_table
 from experiments.benchmarks._paired import in_turn, peer, seconds
+from experiments.command_line import start
 
 flags.DEFINE_enum("what", "compare", ["compare", "train"], "Beside AllenNLP, or words a second of training.")
 flags.DEFINE_string("peers", None, "A Python interpreter with AllenNLP; without it ours runs alone.")
@@ -154,4 +155,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.elmo")

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int, Int64, Integer
 from bert_elmo_jax.data.store import Store, open_store
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
+from experiments.command_line import start
 
 flags.DEFINE_string("data", None, "A folder of prepare_data --tokenizer=words.", required=True)
 flags.DEFINE_integer("order", 5, "Words of the longest n-gram.")
@@ -198,4 +199,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.kneser_ney")

@@ -27,6 +27,7 @@ from bert_elmo_jax.data.pipeline import eval_batches
 from bert_elmo_jax.data.store import Store, open_store
 from bert_elmo_jax.data.windows import plan_windows, read_window
 from bert_elmo_jax.train import State, make_evaluate
+from experiments.command_line import start
 from experiments.corpora import corpora_of
 from experiments.objectives import bert_objective
 
@@ -182,4 +183,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.masked_baselines")

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.data.bert_rows import BertExamples
 from bert_elmo_jax.data.pipeline import train_batches
@@ -28,6 +28,7 @@ from bert_elmo_jax.heads.bert_loss import bert_loss
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.optim import adamw
 from bert_elmo_jax.train import make_step, new_state
+from experiments.command_line import start
 
 flags.DEFINE_string("data", None, "A corpus of pieces; without it one of short documents is generated.")
 flags.DEFINE_string("preset", "tiny", "Size of BERT.")
@@ -94,4 +95,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.packing")

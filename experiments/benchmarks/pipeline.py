@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.data.bert_rows import BertExamples
 from bert_elmo_jax.data.masking import Masking
@@ -24,6 +24,7 @@ from bert_elmo_jax.data.pipeline import train_batches
 from bert_elmo_jax.data.store import open_store
 from bert_elmo_jax.data.stream import LanguageModelExamples
 from bert_elmo_jax.data.toy_corpus import toy_corpus
+from experiments.command_line import start
 
 flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated.")
 flags.DEFINE_string("words", None, "A corpus of words for the language model; without it one is generated.")
@@ -113,4 +114,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.pipeline")

@@ -18,7 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax import load
 from bert_elmo_jax.api import TaskModel
@@ -33,6 +33,7 @@ from bert_elmo_jax.data.widths import height_for
 from bert_elmo_jax.heads.task_loss import init_task_params
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.text import train_wordpiece
+from experiments.command_line import start
 
 flags.DEFINE_string("model", None, "A fine-tuned run directory; without it a BERT from scratch.")
 flags.DEFINE_string("input", None, "A file of its task; without it sentences of the toy world, English and Korean.")
@@ -106,4 +107,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.predict")

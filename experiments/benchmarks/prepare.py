@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import tokenizers
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.data.corpus import iterate_sample
 from bert_elmo_jax.data.prepare import Request, prepare
@@ -27,6 +27,7 @@ from bert_elmo_jax.data.reading import Reading, Tally, describe, find_files
 from bert_elmo_jax.data.runners import local_runner
 from bert_elmo_jax.data.toyworld import ToyWorld, write_corpus
 from bert_elmo_jax.text import train_wordpiece
+from experiments.command_line import start
 
 flags.DEFINE_multi_string("input", [], "Files or globs; without it a bilingual text is generated.")
 flags.DEFINE_enum("split", "lines", ["lines", "sentences"], "As in prepare_data.")
@@ -99,4 +100,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.prepare")

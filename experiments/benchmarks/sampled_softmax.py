@@ -17,10 +17,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
+from experiments.command_line import start
 
 flags.DEFINE_list("words", ["10000", "50000", "200000", "800000"], "Sizes of the vocabulary.")
 flags.DEFINE_integer("width", 512, "Numbers in a row.")
@@ -142,4 +143,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.sampled_softmax")

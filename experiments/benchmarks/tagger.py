@@ -21,7 +21,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
@@ -30,6 +30,7 @@ from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.task_models import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
 from bert_elmo_jax.task_models.tagger import scores_of
 from experiments.benchmarks._paired import in_turn, peer, seconds
+from experiments.command_line import start
 
 flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
 flags.DEFINE_integer("batches", 20, "Batches of a pass.")
@@ -147,4 +148,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    start(main, "benchmarks.tagger")

@@ -19,6 +19,9 @@ from bert_elmo_jax.data.toyworld import ToyWorld, best_masked, word_log_probabil
 from bert_elmo_jax.heads import init_elmo_params, init_params
 from bert_elmo_jax.models import BertConfig, ElmoConfig
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
+from experiments import best_masked as masked_scores
+from experiments import best_stream as stream_scores
+from experiments import toy_passages
 
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -57,14 +60,14 @@ def held_out(pieces, objective, **masking):
     return list(eval_batches(pieces, examples, 8))
 
 
-def test_masked_words_are_those_of_best_masked(benchmark, pieces):
+def test_masked_words_are_those_of_best_masked(pieces):
     """Whole documents, all masks [MASK]: what the toy world's own function says of the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
-    sentences = benchmark.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
-    scores, asked = benchmark.best_bert(batches, sentences, pairs=False)
+    sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
+    scores, asked = masked_scores.best_bert(batches, sentences, pairs=False)
     counts = {name: int(sum(batch["mlm_weights"].sum() for batch in asked[name])) for name in WORLDS}
     for name, world in WORLDS.items():
-        found = [passage for b in batches for *_, [passage], _ in benchmark.examples_of(b, sentences)]
+        found = [passage for b in batches for *_, [passage], _ in toy_passages.examples_of(b, sentences)]
         found = [passage for passage in found if passage.language == name]
         texts = [" ".join(passage.words) for passage in found]
         best = best_masked(world, texts, [passage.hidden for passage in found])
@@ -75,24 +78,24 @@ def test_masked_words_are_those_of_best_masked(benchmark, pieces):
     assert 0.5 * masked < sum(counts.values()) <= masked
 
 
-def test_words_left_standing_are_known_and_random_ones_are_not(benchmark, pieces):
-    sentences = benchmark.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
-    kept, _ = benchmark.best_bert(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)
+def test_words_left_standing_are_known_and_random_ones_are_not(pieces):
+    sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
+    kept, _ = masked_scores.best_bert(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)
     assert all(kept.right[name] == kept.expected[name] == kept.count[name] for name in WORLDS)
-    masked, _ = benchmark.best_bert(held_out(pieces, "nsp", split=(1.0, 0.0, 0.0)), sentences, pairs=True)
-    random, _ = benchmark.best_bert(held_out(pieces, "nsp", split=(0.0, 1.0, 0.0)), sentences, pairs=True)
+    masked, _ = masked_scores.best_bert(held_out(pieces, "nsp", split=(1.0, 0.0, 0.0)), sentences, pairs=True)
+    random, _ = masked_scores.best_bert(held_out(pieces, "nsp", split=(0.0, 1.0, 0.0)), sentences, pairs=True)
     # A random token may be the true one, which is left standing then.
     assert abs(sum(masked.right.values()) - sum(random.right.values())) <= 2
     assert masked.right["next"] > 0.9 * masked.count["next"] > 0
 
 
-def test_examples_that_were_cut_are_left_out(benchmark, pieces):
+def test_examples_that_were_cut_are_left_out(pieces):
     tokens = load_tokenizer(pieces / "tokenizer").tokens
-    sentences = benchmark.Sentences(pieces, WORLDS, tokens)
+    sentences = toy_passages.Sentences(pieces, WORLDS, tokens)
     [(text, language), *_] = sentences.language.items()
     ids = np.array([tokens.index(word) for word in text])
     assert sentences.passage(ids, [1]).text.split()[1] == "[MASK]"
-    assert sentences.passage(np.tile(ids, 2), []) == benchmark.Passage(language, [*text] * 2, [])
+    assert sentences.passage(np.tile(ids, 2), []) == toy_passages.Passage(language, [*text] * 2, [])
     assert sentences.passage(ids[1:], []) is None and sentences.passage(ids[:-1], []) is None
     other = next(words for words, own in sentences.language.items() if own != language)
     mixed = [*ids, *(tokens.index(word) for word in other)]
@@ -107,12 +110,12 @@ def document(world, number):
     return words, ends
 
 
-def test_a_row_of_documents_is_read_as_documents(benchmark):
+def test_a_row_of_documents_is_read_as_documents():
     names, numbers = ["ko", "en", "ko"], [3, 4, 5]
     parts = [document(WORLDS[name], number) for name, number in zip(names, numbers)]
     words = [word for part, _ in parts for word in part]
     ends = np.array([end for _, part in parts for end in part])
-    found, language = benchmark.best_stream(words, ends, WORLDS)
+    found, language = stream_scores.best_stream(words, ends, WORLDS)
     texts = [WORLDS[name].document(number).text.replace("\n", " ") for name, number in zip(names, numbers)]
     each = [word_log_probabilities(WORLDS[name], [text], "document")[0] for name, text in zip(names, texts)]
     # The row begins anywhere, one sentence in nine is the first of a document; the last document need not be over.
@@ -122,26 +125,26 @@ def test_a_row_of_documents_is_read_as_documents(benchmark):
     assert not found[ends].any()
 
 
-def test_a_row_that_begins_amid_a_document_knows_less(benchmark):
+def test_a_row_that_begins_amid_a_document_knows_less():
     words, ends = document(WORLDS["en"], 4)
-    whole, _ = benchmark.best_stream(words, np.array(ends), WORLDS)
+    whole, _ = stream_scores.best_stream(words, np.array(ends), WORLDS)
     cut = ends.index(True) + 1
-    part, _ = benchmark.best_stream(words[cut:], np.array(ends)[cut:], WORLDS)
+    part, _ = stream_scores.best_stream(words[cut:], np.array(ends)[cut:], WORLDS)
     assert part[0] < whole[cut] and len(part) == len(whole) - cut
 
 
-def test_unknown_words_are_not_scored(benchmark):
+def test_unknown_words_are_not_scored():
     words, ends = document(WORLDS["ko"], 4)
     words[2] = "<UNK>"
-    found, language = benchmark.best_stream(words, np.array(ends), WORLDS)
+    found, language = stream_scores.best_stream(words, np.array(ends), WORLDS)
     assert found[2] == pytest.approx(0) and language[2:4] == ["", "ko"] and np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("reading", ["streams", "sentences"])
-def test_every_target_is_scored_once_in_either_direction(benchmark, words, reading):
+def test_every_target_is_scored_once_in_either_direction(words, reading):
     vocabulary = WordVocabulary.load(words / "tokenizer")
     batches = list(eval_batches(words, LanguageModelExamples(reading, 20), 4))
-    sums, asked = benchmark.best_elmo(batches, vocabulary.words, vocabulary.eos_id, WORLDS)
+    sums, asked = stream_scores.best_elmo(batches, vocabulary.words, vocabulary.eos_id, WORLDS)
     for direction in ("forward", "backward"):
         targets, weights = f"{direction}_targets", f"{direction}_weights"
         for number, batch in enumerate(batches):

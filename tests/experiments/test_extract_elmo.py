@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ def flags(tmp_path, goldens):
 def test_the_layout_is_that_of_the_references(tmp_path, flags, goldens):
     done = run(*flags, f"--output={tmp_path / 'all.h5'}")
     assert done.returncode == 0, done.stderr
+    said = f"5 texts of {tmp_path / 'texts.txt'} -> {tmp_path / 'all.h5'}, layers [0, 1, 2], on "
+    assert re.match(re.escape(said) + r"\d+ × cpu\n", done.stdout)
     expected = load(goldens / "elmo_tiny").encode(TEXTS)
     with h5py.File(tmp_path / "all.h5") as file:
         assert set(file) == {*map(str, range(5)), "sentence_to_index"}

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -53,9 +54,11 @@ def run(program, config, workdir, init):
 
 
 @pytest.mark.parametrize("task", ["entities", "swag", "squad"])
-def test_from_a_file_to_predictions(program, task, files, model, tmp_path):
+def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsys):
     config = config_of(files[task], epochs=1.0, dropout=0.0)
     assert run(program, config, tmp_path / "run", model) is None
+    said = capsys.readouterr().err
+    assert re.search(rf"^{tmp_path / 'run'}: {task}, 4 steps of 16 rows \(\d+ are an epoch\), on 8 × cpu$", said, re.M)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     lines = read_metrics(tmp_path / "run")
     score = f"dev/{result['score']}"

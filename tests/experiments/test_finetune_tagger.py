@@ -142,6 +142,7 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
 
 
 REFUSED = [
+    ({}, {"network": "Taggr"}, "did you mean tagger?"),
     ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
     ({}, {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
     ({}, {"unknown": "guess"}, "unknown='guess' is not known; it is one of unk, classes"),

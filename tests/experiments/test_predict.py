@@ -69,6 +69,7 @@ def predict(program, monkeypatch, capsys):
 def test_lines_of_standard_input(name, runs, predict):
     status, lines, said = predict(LINES[name], model=runs[name])
     assert status == 0, said
+    assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 8 × cpu\n")
     assert len(lines) == 2
     model = load(runs[name])
     first = lines[0]

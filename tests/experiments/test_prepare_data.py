@@ -71,6 +71,8 @@ def undisturbed(request, text, tmp_path_factory):
     start = time.monotonic()
     done = run(*flags_for(text, output, request.param, "--workers=1"))
     assert done.returncode == 0, done.stderr
+    inputs = " ".join(str(text / name) for name in ("a.txt", "b.txt.gz", "c.jsonl"))
+    assert done.stdout.startswith(f"Preparing {inputs} -> {output}, on 1 process of this machine\n")
     assert "train" in done.stdout
     assert "MB/s" in done.stdout
     return request.param, tree(output), time.monotonic() - start

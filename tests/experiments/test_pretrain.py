@@ -76,6 +76,7 @@ def undisturbed(request, tmp_path_factory, corpora):
     start = time.monotonic()
     done = run(request.param, workdir, corpora)
     assert done.returncode == 0, done.stderr
+    assert re.search(rf"^{workdir}: {STEPS} steps of 8 rows, on \d+ × cpu$", done.stderr, re.M)
     return request.param, workdir, time.monotonic() - start
 
 

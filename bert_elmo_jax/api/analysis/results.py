@@ -75,13 +75,17 @@ def plain_table(cells: Sequence[Sequence[str]]) -> str:
     task  %
     배    97.3
     """
-    widths = [max(map(_width, column)) for column in zip(*cells)]
-    rows = ([cell + " " * (width - _width(cell)) for cell, width in zip(row, widths)] for row in cells)
+    widths = [max(map(places, column)) for column in zip(*cells)]
+    rows = ([cell + " " * (width - places(cell)) for cell, width in zip(row, widths)] for row in cells)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def _width(text: str) -> int:
-    """How many places a terminal gives to a text: Hangul has two each."""
+def places(text: str) -> int:
+    """How many letters of the Latin alphabet are as wide as a text, in a terminal exactly: Hangul has two each.
+
+    >>> places("배 a")
+    4
+    """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 

@@ -65,7 +65,7 @@ class Lattice:
     def log_likelihood(self) -> Float[np.ndarray, "B"]:
         """Log P(the observed words, and that the sequence ends).
 
-            >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+        >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
         >>> np.exp(infer(coin, [[0, 1]]).log_likelihood)
         array([0.046875])
         """

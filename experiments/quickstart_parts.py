@@ -1,0 +1,139 @@
+"""What the quickstart is made of: every part is the command that makes it, and is run as that command would be."""
+
+import json
+import runpy
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.data.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
+from experiments.grid import value_of
+
+CONFIGS = Path("experiments") / "configs"
+LANGUAGES = ("en", "ko")
+# Of each task: what `finetune` calls it, and its files' ending.
+TASKS = {
+    "senses": ("--task=tags --text=0 --label=1", "conll"),
+    "topics": ("--task=classification --text=text --label=label", "tsv"),
+    "questions": ("--task=squad", "json"),
+}
+NETWORKS = {"senses": "tagger", "topics": "bcn", "questions": "bidaf"}
+COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything: by itself what fits into six minutes of two cores."""
+
+    bert: str = ""  # further words of the command that pretrains it
+    elmo: str = ""
+    head: str = "--config.epochs=4"
+    network: str = "--config.epochs=4 --config.lstm_size=50"
+    examples: int = 500  # of a task in each language, to train on; and half as many to be scored on
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of a program; `task` and `column` say where in the table of transfer it stands."""
+
+    name: str
+    program: str
+    words: tuple[str, ...]
+    task: str = ""
+    column: str = ""
+
+    @property
+    def command(self) -> str:
+        """As it is typed."""
+        return f"python -m experiments.{self.program} {shlex.join(self.words)}"
+
+
+def parts_of(workdir: Path, sizes: Sizes) -> list[Part]:
+    """All parts, in the order in which they need one another.
+
+    >>> parts = parts_of(Path("runs/quickstart"), Sizes())
+    >>> len(parts), parts[0].words
+    (14, ('--config=experiments/configs/bert_quickstart.py', '--workdir=runs/quickstart/bert'))
+    """
+    pretrained = [
+        Part(name, f"pretrain_{name}", _words(f"{name}_quickstart", more, "", workdir / name))
+        for name, more in (("bert", sizes.bert), ("elmo", sizes.elmo))
+    ]
+    return [*pretrained, *_transfer(workdir, sizes)]
+
+
+def _transfer(workdir: Path, sizes: Sizes) -> Iterator[Part]:
+    bert, elmo = workdir / "bert", workdir / "elmo"
+    starts = (
+        f"--tokenizer={bert} --config.preset={bert}",
+        f"--init={bert}",
+        "",
+        f"--config.encoder={elmo}",
+    )
+    for task, (what, ending) in TASKS.items():
+        files = " ".join(f"--{part}={workdir / 'tasks' / task / part}.{ending}" for part in ("train", "dev"))
+        for n, (column, start) in enumerate(zip(COLUMNS, starts)):
+            config, size = ("finetune_quickstart", sizes.head) if n < 2 else (NETWORKS[task], sizes.network)
+            network = n > 1
+            name = f"{task}_{('bert_from_scratch', 'bert', 'network', 'network_elmo')[n]}"
+            more = f"{what} {files} {start} {size} {'--config.patience=0 --config.eval_every=100000' * network}"
+            seeds = f"--seeds={','.join(map(str, sizes.seeds))}"
+            yield Part(name, "finetune", _words(config, more, seeds, workdir / name), task, column)
+
+
+def _words(config: str, more: str, last: str, workdir: Path) -> tuple[str, ...]:
+    return tuple(f"--config={CONFIGS / config}.py {more} {last} --workdir={workdir}".split())
+
+
+class Given(NamedTuple):
+    """What the words of a command say."""
+
+    config: ConfigDict
+    workdir: Path
+    init: str | None
+    tokenizer: str | None
+    seeds: list[int]
+
+
+def read_words(part: Part) -> Given:
+    """What the words of a part's command say, as its program reads them."""
+    given = dict(word.removeprefix("--").split("=", 1) for word in part.words)
+    config: ConfigDict = runpy.run_path(given.pop("config"))["get_config"]()
+    workdir, init, tokenizer = Path(given.pop("workdir")), given.pop("init", None), given.pop("tokenizer", None)
+    seeds = [int(seed) for seed in given.pop("seeds", "0").split(",")]
+    for name, text in given.items():
+        name = name.removeprefix("config.")  # the others, such as task and train, are fields too
+        config.update_from_flattened_dict({name: value_of(config, name, text)})
+    return Given(config, workdir, init, tokenizer, seeds)
+
+
+def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None:
+    """The tasks' files, so many examples of each language to train on, and half as many in `dev`."""
+    known: set[str] = set()
+    for part, count in (("train", examples), ("dev", max(2, examples // 2))):
+        found = [s for world in worlds for s in islice(sense_examples(world, part), count)]
+        known |= {tag for s in found for tag in s.tags} if part == "train" else set()
+        # A sense that so few sentences happen not to have cannot be learned from them.
+        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in found if known.issuperset(s.tags))
+        _write(folder / "senses" / f"{part}.conll", "\n".join(lines))
+        topics = ("\t".join(row) for world in worlds for row in islice(topic_examples(world, part), count))
+        _write(folder / "topics" / f"{part}.tsv", "\n".join(["text\tlabel", *topics]))
+        data = [
+            {"title": world.language, "paragraphs": list(islice(question_examples(world, part), count))}
+            for world in worlds
+        ]
+        text = json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
+        _write(folder / "questions" / f"{part}.json", text)
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(f"{text}\n", encoding="utf-8")
+    partial.replace(file)

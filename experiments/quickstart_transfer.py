@@ -1,0 +1,50 @@
+"""One line of the quickstart's table: a task's seeds trained side by side, scored, and the best of them kept."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.api.task_scores import score_name
+from bert_elmo_jax.data.npy import write_json
+from bert_elmo_jax.train.checkpoint import save_params
+from experiments.quickstart_parts import Part, read_words
+from experiments.side_by_side import train_seeds
+from experiments.task_data import read_data
+from experiments.transfer import start_of
+from experiments.with_network import network_start
+
+RESULT = "result.json"
+
+
+def transfer(part: Part, workdir: Path) -> None:
+    """Train, score, and write: the model of the seed that scored best, and last of all `result.json`."""
+    shutil.rmtree(workdir, ignore_errors=True)  # what a start before this one has left half done
+    began = time.perf_counter()
+    given = read_words(part)
+    data = read_data(given.config)
+    start = (network_start if "network" in given.config else start_of)(given.config, given.init, given.tokenizer)
+    trained = train_seeds(given.config, workdir, data, start, given.seeds, part.name)
+    score = score_name(data.task)
+    seeds = {str(one.seed): dict(one.figures) for one in trained}
+    if data.task.kind == "tags":
+        # Most words have one sense only, and are not worth asking about.
+        score = "accuracy, words of several senses"
+        for one in trained:
+            seeds[str(one.seed)][score] = accuracy_where_tagged(data.dev, one.predictions)
+    best = max(trained, key=lambda one: seeds[str(one.seed)][score])
+    save_params(workdir, best.step, best.params)
+    seconds = time.perf_counter() - began
+    write_json(workdir / RESULT, {"score": score, "seeds": seeds, "best": best.seed, "seconds": seconds})
+
+
+def accuracy_where_tagged(sentences: Sequence[Any], predictions: Sequence[Any]) -> float:
+    """The share of right tags among the words that have one.
+
+    >>> from types import SimpleNamespace as Of
+    >>> accuracy_where_tagged([Of(tags=("O", "배.ship", "배.pear"))], [Of(tags=("O", "배.ship", "O"))])
+    0.5
+    """
+    pairs = [(a, b) for s, p in zip(sentences, predictions) for a, b in zip(s.tags, p.tags) if a != "O"]
+    return sum(a == b for a, b in pairs) / len(pairs)

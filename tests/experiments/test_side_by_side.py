@@ -1,0 +1,127 @@
+"""Seeds that are trained together come to what each would have come to by itself."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load, train
+from bert_elmo_jax.data.tasks.batches import TaskBatches
+from experiments.configs import bcn, finetune
+from experiments.finetuning import run
+from experiments.side_by_side import batches_of, train_seeds
+from experiments.task_data import read_data
+from experiments.transfer import start_of
+from experiments.with_network import network_start
+
+pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
+
+SEEDS = (3, 1)
+# Eleven rows in batches of four: the short batch of an epoch comes at another step with another seed.
+TEXTS = [
+    "배를 타고",
+    "a ship",
+    "배를 먹고",
+    "a pear and a pear",
+    "배",
+    "ship",
+    "타고 ship",
+    "먹고 pear",
+    "a",
+    "고",
+    "ship 배",
+]
+
+
+class Row:
+    def __init__(self, number, width):
+        self.number, self.width = number, width
+
+    def content(self):
+        return bytes([self.number, self.width])
+
+
+def numbers(rows, height):
+    width = max(row.width for row in rows)
+    batch = {"numbers": np.zeros((height, width), np.int32), "weights": np.zeros(height, np.float32)}
+    for n, row in enumerate(rows):
+        batch["numbers"][n, : row.width] = row.number + 1
+        batch["weights"][n] = 1
+    return batch
+
+
+@pytest.mark.parametrize("count", [1, 4, 11])
+def test_each_seed_has_the_batches_it_would_have_alone(count):
+    rows = [Row(n, 1 + n * 5 % 7) for n in range(count)]
+    together = itertools.islice(batches_of(rows, 4, SEEDS, numbers), 9)
+    alone = [TaskBatches(rows, 4, seed, numbers) for seed in SEEDS]
+    for batch in together:
+        for at, own in enumerate(alone):
+            expected = next(own)
+            width = expected["numbers"].shape[1]
+            np.testing.assert_array_equal(batch["weights"][at], expected["weights"])
+            np.testing.assert_array_equal(batch["numbers"][at, :, :width], expected["numbers"])
+            assert not batch["numbers"][at, :, width:].any()
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, count in (("train", 11), ("dev", 6)):
+        lines = [f"{text}\t{int('배' in text)}\n" for text in TEXTS[:count]]
+        (tmp_path / f"{name}.tsv").write_text("text\tlabel\n" + "".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def asked(config, files):
+    config.task, config.text, config.label = "classification", "text", "label"
+    config.train, config.dev = str(files / "train.tsv"), str(files / "dev.tsv")
+    config.batch_size, config.epochs, config.patience = 4, 2.0, 0
+    config.eval_every = 100
+    return config
+
+
+def compare(config, files, start):
+    data = read_data(config)
+    together = train_seeds(config, files / "together", data, start, SEEDS)
+    for seed, found in zip(SEEDS, together):
+        alone = config.copy_and_resolve_references()
+        alone.seed = seed
+        (files / f"alone_{seed}").mkdir()
+        assert run(alone, files / f"alone_{seed}", data, start, {}) is None
+        expected = load(files / f"alone_{seed}")
+        assert found.seed == seed and found.step == 6
+        for path, (a, b) in zip_trees(found.params, expected.params):
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5, err_msg=path)
+        given = expected.predict_examples(data.dev)
+        assert [p.label for p in found.predictions] == [p.label for p in given]
+
+
+def zip_trees(a, b):
+    for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(a), jax.tree.leaves(b), strict=True):
+        yield jax.tree_util.keystr(path), (np.asarray(x), np.asarray(y))
+
+
+def test_a_bert(files):
+    config = asked(finetune.get_config(), files)
+    config.dropout = 0.0
+    config.optimizer.learning_rate = 1e-3
+    config.preset = "tests/goldens/bert_tiny"
+    compare(config, files, start_of(config, None, "tests/goldens/bert_tiny"))
+
+
+def test_a_network(files):
+    config = asked(bcn.get_config(), files)
+    config.update({"dropout": 0.0, "word_dropout": 0.0, "mix_dropout": 0.0, "feed_size": 6, "lstm_size": 3})
+    config.word_size = 8
+    compare(config, files, network_start(config, None, None))
+
+
+def test_a_rate_that_is_too_high_is_told(files):
+    config = asked(finetune.get_config(), files)
+    config.update({"dropout": 0.0, "preset": "tests/goldens/bert_tiny", "epochs": 3.0})
+    config.optimizer.update({"name": "adamw", "learning_rate": 1e38, "clip": float("inf")})
+    with pytest.raises(train.Diverged, match=r"no finite loss with seed 3, 1"):
+        train_seeds(
+            config, files / "together", read_data(config), start_of(config, None, "tests/goldens/bert_tiny"), SEEDS
+        )

@@ -1,0 +1,167 @@
+"""The site that `make docs` builds: every module has a page, every link leads somewhere, nothing is fetched."""
+
+import doctest
+import html
+import importlib.util
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from .test_readme import links
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    path.relative_to(ROOT / "bert_elmo_jax")
+    for path in sorted((ROOT / "bert_elmo_jax").rglob("*.py"))
+    if path.name == "__init__.py" or not path.name.startswith("_")
+]
+LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "srcset"), ("link", "href")}
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_what_becomes_a_page_links_to_files_that_are_there(name):
+    missing = [link for link in links((ROOT / name).read_text(encoding="utf-8")) if not (ROOT / link).is_file()]
+    assert not missing
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """The script that makes the pages."""
+    for name in ("mkdocs", "griffe"):
+        pytest.importorskip(name, reason="needs the extra `docs`: make docs")
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_examples_of_the_script(pages):
+    failed, tried = doctest.testmod(pages)
+    assert tried > failed == 0
+
+
+def test_links_change_where_they_are_links(pages):
+    text = (
+        '[한국어](README.ko.md) ![그림](docs/배.svg) <img src="docs/배.svg"> [here](#측정) [out](https://a.org/README.md)\n'
+        "```bash\n[no](README.ko.md)\n```\n`[no](README.ko.md)` [both](./README.ko.md#명령-두-개)\n"
+    )
+    seen = []
+    found = pages.relinked(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
+    assert seen == ["README.ko.md", "docs/배.svg", "docs/배.svg", "README.ko.md"]
+    assert found == text.replace("[한국어](README.ko.md)", "[한국어](ko.md)").replace("./README.ko.md#", "ko.md#")
+    assert pages.relinked("", {}.get) == ""
+
+
+class Page(HTMLParser):
+    """What a page can be led to, what it leads to, and what a browser fetches for it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.leads, self.fetched = set(), set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids.add(given.get("id"))
+        if tag == "a" and given.get("href"):
+            self.leads.add(given["href"])
+        self.fetched |= {given[name] for kind, name in LOADED if tag == kind and given.get(name)}
+
+
+def build(root, folder):
+    """What `make docs` does, in another folder."""
+    for name in ("mkdocstrings", "material"):
+        pytest.importorskip(name, reason="needs the extra `docs`: make docs")
+    asked = re.search(r"/mkdocs (build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", *asked, f"--site-dir={folder}"]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.usefixtures("pages")
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for name in ("README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / "bert_elmo_jax" / "text").mkdir(parents=True)
+    (tmp_path / "bert_elmo_jax" / "__init__.py").write_text('"""All."""\n', encoding="utf-8")
+    (tmp_path / "bert_elmo_jax" / "text" / "__init__.py").write_text('"""See [x][no.where]."""\n', encoding="utf-8")
+    good = "# A\n## 두 명령\n[a](Makefile) [b](#두-명령) [c](README.ko.md#bert-불러오기) [d](CONTRIBUTING.md)\n"
+    (tmp_path / "README.md").write_text(good + "[e](none.py) [f](CONTRIBUTING.md#none)\n", encoding="utf-8")
+    (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
+    bad = ("'none.py'", "'#none'", "'no.where'")
+    assert {name for name in bad for line in warnings if name in line} == set(bad)
+    assert all(any(name in line for name in bad) for line in warnings), done.stderr
+
+
+@pytest.fixture(scope="module")
+def site(pages, tmp_path_factory):
+    """The site, strictly built, and what is on each of its pages."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*.html"))
+        if path.name != "404.html"  # which a server shows anywhere: its links begin at the root
+    }
+
+
+@pytest.mark.long
+def test_the_site(site):
+    folder, texts = site
+    # A page for every module, which shows its docstring and what is public in it.
+    expected = {f"reference/{path.with_suffix('.html')}".replace("__init__", "index") for path in MODULES}
+    assert expected == {name for name in texts if name.startswith("reference/")}
+    shown = {name: Page(text) for name, text in texts.items()}
+    for name in ("bert_elmo_jax.text.tokenizer.load_tokenizer", "bert_elmo_jax.nn.attention.SelfAttention.__call__"):
+        assert name in shown[f"reference/{'/'.join(name.split('.')[1:3])}.html"].ids
+    assert "bert_elmo_jax.api.load" in shown["reference/api/index.html"].ids
+    assert not [
+        name for name in shown["reference/nn/attention.html"].ids if name and "._" in name.replace(".__call", "")
+    ]
+    # Links lead somewhere, and with nothing but this folder everything is there.
+    broken = []
+    for name, page in shown.items():
+        for link in page.leads | page.fetched:
+            target, _, anchor = unquote(link).partition("#")
+            if "://" in link or link.startswith(("mailto:", "data:")):
+                if link in page.fetched:
+                    broken.append((name, link))
+                continue
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) if target else name
+            if not (folder / path).is_file() or (anchor and path in shown and anchor not in shown[path].ids):
+                broken.append((name, link))
+    assert not broken
+    styles = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.css"))
+    assert not re.search(r"url\(['\"]?https?:|@import", styles)
+
+
+@pytest.mark.long
+def test_what_pages_look_like(site):
+    _, texts = site
+    plain = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in texts.items()}
+    # Shapes as they are written, of one axis too; networks with their fields; examples as code, no quotations.
+    assert 'targets: Int[Array, "*B"],' in plain["reference/losses/cross_entropy.html"]
+    assert 'lengths: Int[AnyArray, "B"] | None' in plain["reference/nn/attention.html"]
+    assert "num_heads: int," in plain["reference/nn/attention.html"]
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in texts["reference/index.html"]
+    assert not [name for name, text in texts.items() if name.startswith("reference/") and "<blockquote>" in text]
+    # Both languages, and each leads to the other.
+    assert 'href="ko.html"' in texts["index.html"]
+    assert 'href="index.html"' in texts["ko.html"]
+    assert "BERT 불러오기" in plain["ko.html"]
+    assert "python -m experiments.pretrain_bert" in plain["programs.html"]
+    assert "elmo_original" in plain["programs.html"]
+    assert 'data-md-color-scheme="slate"' in texts["index.html"]
