@@ -2,7 +2,7 @@ r"""Small BERTs that were pretrained on a laptop (`bert_novels`, `bert_reviews`)
 
 A higher rate than the paper's, as small models need, and dropout, which they were pretrained without.
 Paper and expected score: none in a paper; parts of speech of English EWT 92.9 (87.2 from scratch), and the other rows
-of the README's table of what pretraining is worth, each of which is a command like this one. Cost: two to four minutes
+of the README's table of what pretraining is worth, each of which is a command like this one. Cost: two to eight minutes
 of processor time a run.
 
 Command:
