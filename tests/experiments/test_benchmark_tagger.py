@@ -19,7 +19,8 @@ def test_ours_alone(benchmark, capsys):
         benchmark.main([])
     said = capsys.readouterr().out
     assert re.search(r"\d+ words in 2 batches of 2 sentences, layers 2x4\n", said)
-    assert [line.split()[0] for line in said.splitlines()[1:]] == ["training", "prediction"]
+    names = [line.partition(":")[0].strip() for line in said.splitlines()[1:]]
+    assert names == ["training", "prediction", "prediction, each tag with its probability"]
 
 
 def test_a_peer_that_says_something_else_or_nothing(benchmark, tmp_path, monkeypatch):

@@ -231,7 +231,7 @@ def test_killed_anywhere_it_ends_as_if_left_alone(files, model, tmp_path, monkey
 
 CONFIGS = sorted(path.stem for path in (ROOT / "experiments" / "configs").glob("finetune_*.py"))
 KINDS = {"nsmc": "sst2", "stsb": "regression", "pos": "ud_upos", "entities_features": "entities", "squad2": "squad"}
-KINDS["small"] = "classification"  # of any task
+KINDS["small"] = KINDS["quickstart"] = "classification"  # of any task
 
 
 @pytest.mark.parametrize("name", CONFIGS)
