@@ -3,7 +3,7 @@ r"""Everything once, small: a toy BERT and a toy ELMo are pretrained, put to use
   python -m experiments.quickstart
   python -m experiments.quickstart --workdir=runs/quickstart --open=false
 
-About six minutes on two cores, without a download. The text is the toy world's, English and Korean, of which the best
+Minutes on two cores, without a download. The text is the toy world's, English and Korean, of which the best
 possible score is known. What comes out is one page, `report.html` in the run directory: what both learned, what that is
 worth on three tasks, and the command that made each part. Stopped at any moment, the same command goes on.
 """
