@@ -1,7 +1,7 @@
 """The ELMo of `make quickstart`: that of elmo_toy, English and Korean, for fewer steps.
 
-Expected score: perplexity 4.28; the quickstart's page has it beside the best possible. Cost: three and a half minutes of
-processor time, by the cost of elmo_toy's steps.
+Expected score: perplexity 4.28; the quickstart's page has it beside the best possible. Cost: three and a half minutes
+of processor time, by the cost of elmo_toy's steps.
 
 Command:
   python -m experiments.pretrain_elmo --config=experiments/configs/elmo_quickstart.py --workdir=runs/quickstart/elmo
