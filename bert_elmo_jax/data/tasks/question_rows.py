@@ -67,7 +67,7 @@ class TrainingRows(NamedTuple):
     """The rows to train on, and how many questions have lost something on the way.
 
     Of `windowed` only a window is read; of `inexact` the answer is not whole words, and some more characters are
-    learned; those `left_out` have an answer that no window holds. Windows overlap by half, so that it is longer than that.
+    learned; those `left_out` have an answer that no window holds: windows overlap by half, so it is longer than that.
     """
 
     rows: list[QuestionRow]
