@@ -24,8 +24,12 @@ Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
 class NetworkConfig:
     """The words that a network knows, and where an encoder's layers come in; each network adds its own sizes.
 
-    `places` are some of the network's `PLACES`, with commas; each has a mixture of its own. With `tuned` the encoder is
-    trained along, and its parameters are among the network's.
+    `places` are some of the network's `PLACES`, with commas; each has a mixture of its own. `layers` are the numbers of
+    those that are mixed (-1: the last), with commas; empty: all. With `tuned` the encoder is trained along, and its
+    parameters are among the network's.
+
+    >>> NetworkConfig(num_words=9, encoder_layers=3, encoder_width=4, layers="0,-1").mixed_layers
+    (0, 2)
     """
 
     CALLED: ClassVar[str] = "a network"
@@ -43,6 +47,7 @@ class NetworkConfig:
     mix_dropout: float = 0.5
     mix_l2: float = 0.1
     tuned: bool = False
+    layers: str = ""
 
     def __post_init__(self) -> None:
         least_of = dict.fromkeys(("num_specials", "word_size", *self.SIZES), 1)
@@ -63,11 +68,28 @@ class NetworkConfig:
             raise ValueError(
                 f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: both, or none of them"
             )
+        self.mixed_layers  # noqa: B018 -- raises where there is no such layer
 
     @property
     def at(self) -> tuple[str, ...]:
         """The places where an encoder's layers come in."""
         return tuple(place.strip() for place in self.places.split(","))
+
+    @property
+    def mixed_layers(self) -> tuple[int, ...]:
+        """The numbers of the encoder's layers that are mixed."""
+        there = self.encoder_layers
+        if not self.layers or not there:
+            return tuple(range(there))
+        known = {str(n - there): n for n in range(there)} | {str(n): n for n in range(there)}
+        asked = [part.strip() for part in self.layers.split(",")]
+        found = tuple(known[part] for part in asked if part in known)
+        if len(found) < len(asked) or len(set(found)) < len(found):
+            raise ValueError(
+                f"layers={self.layers!r}: use different numbers with commas, of the {there} layers of this encoder: 0 "
+                f"to {there - 1}, or from the end -1 to -{there}"
+            )
+        return found
 
 
 def mix_at_places(
@@ -93,6 +115,8 @@ def mix_at_places(
         return mixed, penalty
     # What stands behind a row's end, even NaN, has no part in the gradients of the mixtures.
     layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
+    if config.layers:
+        layers = layers[jnp.array(config.mixed_layers)]
     mixes = module.param("mix", _fresh_mixes, config)
     for place in config.at:
         mix = mixes[place]
@@ -204,4 +228,4 @@ def _init(module: nn.Module, config: NetworkConfig, rows: int, key: PRNGKeyArray
 
 
 def _fresh_mixes(key: PRNGKeyArray, config: NetworkConfig) -> dict[str, dict[str, Array]]:
-    return {place: {"weights": jnp.zeros(config.encoder_layers), "gamma": jnp.ones(())} for place in config.at}
+    return {place: {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())} for place in config.at}

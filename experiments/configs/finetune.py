@@ -18,12 +18,13 @@ def common() -> ConfigDict:
     c = ConfigDict()
     c.task = ""  # classification, regression, entities or tags of your own files, or one by name: sst2, squad, …
     c.train = ""
-    c.dev = ""
+    c.dev = ""  # a file, or a share of the training examples that is kept aside, such as 0.1
     c.test = ""  # scored once, by the model that is best on dev
     c.text = ""  # columns of your own files: the text (or word), by name or number
     c.pair = ""
     c.label = ""
     c.encoding = "utf-8"
+    c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
     c.layer_decay = 1.0  # each layer's rate is so many times that of the layer above
     c.epochs = 3.0
     c.batch_size = 32  # rows, of all devices together

@@ -14,6 +14,7 @@ def common() -> ConfigDict:
     # How many epochs the encoder, an ELMo, reads the training texts as a language model before anything else; 0: none.
     c.adapt = ConfigDict({"epochs": 0.0, "learning_rate": 1e-3, "batch_size": 32})
     c.cache = ""  # the folder of these vectors; empty: in the run directory
+    c.layers = ""  # those of the encoder's that are mixed (0: of its words, -1: the last), with commas; empty: all
     c.places = "input"  # or the other places of the network; or several with commas: each has a mixture of its own
     c.mix_dropout = 0.5
     c.mix_l2 = 0.1  # λ of λ·‖w‖² of the mixtures' weights

@@ -1,0 +1,46 @@
+r"""ELMo, table 2: all layers of the biLM or the last one alone, and how far the learned weights may go.
+
+λ·‖w‖² holds the weights of a task's mixture near their mean: with λ = 1 nearly an average, with 0.001 they are free.
+
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row
+better than the one before, in every task. There is no network for semantic roles here: named entities stand for them.
+Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
+UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. Cost: not measured yet.
+
+Command:
+  python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
+"""
+
+from typing import Any
+
+from experiments.sweeps.definition import Add, Paper
+from experiments.sweeps.scales import ELMO
+
+SCALES = ("toy", "laptop", "one_gpu", "paper")
+PAPER = Paper(
+    source="Peters et al. 2018, table 2, dev",
+    columns=("SQuAD", "SNLI", "SRL"),
+    rows={
+        "baseline": (80.8, 88.1, 81.6),
+        "last layer only": (84.7, 89.1, 84.1),
+        "all layers, λ=1": (85.0, 89.3, 84.6),
+        "all layers, λ=0.001": (85.2, 89.5, 84.8),
+    },
+    reference="baseline",
+)
+LAYERS: dict[str, dict[str, Any]] = {
+    "last layer only": {"layers": "-1", "mix_l2": 0.0},
+    "all layers, λ=1": {"mix_l2": 1.0},
+    "all layers, λ=0.001": {"mix_l2": 0.001},
+}
+
+
+def sweep(add: Add) -> None:
+    """One biLM, and each task with and without it."""
+    s = ELMO[add.scale]
+    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    for column, (network, task, how) in s.tasks.items():
+        same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, **task.settings, **how}
+        add.transfer("baseline", column, network, **same)
+        for row, layers in LAYERS.items():
+            add.transfer(row, column, network, **same, encoder=elmo, **layers)

@@ -1,0 +1,34 @@
+r"""ELMo, table 3: where a task's network takes the biLM's layers in: at its input, at its output, or at both.
+
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.2, table 3, dev: both places
+are best for SQuAD and SNLI, whose networks attend behind their first BiLSTM; for semantic roles the input alone is.
+There is no network for semantic roles here: named entities stand for them.
+Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
+UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. The biLM is that of elmo_table2.
+Cost: not measured yet.
+
+Command:
+  python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
+"""
+
+from experiments.sweeps.definition import Add, Paper
+from experiments.sweeps.scales import ELMO
+
+SCALES = ("toy", "laptop", "one_gpu", "paper")
+PAPER = Paper(
+    source="Peters et al. 2018, table 3, dev",
+    columns=("SQuAD", "SNLI", "SRL"),
+    rows={"input": (85.1, 88.9, 84.7), "input and output": (85.6, 89.5, 84.3), "output": (84.8, 88.7, 80.9)},
+    reference="input",
+)
+PLACES = {"input": "input", "input and output": "input,output", "output": "output"}
+
+
+def sweep(add: Add) -> None:
+    """One biLM, and each task with its layers at each place."""
+    s = ELMO[add.scale]
+    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    for column, (network, task, how) in s.tasks.items():
+        for row, places in PLACES.items():
+            settings = {"encoder": elmo, "places": places, **task.settings, **how}
+            add.transfer(row, column, network, of=task.of, seeds=s.seeds, **settings)

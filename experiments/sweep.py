@@ -1,0 +1,143 @@
+r"""Run a sweep: all runs of a paper's table, side by side, and the table that they come to.
+
+  python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
+  python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table2.py --scale=laptop --data=data \
+      --workdir=runs/sweeps --jobs=2
+  python -m experiments.sweep --sweep=… --scale=one_gpu --data=data --workdir=runs/sweeps --devices=0,1,2,3
+  python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray \
+      --resources=GPU=1
+
+Every point of a sweep is the run of a program, which --runner=print prints as commands, stage by stage. What is done is
+not done again: the same command goes on where a stopped or killed sweep was, a changed definition runs again only what
+it changes, and sweeps of one --workdir share their pretraining. The table stands in WORKDIR/NAME-SCALE/ (table.md,
+table.csv, costs.csv, report.html), and is written whenever a run is done. Exit status: 0 done, 1 some points failed,
+2 refused, 75 asked to stop and saved.
+"""
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from bert_elmo_jax import train
+from bert_elmo_jax.data.npy import write_json
+from experiments.command_line import start
+from experiments.endings import endings
+from experiments.sweeps.dashboard import Dashboard
+from experiments.sweeps.definition import SCALES, Sweep, check_data, read_sweep
+from experiments.sweeps.forks import Forks, Runner
+from experiments.sweeps.markdown import write_tables
+from experiments.sweeps.page import write_sweep_report
+from experiments.sweeps.points import Places
+from experiments.sweeps.print_runner import commands
+from experiments.sweeps.ray_runner import RayTasks, resources_of
+from experiments.sweeps.schedule import State, run_points
+from experiments.sweeps.table import read_table
+from experiments.sweeps.toy_tasks import write_made
+
+flags.DEFINE_string("sweep", None, "A file of experiments/configs/sweeps.")
+flags.DEFINE_enum("scale", "toy", SCALES, "Minutes of two cores, an hour of them, a day of a GPU, or the paper's size.")
+flags.DEFINE_string("workdir", None, "Where everything comes to lie; several sweeps share what they have in common.")
+flags.DEFINE_string("data", None, "The folder of real data; the sweep's file says what lies there under which name.")
+flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or commands for others.")
+flags.DEFINE_integer("jobs", None, "How many points at a time; unless given one a device, or on Ray as many as fit.")
+flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")
+flags.DEFINE_integer("retries", 1, "How often a point is tried again that failed.")
+flags.DEFINE_string("address", None, "Of a Ray cluster; auto: that of this machine. Without it, one is started here.")
+flags.DEFINE_list("resources", [], "What Ray must have free for a point: GPU=1, or any resource of the cluster.")
+FLAGS = flags.FLAGS
+HEADINGS = {"sweep": "The sweep", "runner": "Where it runs"}
+
+
+def sweep_of_flags() -> int:
+    """Run the sweep that the flags ask for; the exit status."""
+    if not FLAGS.sweep or not FLAGS.workdir:
+        raise ValueError("--sweep=experiments/configs/sweeps/….py and --workdir=… are needed")
+    for name, given, least in (("jobs", FLAGS.jobs, 1), ("retries", FLAGS.retries, 0)):
+        if given is not None and given < least:
+            raise ValueError(f"--{name}={given}: expected {least} or more")
+    sweep = read_sweep(FLAGS.sweep, FLAGS.scale)
+    places = Places(Path(FLAGS.workdir).absolute(), None if FLAGS.data is None else Path(FLAGS.data).absolute())
+    check_data(sweep, places)
+    write_made(places.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])
+    if FLAGS.runner == "print":
+        print(commands(sweep, places, shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])))
+        return 0
+    with train.only_process(places.workdir / sweep.folder):
+        if FLAGS.runner == "ray":
+            runner: Runner = RayTasks(FLAGS.address, resources_of(FLAGS.resources), FLAGS.jobs, places.workdir)
+        else:
+            jobs = FLAGS.jobs or max(1, len(FLAGS.devices))
+            runner = Forks(jobs, FLAGS.devices, places.workdir / "compiled")
+        where = f"devices {', '.join(FLAGS.devices)}" if FLAGS.devices else "this machine"
+        try:
+            return run_sweep(sweep, places, runner, FLAGS.retries, "a Ray cluster" if FLAGS.runner == "ray" else where)
+        finally:
+            runner.close()
+
+
+def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where: str = "this machine") -> int:
+    """Run all points that are not done, and keep the table up to date; the exit status."""
+    asked: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    folder, board = places.workdir / sweep.folder, Dashboard(places, runner.slots)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
+    name_dropped(sweep, places, folder, board)
+    done = sum(map(places.is_done, sweep.points))
+    board.say(
+        f"{sweep.title}\n{folder}: {len(sweep.cells)} cells, {len(sweep.points)} points, {done} of them done; "
+        f"{runner.slots} at a time on {where}. Stopped at any time, the same command goes on"
+    )
+
+    def changed(state: State) -> None:
+        lost = {name: f"failed: {why}" for name, why in state.failed.items()}
+        lost |= {name: f"not run: needs {which}" for name, which in state.blocked.items()}
+        table = read_table(sweep, places, lost)
+        write_tables(table, places, folder)
+        write_sweep_report(table, places, folder, command)
+        board.changed(state)
+
+    try:
+        state = run_points(
+            sweep.points, places, runner, retries=retries, changed=changed, tick=board.tick, say=board.say,
+            stop=lambda: len(asked),
+        )  # fmt: skip
+    finally:
+        board.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if state.stopping:
+        board.say("stopped; the same command goes on from there")
+        return train.STOPPED
+    changed(state)
+    board.say((folder / "table.md").read_text(encoding="utf-8"))
+    for point in state.points:
+        if point.identity in state.failed:
+            board.say(
+                f"failed: {point.name} ({state.failed[point.identity]}); {places.run(point) / 'log.txt'} says why"
+            )
+    board.say(f"{folder / 'report.html'}: the table, and of each cell its command and its cost")
+    return 1 if state.failed else 0
+
+
+def name_dropped(sweep: Sweep, places: Places, folder: Path, board: Dashboard) -> None:
+    """Say which runs of an earlier definition this one has no use for; they are left where they are."""
+    file, now = folder / "points.json", {places.run(point).name: point.name for point in sweep.points}
+    there = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    for run in sorted(there.keys() - now.keys()):
+        board.say(f"{places.workdir / 'points' / run}: no longer a point of this sweep; it is left alone")
+    write_json(file, now)
+
+
+def main(argv: list[str]) -> None:
+    """The program: every expected trouble ends in one message and a status of its own."""
+    with endings("sweep", argv, "--sweep=… --scale=… --workdir=…", "stopped; the same command goes on from there"):
+        sys.exit(sweep_of_flags())
+
+
+if __name__ == "__main__":
+    start(main, "sweep", HEADINGS)

@@ -1,0 +1,188 @@
+"""What a sweep's file says: which runs there are, which cell of the table each is for, and what the paper has there."""
+
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.api.analysis.figures import Figure
+from bert_elmo_jax.data.tasks.task import QUESTIONS
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from experiments.config_flags import CONFIGS
+from experiments.sweeps.points import Places, Point, in_order
+
+SWEEPS = CONFIGS / "sweeps"
+SCALES = ("toy", "laptop", "one_gpu", "paper")
+Means = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A published table: for each row a figure for each column, or None where it has none.
+
+    >>> Paper("Devlin et al. 2018, table 8", ("MNLI",), {"80/10/10": (84.2,)}, "80/10/10").figure("80/10/10", "MNLI")
+    84.2
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    reference: str  # the row that the others are held against
+
+    def __post_init__(self) -> None:
+        for row, figures in self.rows.items():
+            if len(figures) != len(self.columns):
+                raise ValueError(f"row {row!r} has {len(figures)} figures for {len(self.columns)} columns")
+        if self.reference not in self.rows:
+            raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
+
+    def figure(self, row: str, column: str) -> float | None:
+        """The published figure of a cell."""
+        return self.rows[row][self.columns.index(column)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of a cell, one for each seed, and which figure of theirs stands in it.
+
+    `of` says what was measured, `score` names the figure (empty: the one that the best model is chosen by).
+    """
+
+    row: str
+    column: str
+    points: tuple[Point, ...]
+    seeds: tuple[int, ...]
+    of: str
+    score: str = ""
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep at one scale, ready to be run."""
+
+    name: str
+    scale: str
+    about: str
+    paper: Paper
+    cells: tuple[Cell, ...]
+    plot: Callable[[Means], Figure] | None = None
+    notes: str = ""
+    points: tuple[Point, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A seed of every cell before the next: so the whole table is there early, and what is compiled for a cell is
+        # found by its other seeds.
+        most = max(len(cell.points) for cell in self.cells)
+        by_seed = [point for n in range(most) for cell in self.cells for point in cell.points[n : n + 1]]
+        object.__setattr__(self, "points", tuple(in_order(by_seed)))
+
+    @property
+    def title(self) -> str:
+        """The first line of its file."""
+        return self.about.partition("\n")[0].rstrip(".")
+
+    @property
+    def folder(self) -> str:
+        """The folder of its results."""
+        return f"{self.name}-{self.scale}"
+
+
+class Add:
+    """What `sweep(add)` is given: it takes down points and cells, and refuses what cannot be meant."""
+
+    def __init__(self, scale: str, paper: Paper):
+        self.scale, self.paper = scale, paper
+        self.cells: dict[tuple[str, str], Cell] = {}
+        self._names: dict[str, Point] = {}
+
+    def pretrain(self, name: str, program: str, config: str, **settings: Any) -> Point:
+        """A pretraining that cells begin with; it is run once, whatever they are."""
+        return self._named(Point(name, program, config, settings))
+
+    def transfer(
+        self, row: str, column: str, config: str, *, of: str, seeds: Sequence[int], score: str = "", **settings: Any
+    ) -> None:
+        """A cell: runs of `finetune`, one for each seed."""
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ValueError(f"{row}, {column}: seeds={list(seeds)}, expected one or more, none of them twice")
+        points = [
+            self._named(Point(f"{row}, {column}, seed {seed}", "finetune", config, {**settings, "seed": seed}))
+            for seed in seeds
+        ]
+        percent = settings.get("task") not in QUESTIONS  # whose official scorers say per cent themselves
+        self._cell(Cell(row, column, tuple(points), tuple(seeds), of, score, percent))
+
+    def figure(self, row: str, column: str, point: Point, *, of: str, score: str, percent: bool = False) -> None:
+        """A cell that shows the last figure of a pretraining itself, such as held_out/mlm_perplexity."""
+        self._cell(Cell(row, column, (point,), (point.resolved.seed,), of, score, percent))
+
+    def _named(self, point: Point) -> Point:
+        if point.name in self._names:
+            raise ValueError(f"two points are called {point.name!r}: a name is for one")
+        self._names[point.name] = point
+        return point
+
+    def _cell(self, cell: Cell) -> None:
+        for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
+            if name not in known:
+                raise ValueError(
+                    f"there is no {kind} {name!r} in the table: its {kind}s are {', '.join(known)}"
+                    + did_you_mean(name, known)
+                )
+        if (cell.row, cell.column) in self.cells:
+            raise ValueError(f"the cell {cell.row}, {cell.column} is there twice")
+        self.cells[cell.row, cell.column] = cell
+
+
+def read_sweep(file: str, scale: str) -> Sweep:
+    """The sweep of a file at a scale.
+
+    >>> read_sweep("experiments/configs/sweeps/bert_tabel8.py", "toy")
+    Traceback (most recent call last):
+    FileNotFoundError: --sweep=experiments/configs/sweeps/bert_tabel8.py: there is no such file; did you mean \
+experiments/configs/sweeps/bert_table8.py?
+    """
+    path = Path(file)
+    if not path.is_file():
+        near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
+        told = (
+            f"did you mean experiments/configs/sweeps/{near}.py?" if near else f"those that come along are in {SWEEPS}"
+        )
+        raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
+    found = runpy.run_path(file)
+    lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
+    if lacking or not found["__doc__"]:
+        raise ValueError(
+            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see those of experiments/configs/sweeps"
+        )
+    if scale not in found["SCALES"]:
+        there = ", ".join(found["SCALES"])
+        raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")
+    add = Add(scale, found["PAPER"])
+    try:
+        found["sweep"](add)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"--sweep={file}: {type(error).__name__}: {error}") from error
+    if not add.cells:
+        raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
+    return Sweep(
+        path.stem, scale, found["__doc__"], found["PAPER"], tuple(add.cells.values()), found.get("plot"),
+        found.get("NOTES", {}).get(scale, ""),
+    )  # fmt: skip
+
+
+def check_data(sweep: Sweep, places: Places) -> None:
+    """Refuse to begin where data are missing; all that is missing is said at once."""
+    files = dict.fromkeys(file for point in sweep.points for file in point.files if not file.made)
+    if files and places.data is None:
+        names = "\n".join(f"  {file.name}" for file in files)
+        raise ValueError(f"{sweep.name} at the scale {sweep.scale} needs --data=FOLDER, in which there are\n{names}")
+    missing = [file for file in files if not places.file(file).exists()]
+    if missing:
+        names = "\n".join(f"  {file.name}" for file in missing)
+        raise FileNotFoundError(
+            f"--data={places.data} lacks\n{names}\nPut them there under these names (links will do), or choose another "
+            f"folder; {sweep.name}'s file says what they are."
+        )

@@ -1,0 +1,207 @@
+"""A point of a sweep: one run of a program, as a command starts it, under a name of its own.
+
+What a point *is* does not hang on its name or on where it lies: its identity is a hash of the program, of every field
+of its config that can change a number, of the points that it begins with, and of the names of its data files. So two
+sweeps of one working directory share what they have in common, and a changed definition runs again what it changes.
+"""
+
+import functools
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.did_you_mean import did_you_mean
+from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, config_of, fields_of
+from experiments.program_help import shown
+
+# Flags of a program that are no fields of its config.
+FLAGS = {"pretrain_bert": ("init",), "pretrain_elmo": ("init",), "finetune": ("init", "tokenizer")}
+# Where a run computes, what it says on the way and where it keeps what can be made again: no number hangs on these.
+COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
+DONE = {"finetune": "result.json", "pretrain_bert": "report.html", "pretrain_elmo": "report.html"}  # written last
+
+
+@dataclass(frozen=True)
+class File:
+    """A file or a folder of data, by its name below `--data`; what a sweep has `made` lies in its working directory.
+
+    >>> File("squad/train-v1.1.json").name
+    'squad/train-v1.1.json'
+    """
+
+    name: str
+    made: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A run: `settings` are fields and flags beside those of the config's file; a value may be a Point or a File.
+
+    >>> bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 100})
+    >>> tagger = Point("tagger", "finetune", "finetune", {"init": bert, "task": "sst2", "train": File("train.tsv")})
+    >>> [point.name for point in tagger.needs], tagger.identity == bert.identity
+    (['bert'], False)
+    >>> Point("bert", "pretrain_bert", "bert_toy", {"stepz": 100})
+    Traceback (most recent call last):
+    ValueError: bert: the config bert_toy has no field 'stepz'; did you mean steps?
+    """
+
+    name: str
+    program: str
+    config: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.resolved  # noqa: B018 -- raises what is wrong with it
+
+    @property
+    def needs(self) -> list["Point"]:
+        """The points whose results it begins with."""
+        return [value for value in self.settings.values() if isinstance(value, Point)]
+
+    @property
+    def files(self) -> list[File]:
+        """The data that it reads."""
+        return [value for value in self.settings.values() if isinstance(value, File)]
+
+    @functools.cached_property
+    def resolved(self) -> ConfigDict:
+        """Its whole config; what is a point or a file is told by what names it everywhere."""
+        if self.program not in PROGRAMS:
+            known = ", ".join(PROGRAMS)
+            raise ValueError(
+                f"{self.name}: there is no program {self.program!r}; there are {known}"
+                + did_you_mean(self.program, PROGRAMS)
+            )
+        try:
+            config, _ = config_of(str(config_path(self.config)))
+            check_program(self.config, config, self.program)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{self.name}: {error}") from None
+        for name, value in self.settings.items():
+            if name in FLAGS[self.program]:
+                continue
+            fields = dict(fields_of(config))
+            if name not in fields:
+                hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
+                raise ValueError(f"{self.name}: the config {self.config} has no field {name!r}{hint}")
+            told = _told(value)
+            # A config takes a text for a tuple and a truth for a number; nobody means that.
+            usual = fields[name]
+            fits = usual is None or isinstance(told, bool) == isinstance(usual, bool)
+            try:
+                if not fits or (isinstance(usual, tuple) and not isinstance(told, tuple | list)):
+                    raise TypeError
+                config.update_from_flattened_dict({name: told})
+            except (TypeError, ValueError):
+                raise ValueError(f"{self.name}: {name}={value!r}, expected a value like {usual!r}") from None
+        return config
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Eight letters and digits that two points have in common when they are the same run."""
+        fields = {name: value for name, value in fields_of(self.resolved) if name.partition(".")[0] not in COMFORT}
+        flags = {name: _told(value) for name, value in self.settings.items() if name in FLAGS[self.program]}
+        told = json.dumps([self.program, fields, flags], sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things lie: everything that is made in one working directory, data that are given below another."""
+
+    workdir: Path
+    data: Path | None = None
+    _runs: dict[str, Path] = field(default_factory=dict, repr=False)
+
+    def run(self, point: Point) -> Path:
+        """The run directory of a point: one that is there under another name, or a new one."""
+        if point.identity not in self._runs:
+            folder = self.workdir / "points"
+            there = sorted(folder.glob(f"*-{point.identity}"))
+            self._runs[point.identity] = there[0] if there else folder / f"{_slug(point.name)}-{point.identity}"
+        return self._runs[point.identity]
+
+    def file(self, file: File) -> Path:
+        """Where a file of data is to be found."""
+        root = self.workdir / "tasks" if file.made else self.data
+        return (root or Path("DATA")) / file.name
+
+    def words(self, point: Point) -> list[str]:
+        """What stands behind the program in a point's command."""
+        config = config_path(point.config)
+        here = config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config
+        named = (*FLAGS[point.program], *(NAMED if point.program == "finetune" else ()))
+        words = [f"--config={here}"]
+        for name, value in point.settings.items():
+            text = shown(self._written(value))
+            words.append(f"--{name}={text}" if name in named else f"--config.{name}={text}")
+        if "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point):
+            words.append(f"--config.cache={self.workdir / 'vectors' / _texts(point)}")
+        return [*words, f"--workdir={self.run(point)}"]
+
+    def command(self, point: Point) -> str:
+        """The command that makes a point.
+
+        >>> bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 100})
+        >>> Places(Path("/runs")).command(bert).split()[2:5]
+        ['experiments.pretrain_bert', '--config=experiments/configs/bert_toy.py', '--config.steps=100']
+        """
+        return f"python -m experiments.{point.program} {shlex.join(self.words(point))}"
+
+    def is_done(self, point: Point) -> bool:
+        """Whether a point needs nothing more: the last thing that its program writes is there."""
+        return (self.run(point) / DONE[point.program]).is_file()
+
+    def _written(self, value: Any) -> Any:
+        if isinstance(value, Point):
+            return str(self.run(value))
+        return str(self.file(value)) if isinstance(value, File) else value
+
+
+def config_path(config: str) -> Path:
+    """The file of a config that is named by its name, or by its path.
+
+    >>> config_path("bert_toy").name
+    'bert_toy.py'
+    """
+    return Path(config).absolute() if config.endswith(".py") else CONFIGS / f"{config}.py"
+
+
+def in_order(points: list[Point]) -> Iterator[Point]:
+    """All points and those that they need, each once, what is needed first."""
+    seen: set[str] = set()
+
+    def visit(point: Point) -> Iterator[Point]:
+        if point.identity not in seen:
+            seen.add(point.identity)
+            for need in point.needs:
+                yield from visit(need)
+            yield point
+
+    for point in points:
+        yield from visit(point)
+
+
+def _texts(point: Point) -> str:
+    """What names the vectors that a frozen encoder has for a task's texts: all runs that read the same share them."""
+    read = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
+    fields = [str(point.resolved[name]) for name in read if name in point.resolved]
+    return hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, Point):
+        return f"point {value.identity}"
+    return f"file {value.name}" if isinstance(value, File) else value
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.+=]+", "-", name).strip("-")[:80]

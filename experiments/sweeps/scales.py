@@ -1,0 +1,177 @@
+"""What the sweeps of a scale have in common: models, tasks, sizes, seeds, and the names of the files of real data.
+
+`toy` makes its own data (the toy world) and takes minutes of two cores; `laptop` about an hour of them on real text;
+`one_gpu` about a day of one GPU; `paper` is the paper's own size. Below `--data` lie under these names (links will do):
+
+  corpora/novels, corpora/novels_words     novels, prepared (configs/bert_novels.py and elmo_novels.py say how)
+  corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
+  uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
+  conll2003/{train,dev}.txt                CoNLL-2003, English, four columns
+  sst2/{train,dev}.tsv                     SST-2, GLUE's columns
+  mnli/{train,dev_matched}.tsv             MNLI, GLUE's columns
+  snli/{train,dev}.tsv                     SNLI: sentence1, sentence2, gold_label
+  squad/{train,dev}-v1.1.json              SQuAD 1.1
+  glove/glove.txt                          word vectors in GloVe's format, of any width
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from experiments.sweeps.points import File
+from experiments.sweeps.toy_tasks import ToyData
+
+Settings = Mapping[str, Any]
+
+
+class TaskOf(NamedTuple):
+    """A task that stands for one of the paper's: what it is, and the settings that name it and its files."""
+
+    of: str
+    settings: Settings
+
+
+class BertScale(NamedTuple):
+    """BERT at a scale: its pretraining, the two kinds of task, and how they are learned."""
+
+    config: str
+    pretraining: Settings
+    layers: int
+    pairs: TaskOf
+    entities: TaskOf
+    tuning: Settings  # beside the config of fine-tuning
+    features: Settings  # beside the config that reads frozen layers
+    seeds: tuple[int, ...]
+
+
+class ElmoScale(NamedTuple):
+    """ELMo at a scale: its pretraining, and of each task of the paper what stands for it and how it is learned."""
+
+    config: str
+    pretraining: Settings
+    tasks: Mapping[str, tuple[str, TaskOf, Settings]]  # by the paper's name: the network's config, the task, how
+    seeds: tuple[int, ...]
+
+
+def files(folder: str, train: str, dev: str) -> dict[str, File]:
+    """The settings that name a task's files of real data."""
+    return {"train": File(f"{folder}/{train}"), "dev": File(f"{folder}/{dev}")}
+
+
+def toy(data: ToyData, which: str, **settings: str) -> dict[str, Any]:
+    """The settings of a task of the toy world."""
+    return {**settings, "train": data.file(which, "train"), "dev": data.file(which, "dev")}
+
+
+TOY_DATA = ToyData(topics=2, words=2, train=300, dev=300)
+WORLD = {"language": TOY_DATA.language, "topics": TOY_DATA.topics, "words": TOY_DATA.words}
+TOY_TOPICS = toy(TOY_DATA, "topics", task="classification", text="text", label="label")
+TOY_SENSES = toy(TOY_DATA, "senses", task="entities", text="0", label="1")
+UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
+CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
+SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
+MNLI = {"task": "mnli", **files("mnli", "train.tsv", "dev_matched.tsv")}
+SNLI = {"task": "snli", **files("snli", "train.tsv", "dev.tsv")}
+SQUAD = {"task": "squad", **files("squad", "train-v1.1.json", "dev-v1.1.json")}
+GLOVE = {"vectors": File("glove/glove.txt"), "tune_words": False}
+
+# Rows of one short example: so a small model leaves "how frequent are words" behind within 200 steps.
+_TOY_BERT = {
+    **{f"toyworld.{name}": value for name, value in WORLD.items()}, "toyworld.documents": 3_000,
+    "model.hidden_size": 64, "model.feed_forward_size": 256, "model.max_positions": 64,
+    "steps": 300, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
+    "optimizer.warmup": 0.1, "eval_every": 300, "checkpoint_every": 100, "eval_batches": 4,
+}  # fmt: skip
+_LAPTOP_BERT = {
+    "data": File("corpora/novels"), "model.num_layers": 2, "model.hidden_size": 128, "model.num_heads": 2,
+    "model.feed_forward_size": 512, "steps": 1_200, "long_share": 0.0, "eval_every": 600, "checkpoint_every": 300,
+}  # fmt: skip
+_ONE_GPU_BERT = {
+    "data": File("corpora/wiki"), "steps": 100_000, "long_share": 0.0, "model.dtype": "bfloat16",
+    "checkpoint_every": 2_500,
+}  # fmt: skip
+
+BERT = {
+    "toy": BertScale(
+        "bert_toy", _TOY_BERT, 2,
+        TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
+        TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
+        {"epochs": 8.0, "batch_size": 16, "dropout": 0.0, "optimizer.learning_rate": 1e-3, "eval_every": 100_000},
+        {"epochs": 8.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
+         "batch_size": 16, "dropout": 0.0, "optimizer.learning_rate": 5e-3, "context": False,
+         "features.lstm_layers": 1, "features.lstm_size": 32, "features.dropout": 0.0},
+        (0, 1, 2),
+    ),
+    "laptop": BertScale(
+        "bert_novels", _LAPTOP_BERT, 2,
+        TaskOf("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
+        TaskOf("UNER English EWT, F1", UNER),
+        {"epochs": 2.0, "dropout": 0.1, "optimizer.learning_rate": 5e-4},
+        {"epochs": 3.0, "dropout": 0.1, "features.layers": "-2,-1", "features.lstm_size": 64,
+         "features.lstm_layers": 1},
+        (0, 1, 2),
+    ),
+    "one_gpu": BertScale(
+        "bert_small", _ONE_GPU_BERT, 4,
+        TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
+        {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2),
+    ),
+    "paper": BertScale(
+        "bert_base", {"data": File("corpora/wiki")}, 12,
+        TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
+        {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4),
+    ),
+}  # fmt: skip
+
+_TOY_ELMO = {
+    **{f"toyworld.{name}": value for name, value in WORLD.items()}, "toyworld.documents": 3_000,
+    "model.cell_size": 64, "model.projection_size": 32, "model.filters": ((1, 16), (2, 16), (3, 32)),
+    "steps": 250, "batch_size": 64, "eval_every": 250, "checkpoint_every": 50, "eval_batches": 4,
+}  # fmt: skip
+_TOY_NETWORK = {
+    "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 16,
+    "optimizer.learning_rate": 5e-3, "patience": 0, "eval_every": 100_000,
+}  # fmt: skip
+_LAPTOP_NETWORK = {"lstm_size": 64, "patience": 0, **GLOVE}
+_SRL = "named entities in place of semantic roles"
+
+ELMO = {
+    "toy": ElmoScale(
+        "elmo_toy", _TOY_ELMO,
+        {
+            # A reader's functions take minutes to compile: no SQuAD here.
+            "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
+                     {**_TOY_NETWORK, "feed_size": 24, "epochs": 6.0}),
+            "SRL": ("tagger", TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
+                    {**_TOY_NETWORK, "epochs": 6.0, "lstm_layers": 1}),
+        },
+        (0, 1, 2),
+    ),
+    "laptop": ElmoScale(
+        "elmo_novels",
+        {"data": File("corpora/novels_words"), "steps": 2_500, "eval_every": 2_500, "eval_batches": 50},
+        {
+            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), {**_LAPTOP_NETWORK, "epochs": 2.0, "share": 0.5}),
+            "SNLI": ("esim", TaskOf("SNLI, accuracy", SNLI), {**_LAPTOP_NETWORK, "epochs": 4.0}),
+            "SRL": ("tagger", TaskOf(f"UNER English EWT, F1: {_SRL}", UNER), {**_LAPTOP_NETWORK, "epochs": 6.0}),
+        },
+        (0, 1, 2),
+    ),
+    "one_gpu": ElmoScale(
+        "elmo_medium", {"data": File("corpora/1b"), "steps": 300_000, "model.dtype": "bfloat16"},
+        {
+            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
+            "SNLI": ("esim", TaskOf("SNLI, a fifth of its pairs, accuracy", SNLI), {**GLOVE, "share": 0.2}),
+            "SRL": ("tagger", TaskOf(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
+        },
+        (0, 1, 2),
+    ),
+    "paper": ElmoScale(
+        "elmo_original", {"data": File("corpora/1b")},
+        {
+            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
+            "SNLI": ("esim", TaskOf("SNLI, accuracy", SNLI), {**GLOVE, "lstm_size": 300}),
+            "SRL": ("tagger", TaskOf(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
+        },
+        (0, 1, 2, 3, 4),
+    ),
+}  # fmt: skip

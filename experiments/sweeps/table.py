@@ -1,0 +1,181 @@
+"""A sweep's table: means over the seeds, what distinguishes a row from the reference, and the order of the paper."""
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from scipy import stats
+
+from bert_elmo_jax.train.metrics import read_metrics
+from experiments.sweeps.definition import Cell, Sweep
+from experiments.sweeps.points import Places, Point
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Score:
+    """What stands in a cell: the score of each seed that is done, None for those that are not.
+
+    >>> cell = Score((80.0, 82.0, None))
+    >>> cell.mean, round(cell.deviation, 3), cell.count
+    (81.0, 1.414, 2)
+    """
+
+    values: tuple[float | None, ...]
+    why: str = ""  # what is missing is missing for
+
+    @property
+    def known(self) -> list[float]:
+        """The scores that there are."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.known)
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean."""
+        return statistics.fmean(self.known) if self.known else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Their standard deviation; of one there is none."""
+        return statistics.stdev(self.known) if self.count > 1 else None
+
+
+class Order(NamedTuple):
+    """How a column's rows lie beside the paper's: Kendall's τ, and the pairs that lie the other way round."""
+
+    tau: float | None
+    against: tuple["Pair", ...]
+    pairs: int
+
+
+class Pair(NamedTuple):
+    """Two rows, the first of them the better one in the paper; p is that of our seeds' difference."""
+
+    better: str
+    worse: str
+    paper: float
+    ours: float
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """The scores of all cells of a sweep."""
+
+    sweep: Sweep
+    scores: dict[tuple[str, str], Score]
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that have cells, in the paper's order."""
+        return [row for row in self.sweep.paper.rows if any(r == row for r, _ in self.scores)]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that have cells, in the paper's order."""
+        return [column for column in self.sweep.paper.columns if any(c == column for _, c in self.scores)]
+
+    def p(self, row: str, column: str) -> float | None:
+        """How likely so large a difference to the reference row is by chance; None where nothing can be said."""
+        reference = self.sweep.paper.reference
+        there = {(row, column), (reference, column)} <= self.scores.keys()
+        if row == reference or not there:
+            return None
+        return paired(self.scores[row, column].values, self.scores[reference, column].values)
+
+    def order(self, column: str) -> Order:
+        """The rows of a column beside the paper's."""
+        paper = self.sweep.paper
+        both: list[tuple[str, float, Score, float]] = []
+        for row in self.rows:
+            theirs, ours = paper.figure(row, column), self.scores.get((row, column))
+            if theirs is not None and ours is not None and ours.mean is not None:
+                both.append((row, theirs, ours, ours.mean))
+        pairs, against = 0, []
+        for a, b in combinations(both, 2):
+            if a[1] == b[1]:
+                continue
+            better, worse = (a, b) if a[1] > b[1] else (b, a)
+            pairs += 1
+            difference = better[3] - worse[3]
+            if difference <= 0:
+                p = paired(better[2].values, worse[2].values)
+                against.append(Pair(better[0], worse[0], better[1] - worse[1], difference, p))
+        if not pairs:
+            return Order(None, (), 0)
+        tau = float(stats.kendalltau([line[1] for line in both], [line[3] for line in both]).statistic)
+        return Order(None if math.isnan(tau) else tau, tuple(against), pairs)
+
+
+def paired(ours: Sequence[float | None], theirs: Sequence[float | None]) -> float | None:
+    """The two-sided paired t-test over the seeds that both have; None where the differences do not vary.
+
+    >>> round(paired((90.0, 91.0, 92.0), (89.0, 90.5, 90.0)), 4), paired((1.0, 2.0), (0.0, 1.0))
+    (0.1181, None)
+    """
+    pairs = [(a, b) for a, b in zip(ours, theirs) if a is not None and b is not None]
+    differences = [a - b for a, b in pairs]
+    if len(pairs) < 2 or max(differences) - min(differences) <= 1e-9 * max(1.0, *map(abs, differences)):
+        return None
+    return float(stats.ttest_rel(*zip(*pairs)).pvalue)
+
+
+def least_difference(seeds: int) -> float:
+    """How many standard deviations of the differences their mean must be away from 0, to be told from chance.
+
+    >>> round(least_difference(3), 2), round(least_difference(5), 2)
+    (2.48, 1.24)
+    """
+    return float(stats.t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds)
+
+
+def read_table(sweep: Sweep, places: Places, lost: dict[str, str] | None = None) -> Table:
+    """The table of what is done; `lost` says of points why they never will be, by identity."""
+    return Table(sweep, {(cell.row, cell.column): _score(cell, places, lost or {}) for cell in sweep.cells})
+
+
+def _score(cell: Cell, places: Places, lost: dict[str, str]) -> Score:
+    values = tuple(value_of(cell, point, places) for point in cell.points)
+    why = dict.fromkeys(lost[point.identity] for point in cell.points if point.identity in lost)
+    return Score(values, "; ".join(why))
+
+
+def value_of(cell: Cell, point: Point, places: Places) -> float | None:
+    """The figure of one run; None of one that is not done."""
+    if not places.is_done(point):
+        return None
+    run = places.run(point)
+    times = 100.0 if cell.percent else 1.0
+    if point.program == "finetune":
+        result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+        figures, name = result["dev"], cell.score or result["score"]
+    else:
+        figures = {name: value for line in read_metrics(run) for name, value in line.items()}  # the last ones remain
+        name = cell.score
+    if name not in figures:
+        raise ValueError(f"{run} has no figure {name!r}; it has {', '.join(sorted(figures))}")
+    return None if figures[name] is None else times * figures[name]
+
+
+def lines_of(table: Table) -> Iterator[dict[str, object]]:
+    """A line of `table.csv` for each cell, with all digits."""
+    for cell in table.sweep.cells:
+        score = table.scores[cell.row, cell.column]
+        yield {
+            "row": cell.row, "column": cell.column, "measured": cell.of, "mean": score.mean,
+            "standard deviation": score.deviation, "n": score.count, "seeds": len(cell.seeds),
+            "p against the reference": table.p(cell.row, cell.column),
+            "paper": table.sweep.paper.figure(cell.row, cell.column),
+            "scores": " ".join("" if value is None else repr(value) for value in score.values).strip(),
+            "missing": score.why,
+        }  # fmt: skip

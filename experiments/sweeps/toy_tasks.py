@@ -1,0 +1,75 @@
+"""The toy scale's tasks: files of the toy world, made before a sweep begins, whose names say all that is in them."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_elmo_jax.data.toyworld import (
+    ToyWorld,
+    next_examples,
+    question_examples,
+    sense_examples,
+    topic_examples,
+)
+from experiments.sweeps.points import File
+
+ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
+
+
+class ToyData(NamedTuple):
+    """A toy world, and how many examples of a task there are to train on; `dev` has as many as are told.
+
+    >>> ToyData(topics=4, words=2, train=300, dev=200).file("senses", "train").name
+    'toy-en-topics4-words2-train300-dev200/senses/train.conll'
+    """
+
+    topics: int
+    words: int
+    train: int
+    dev: int
+    language: str = "en"
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return f"toy-{self.language}-topics{self.topics}-words{self.words}-train{self.train}-dev{self.dev}"
+
+    def file(self, task: str, part: str) -> File:
+        """A task's file."""
+        return File(f"{self.name}/{task}/{part}.{ENDINGS[task]}", made=True)
+
+
+def write_made(root: Path, files: Iterable[File]) -> None:
+    """Make those files that are not there."""
+    for file in files:
+        target = root / file.name
+        if target.is_file():
+            continue
+        found = re.fullmatch(r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+", file.name)
+        if found is None:
+            raise ValueError(
+                f"{file.name} is no name of toy data, such as {ToyData(4, 2, 300, 200).file('next', 'dev')}"
+            )
+        language, topics, words, train, dev, task, part = found.groups()
+        world = ToyWorld(language, topics=int(topics), words=int(words))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(".partial")
+        partial.write_text("\n".join(_lines(world, task, part, int(train if part == "train" else dev))) + "\n", "utf-8")
+        partial.replace(target)
+
+
+def _lines(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
+    if task == "senses":  # an entity is a word of several senses, its type the sense
+        for sentence in islice(sense_examples(world, part), count):
+            yield "".join(f"{w}\t{t if t == 'O' else f'B-{t}'}\n" for w, t in zip(sentence.words, sentence.tags))
+    elif task == "topics":
+        yield from ("\t".join(row) for row in (("text", "label"), *islice(topic_examples(world, part), count)))
+    elif task == "next":
+        yield "a\tb\tlabel"
+        yield from (f"{a}\t{b}\t{label}" for a, b, label in islice(next_examples(world, part), count))
+    else:
+        data = [{"title": "toy world", "paragraphs": list(islice(question_examples(world, part), count))}]
+        yield json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)

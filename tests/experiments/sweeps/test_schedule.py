@@ -1,0 +1,154 @@
+"""What runs when: needs first, room respected, failures again and then reported, the others going on."""
+
+import fcntl
+import io
+import json
+import time
+
+import pytest
+
+
+class Scripted:
+    """A runner without processes: each start ends as it is told, after it has written what its program would."""
+
+    def __init__(self, schedule, forks, places, points, slots=2, ends=None):
+        self.slots, self._ends, self._Ended = slots, ends or {}, forks.Ended
+        self.places, self.of = places, {point.identity: point for point in points}
+        self.started, self.most, self.running, self.stopped = [], 0, [], []
+
+    def start(self, launch):
+        self.started.append(self.of[launch.key].name)
+        self.running.append(launch.key)
+        self.most = max(self.most, len(self.running))
+
+    def wait(self, seconds):
+        if not self.running:
+            time.sleep(0.01)
+            return []
+        key = self.running.pop(0)
+        point = self.of[key]
+        some = self._ends.get(point.name, [])
+        status = some.pop(0) if some else 0
+        run = self.places.run(point)
+        (run / "log.txt").write_bytes(f"step 1\r배 {status}\rthe last words\n".encode())
+        if status == 0:
+            done = "result.json" if point.program == "finetune" else "report.html"
+            (run / done).write_text(json.dumps({"score": "f1", "dev": {"f1": 0.5}}))
+        return [self._Ended(key, status, 1.0, 0.5)]
+
+    def stop(self, hard=False):
+        self.stopped.append(hard)
+
+    def close(self):
+        """Nothing is open."""
+
+
+@pytest.fixture
+def go(sweeps, write_small, tmp_path):
+    """Runs the small sweep, its points ending as told."""
+
+    def run(ends=None, retries=1, slots=2, stop=lambda: 0, **changes):
+        sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
+        places = sweeps.points.Places(tmp_path / "w")
+        runner = Scripted(sweeps.schedule, sweeps.forks, places, sweep.points, slots, ends)
+        said = []
+        state = sweeps.schedule.run_points(sweep.points, places, runner, retries=retries, say=said.append, stop=stop)
+        return state, runner, "\n".join(said), places
+
+    return run
+
+
+def test_needs_come_first_and_all_is_done_once(go):
+    state, runner, _, _ = go()
+    assert len(state.done) == 3 + 3 * 2 * 3 == len(runner.started) == len(set(runner.started))
+    for row in "abc":
+        first = runner.started.index(f"BERT {row}")
+        assert all(runner.started.index(f"{row}, NER, seed {n}") > first for n in range(3))
+    assert runner.most == 2
+    _, again, _, _ = go()
+    assert again.started == [], "done is done"
+
+
+def test_a_changed_definition_runs_again_only_what_it_changes(go):
+    go()
+    _, runner, _, _ = go(steps={"a": 10, "b": 21, "c": 30})
+    assert sorted(runner.started) == sorted(
+        ["BERT b", *(f"b, {c}, seed {n}" for c in ("NER", "MNLI") for n in range(3))]
+    )
+    _, runner, _, _ = go(more={("c", "NER"): {"epochs": 9.0}})
+    assert sorted(runner.started) == [f"c, NER, seed {n}" for n in range(3)]
+
+
+def test_a_failure_is_tried_again(go, sweeps):
+    state, runner, said, places = go({"BERT a": [-9], "b, NER, seed 1": [1]})
+    assert not state.failed and runner.started.count("BERT a") == 2 == runner.started.count("b, NER, seed 1")
+    assert "BERT a: killed by signal 9; it is tried again (1 of 1)" in said
+    [point] = [point for point in state.points if point.name == "BERT a"]
+    facts = sweeps.schedule.facts_of(places.run(point))
+    assert [start["status"] for start in facts["starts"]] == [-9, 0]
+    assert sweeps.schedule.seconds_of(facts) == 2.0 and sweeps.schedule.seconds_of(facts, "processor") == 1.0
+
+
+def test_and_then_reported_while_the_others_go_on(go):
+    state, _, said, _ = go({"BERT a": [76, 76], "b, NER, seed 1": [2, 2, 2]}, retries=1)
+    names = {point.identity: point.name for point in state.points}
+    assert {names[n]: why for n, why in state.failed.items()} == {
+        "BERT a": "diverged (status 76)",
+        "b, NER, seed 1": "refused (status 2)",
+    }
+    assert {names[n] for n in state.blocked} == {f"a, {c}, seed {n}" for c in ("NER", "MNLI") for n in range(3)}
+    assert set(state.blocked.values()) == {"BERT a"}
+    assert len(state.done) == 21 - 2 - 6
+    assert "the last words" in said and "배 2" not in said, "of a line that was written over, what is seen"
+
+
+def test_no_retries(go):
+    state, runner, _, _ = go({"BERT c": [1]}, retries=0)
+    assert runner.started.count("BERT c") == 1 and len(state.blocked) == 6
+
+
+def test_asked_to_stop(go):
+    asked = iter([0, 0, 1, 1, 2, *[2] * 99])
+    state, runner, said, _ = go(slots=4, stop=lambda: next(asked))
+    assert runner.stopped[:2] == [False, True]
+    assert state.stopping and not state.running and 0 < len(state.done) < 21
+    assert "saves and stops" in said
+
+
+def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_path):
+    sweep = sweeps.definition.read_sweep(write_small(), "toy")
+    run = sweeps.points.Places(tmp_path / "w").run(sweep.points[0])
+    run.mkdir(parents=True)
+    with open(run / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert sweeps.schedule.is_held(run)
+        left = time.monotonic() + 1.0
+
+        def stop():
+            if time.monotonic() > left and not lock.closed:
+                lock.close()
+            return 0
+
+        state, runner, said, _ = go(stop=stop)
+    assert said.count(f"{sweep.points[0].name}: another process still writes") == 1
+    assert len(state.done) == 21 and runner.started[0] != sweep.points[0].name
+
+
+def test_what_the_terminal_shows(sweeps, write_small, tmp_path):
+    sweep = sweeps.definition.read_sweep(write_small(), "toy")
+    out = io.StringIO()
+    board = sweeps.dashboard.Dashboard(sweeps.points.Places(tmp_path), 2, out)
+    state = sweeps.schedule.State(sweep.points)
+    state.running[sweep.points[0].identity] = time.monotonic()
+    assert board.status(state) == "0 of 21 done · 1 running: BERT a"
+    state.failed[sweep.points[1].identity] = "…"
+    state.done.add(sweep.points[2].identity)
+    board._seconds[sweep.points[2].identity] = 60.0
+    board.changed(state)
+    assert out.getvalue() == "1 of 21 done · 1 running · 1 failed or lost by it · about 9 minutes left\n"
+    out.isatty = lambda: True
+    live = sweeps.dashboard.Dashboard(sweeps.points.Places(tmp_path), 2, out)
+    live.tick(state)
+    live.say("a line")
+    live.close()
+    assert out.getvalue().endswith("\r\x1b[K") and "\r\x1b[Ka line\n" in out.getvalue()

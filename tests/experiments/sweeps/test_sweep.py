@@ -1,0 +1,146 @@
+"""The program: what it refuses, what it prints for others to run, and a sweep of real trainings from end to end."""
+
+import csv
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TABLE8 = "experiments/configs/sweeps/bert_table8.py"
+
+
+@pytest.fixture
+def sweep(program, monkeypatch):
+    """The program in this process, started with words."""
+    monkeypatch.chdir(ROOT)
+    module, starts = program("sweep"), program("command_line")
+
+    def run(*words):
+        module.FLAGS.unparse_flags()
+        for name in ("sweep", "workdir", "data", "jobs", "address"):
+            module.FLAGS[name].unparse()
+        starts.parse_flags(["sweep", *words], "sweep", module.HEADINGS)
+        monkeypatch.setattr(sys, "argv", ["sweep", *words])
+        return module.sweep_of_flags()
+
+    return run
+
+
+REFUSED = [
+    ([], "--sweep=experiments/configs/sweeps/….py and --workdir=… are needed"),
+    (
+        [f"--sweep={TABLE8}", "--runner=rya"],
+        "--runner=rya is not known; it is one of local, ray, print; did you mean ray?",
+    ),
+    ([f"--sweep={TABLE8}", "--scale=toys"], "--scale=toys is not known; it is one of toy, laptop, one_gpu, paper"),
+    ([f"--sweep={TABLE8}", "--jobs=0"], "--jobs=0: expected 1 or more"),
+    ([f"--sweep={TABLE8}", "--retries=-1"], "--retries=-1: expected 0 or more"),
+    ([f"--sweep={TABLE8}", "--scale=paper"], "needs --data=FOLDER, in which there are"),
+    ([f"--sweep={TABLE8}", "--scale=laptop", "--data=."], "lacks"),
+    (["--sweep=bert_tabl8"], "did you mean experiments/configs/sweeps/bert_table8.py?"),
+    ([f"--sweep={TABLE8}", "--runner=ray", "--resources=GPU"], "--resources=GPU: expected a name and a number"),
+    ([f"--sweep={TABLE8}", "--workdri=x"], "there is no flag --workdri; did you mean workdir?"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_refused_before_anything_runs(sweep, words, message, tmp_path, capsys):
+    with pytest.raises((SystemExit, ValueError, FileNotFoundError)) as error:
+        sweep(*words, *([f"--workdir={tmp_path / 'w'}"] if words else []))
+    assert message in capsys.readouterr().err + str(error.value)
+    assert not (tmp_path / "w" / "points").exists()
+
+
+def test_commands_for_others(sweep, sweeps, program, tmp_path, capsys):
+    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
+    out = capsys.readouterr().out
+    lines = [shlex.split(line) for line in out.splitlines() if line and not line.startswith("#")]
+    assert len(lines) == 6 + 54 and out.index("# stage 2") > out.index("# stage 1")
+    assert "sbatch --array" in out and "--runner=local" in out
+    flags = ROOT.joinpath("experiments", "finetune.py").read_text(encoding="utf-8")
+    read = program("task_data").read_data
+    for words in lines:
+        assert words[:2] == ["python", "-m"]
+        given = dict(word.removeprefix("--").split("=", 1) for word in words[3:])
+        assert all(f'("{name}", ' in flags for name in given if not name.startswith("config."))
+    config = program("configs.finetune").get_config()
+    config.update({name: given[name] for name in ("task", "train", "dev", "text", "label")})
+    assert len(read(config).train) >= 290, "its data are there"
+    # One is run elsewhere: the sweep finds it done.
+    run = Path(given["workdir"])
+    run.mkdir(parents=True)
+    (run / "result.json").write_text("{}")
+    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
+    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]) == 59
+
+
+def run_toy(file, workdir, *more):
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
+        cwd=ROOT, env={**os.environ, "XLA_FLAGS": ""}, capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
+
+
+def test_a_sweep_of_real_trainings(write_toy, tmp_path):
+    """Two rows, two columns, smaller than the toy scale: everything that a sweep does, in half a minute."""
+    said = run_toy(write_toy(), tmp_path, "--jobs=2")
+    folder = tmp_path / "tiny-toy"
+    text = (folder / "table.md").read_text(encoding="utf-8")
+    assert re.search(r"\| 80/10/10 \(reference\) \| \d+\.\d\d ± \d+\.\d\d \| 84.2 \|", text)
+    assert text in said and "order of rows" in text
+    lines = list(csv.DictReader((folder / "costs.csv").read_text(encoding="utf-8").splitlines()))
+    assert {line["device"] for line in lines} == {"1 × cpu"} and all(float(line["seconds"]) > 0 for line in lines)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for link in re.findall(r'href="([^"]+)"', page):
+        assert (folder / link).is_file()
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("points/*/result.json")}
+    run_toy(write_toy(), tmp_path, "--jobs=2")
+    assert before == {file: file.stat().st_mtime_ns for file in tmp_path.glob("points/*/result.json")}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["bert_table7", "bert_table8", "elmo_table2", "elmo_table3", "elmo_figure1"])
+def test_toy_scale(name, tmp_path):
+    run_toy(f"experiments/configs/sweeps/{name}.py", tmp_path, "--jobs=2")
+    text = (tmp_path / f"{name}-toy" / "table.md").read_text(encoding="utf-8")
+    assert "–" not in text and text.count("±") > 6
+
+
+@pytest.mark.long
+def test_overhead(write_toy, tmp_path):
+    """Beyond the runs themselves, a sweep of one job costs less than two percent and its own start."""
+    import time
+
+    began = time.perf_counter()
+    run_toy(write_toy(seeds=(0, 1, 2, 3)), tmp_path, "--jobs=1")
+    whole = time.perf_counter() - began
+    lines = csv.DictReader((tmp_path / "tiny-toy" / "costs.csv").read_text(encoding="utf-8").splitlines())
+    runs = sum(float(line["seconds"]) for line in lines)
+    began = time.perf_counter()
+    run_toy(write_toy(seeds=(0, 1, 2, 3)), tmp_path, "--jobs=1")
+    nothing = time.perf_counter() - began  # with nothing to do: imports, the definition, the table
+    assert whole - runs - nothing < 0.02 * runs, (whole, runs, nothing)
+
+
+@pytest.mark.long
+def test_ray_of_two_nodes_comes_to_the_same(write_toy, tmp_path):
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    file = write_toy()
+    run_toy(file, tmp_path / "local", "--jobs=2")
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        run_toy(file, tmp_path / "ray", "--runner=ray", f"--address={cluster.address}")
+    finally:
+        cluster.shutdown()
+    for name in ("table.md", "table.csv"):
+        assert (tmp_path / "ray" / "tiny-toy" / name).read_bytes() == (
+            tmp_path / "local" / "tiny-toy" / name
+        ).read_bytes()

@@ -1,0 +1,106 @@
+"""The table against numbers made by hand: means, deviations, the paired test, the order of rows."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+
+
+@pytest.fixture
+def made(sweeps, write_small, tmp_path):
+    """The small sweep's table, of results that are written here."""
+    sweep = sweeps.definition.read_sweep(write_small(), "toy")
+    places = sweeps.points.Places(tmp_path / "w")
+
+    def make(scores, lost=None):
+        for cell in sweep.cells:
+            for point, score in zip(cell.points, scores.get((cell.row, cell.column), ())):
+                run = places.run(point)
+                run.mkdir(parents=True, exist_ok=True)
+                result = {"step": 1, "score": "f1", "dev": {"f1": score, "accuracy": 0.1}}
+                (run / "result.json").write_text(json.dumps(result))
+        return sweeps.table.read_table(sweep, places, lost)
+
+    make.sweep, make.places = sweep, places
+    return make
+
+
+SCORES = {
+    ("a", "NER"): (0.80, 0.82, 0.84),
+    ("b", "NER"): (0.79, 0.80, 0.81),
+    ("c", "NER"): (0.90, 0.92, 0.94),
+    ("a", "MNLI"): (0.70, 0.70, 0.70),
+    ("b", "MNLI"): (0.75, 0.71, 0.73),
+    ("c", "MNLI"): (0.60,),
+}
+
+
+def test_means_and_deviations(made):
+    table = made(SCORES)
+    score = table.scores["a", "NER"]
+    assert score.mean == pytest.approx(82) and score.deviation == pytest.approx(2) and score.count == 3
+    assert table.scores["c", "MNLI"].values == (pytest.approx(60), None, None)
+    assert table.scores["c", "MNLI"].deviation is None
+
+
+def test_the_paired_test(made):
+    table = made(SCORES)
+    # Differences 1, 2, 3: mean 2, deviation 1, t = 2 · √3 with two degrees of freedom; p = 1 − t / √(t² + 2).
+    t = 2 * math.sqrt(3)
+    assert table.p("b", "NER") == pytest.approx(1 - t / math.sqrt(t * t + 2))
+    assert table.p("c", "NER") is None, "differences that do not vary at all"
+    assert table.p("a", "NER") is None, "the reference row"
+    assert table.p("c", "MNLI") is None, "one pair"
+
+
+def test_order(made):
+    order = made(SCORES).order("MNLI")
+    # Paper a > b > c, here b > a > c: two of three pairs agree, τ = (2 − 1) / 3.
+    assert order.tau == pytest.approx(1 / 3) and order.pairs == 3
+    [pair] = order.against
+    assert (pair.better, pair.worse, pair.paper) == ("a", "b", 1.0)
+    assert pair.ours == pytest.approx(-3.0) and 0 < pair.p < 1
+    assert made(SCORES).order("NER").pairs == 1, "the paper has no figure for c"
+
+
+def test_what_is_written(sweeps, made, tmp_path):
+    lost = {made.sweep.cells[5].points[1].identity: "failed: killed by signal 9"}
+    table = made({**SCORES, ("c", "MNLI"): ()}, lost)
+    text = sweeps.markdown.markdown(table)
+    assert "| a (reference) | 82.00 ± 2.00 | 90 | 70.00 ± 0.00 | 80 |" in text
+    assert "| c | 92.00 ± 2.00 |  | failed: killed by signal 9 | 70 |" in text
+    assert "2.48 times the standard deviation" in text
+    assert "a > b (paper by 1.0, here -3.00, p = 0.12: within chance)" in text
+    assert str(tmp_path) not in text and "second" not in text
+    marked = made({("a", "NER"): (0.1, 0.2, 0.3), ("b", "NER"): (0.11, 0.2101, 0.31)})
+    assert "21.00 ± 10.00 *" in sweeps.markdown.markdown(marked)
+    sweeps.markdown.write_tables(table, made.places, tmp_path / "out")
+    sweeps.page.write_sweep_report(table, made.places, tmp_path / "out", "python -m experiments.sweep --sweep=…")
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "table.csv").read_text())))
+    assert len(lines) == 6 and lines[0]["scores"].split()[0] == repr(100 * 0.80)
+    assert float(lines[2]["p against the reference"]) == pytest.approx(table.p("b", "NER"))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<title>A small sweep</title>" in page and "82.00 ± 2.00" in page
+    assert "python -m experiments.finetune" in page and "http" not in page.replace("https://arxiv", "")
+    costs = (tmp_path / "out" / "costs.csv").read_text()
+    assert costs.count("python -m experiments.") == len(made.sweep.points)
+
+
+def test_figures_that_are_not_there(sweeps, made):
+    with pytest.raises(ValueError, match="has no figure 'f2'; it has accuracy, f1"):
+        cell = made.sweep.cells[0]
+        made(SCORES)
+        sweeps.table.value_of(
+            sweeps.definition.Cell(cell.row, cell.column, cell.points, cell.seeds, "", "f2"),
+            cell.points[0],
+            made.places,
+        )
+
+
+def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
+    sweep = sweeps.definition.read_sweep(write_small(seeds=(0,)), "toy")
+    table = sweeps.table.read_table(sweep, sweeps.points.Places(tmp_path))
+    assert "nothing can be said about chance" in sweeps.markdown.markdown(table)
+    assert "±" not in sweeps.markdown.markdown(table).split("paper |")[1]
