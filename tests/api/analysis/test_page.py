@@ -49,7 +49,7 @@ def test_the_page_and_the_table(tmp_path):
     assert "http" not in text  # nothing is fetched
     assert text.count("<svg") == len(FIGURES)
     assert "97.3" in text
-    with open(write_csv(tmp_path / "table.csv", results), encoding="utf-8", newline="") as file:
+    with open(write_csv(tmp_path / "table.csv", results), encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["encoder"] == NASTY
     assert float(rows[-1]["score"]) == 1 / 3
@@ -77,3 +77,19 @@ def test_png(figure, tmp_path):
             pytest.skip("no installed font has Hangul")
     file = png.write_png(figure, tmp_path / "a.png")
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_of_a_grid_do_not_run_into_one_another():
+    short, long = (
+        ET.fromstring(svg(Grid("", names, names, np.eye(2)))) for names in (["1", "2"], ["[CLS]", "할머니께서는"])
+    )
+    upright = [text for text in long.iter("text") if "rotate(-90)" in text.get("transform", "")]
+    assert [text.text for text in upright] == ["[CLS]", "할머니께서는"]
+    assert not [text for text in short.iter("text") if text.get("transform")]
+    for root in (short, long):
+        width, height = map(float, root.attrib["viewBox"].split()[2:])
+        for cell in root.iter("rect"):
+            assert float(cell.get("x")) + float(cell.get("width")) <= width
+            assert float(cell.get("y")) + float(cell.get("height")) <= height
+    first = min(float(cell.get("x")) for cell in long.iter("rect"))
+    assert first > 7 * 12  # six syllables, each as wide as two letters, stand left of it

@@ -150,6 +150,18 @@ def test_neighbours_in_context(goldens, tmp_path):
         word_neighbours({"bert": bert}, text, "없다", tmp_path)
 
 
+def test_neighbours_of_a_word_in_a_sentence_of_ones_own(goldens, tmp_path):
+    text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
+    elmo = {"elmo": load(goldens / "elmo_tiny")}
+    found = word_neighbours(elmo, text, "배를", tmp_path, sentence=["w3", "배를", "w4"])
+    assert [(around.layer, around.asked.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
+    for around in found:
+        assert [near.place for near in around.found[1:]] == [(1, 1), (0, 1)]
+        assert around.found[1].cosine == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="'w1' does not stand in the sentence 'w3 배를'"):
+        word_neighbours(elmo, text, "w1", tmp_path, sentence=["w3", "배를"])
+
+
 def test_static_neighbours_of_a_word_without_a_vector(static):
     assert static_neighbours(static, "없다") == []
     assert {word for word, _ in static_neighbours(static, "w21", 3)} < set(VERBS)

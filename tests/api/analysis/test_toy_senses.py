@@ -43,9 +43,11 @@ def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkey
             assert abs(scores[f"{task}, {way}", "bag", "0"] - 0.5) < 0.15
             assert scores[f"{task}, {way}", "bag", "1"] > 0.7
     assert [figure.title for figure in figures] == [
-        f"{word}: bag, layer {layer}" for word in ("bank", "배") for layer in (0, 1)
+        f"{word}: bag, layer {layer}, {scores[f'{word} ({language}), probe', 'bag', str(layer)]:.0%} right"
+        for word, language in (("bank", "en"), ("배", "ko"))
+        for layer in (0, 1)
     ]
-    assert len(figures[0].points) == 600
+    assert len(figures[0].points) == len(figures[0].groups) == 150  # a quarter of 600 was scored on
 
 
 @pytest.mark.skipif(not RUNS, reason="TOY_RUNS=… names runs of the configs bert_toy and elmo_toy, comma between")

@@ -1,0 +1,143 @@
+"""The notebooks as they are stored: outputs, settings, links, and Korean twins that say the same."""
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+
+import pytest
+
+from .notebook_files import FILES, PRETRAIN, ROOT, TWINS, code_of, read, settings_of
+
+MOST = 200_000  # bytes of a notebook with its outputs
+ELSEWHERE = re.compile(r"(?<![\w.:])/(home|root|Users|work|tmp|mnt|opt|usr|var|private|workspace)/")
+HANGUL = re.compile("[가-힣]")
+CODE = re.compile(r"`[^`\n]+`")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_outputs_are_stored(name):
+    """Made by one pass over all cells, with the usual settings, and of a size that a repository can bear."""
+    notebook, text = read(name), FILES[name].read_text(encoding="utf-8")
+    cells = code_of(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
+    for cell in cells:
+        kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
+        last = cell.source.splitlines()
+        wanted = {"show(": "image/svg+xml", "HTML(": "text/html"}
+        for call, kind in wanted.items():
+            if any(line.startswith(call) for line in last):
+                assert kind in kinds, f"{name}: a cell has no picture or table: {last[-1]}"
+    said = "".join(output.text for cell in cells for output in cell.outputs if output.get("name") == "stderr")
+    steps = settings_of(notebook)["steps"] or 1_500
+    assert f"{steps:,} steps" in said
+    assert "Warning" not in said
+    if name == PRETRAIN:
+        assert re.search(r"going on from step [\d,]+", said)
+    assert len(text.encode()) < MOST
+    assert not ELSEWHERE.search(text), f"{name} names a folder of some machine: {ELSEWHERE.search(text)[0]}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_setting_is_used_and_nothing_else(name):
+    notebook = read(name)
+    code = "\n".join(cell.source for cell in code_of(notebook)[1:])
+    assert set(re.findall(r'settings\["(\w+)"\]', code)) == settings_of(notebook).keys()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_links_lead_to_files(name):
+    prose = "\n".join(cell.source for cell in read(name).cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", prose))
+    assert links
+    for link in links:
+        assert (ROOT / "notebooks" / link).is_file(), f"{name} links to {link}, which is not there"
+
+
+# What the Korean code says otherwise, beside its comments.
+SAID = {
+    "same": "같음",
+    "other": "다름",
+    "word": "단어",
+    "here": "여기와",
+    "and here": "여기",
+    "sense": "뜻",
+    ", layer ": ", ",
+    ": ": "층: ",
+    " right": " 맞힘",
+    "text": "텍스트",
+    "right": "정답",
+    "predicted": "예측",
+    "sure": "확신",
+    "says ": "확신 ",
+    "How often it is right": "실제로 맞힌 비율",
+    "least sure first": "자신 없는 것부터",
+    "Probability of each label": "레이블마다의 확률",
+    "stopped, and saved: run this cell again, and it goes on": (
+        "저장하고 멈추었습니다. 이 셀을 다시 실행하면 이어 갑니다"
+    ),
+}
+
+
+class InEnglish(ast.NodeTransformer):
+    """Korean code with what it says turned back; the number of a layer stands before the word in Korean."""
+
+    def __init__(self, english):
+        self.english = english
+
+    def visit_JoinedStr(self, node):
+        self.generic_visit(node)
+        parts = node.values
+        if len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value == "층":
+            node.values = [ast.Constant("layer "), parts[0]]
+        return node
+
+    def visit_Constant(self, node):
+        return ast.Constant(self.english.get(node.value, node.value)) if isinstance(node.value, str) else node
+
+
+def in_english(source, english):
+    """Korean code as the English twin should have it, said where the English says something else in its place."""
+    korean = {b: a for a, b in SAID.items()}
+    return ast.dump(InEnglish({b: a for b, a in korean.items() if a in english}).visit(ast.parse(source)))
+
+
+def strings(source):
+    return {n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def comments(source):
+    return [t.string for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type == tokenize.COMMENT]
+
+
+@pytest.mark.parametrize(("korean", "english"), TWINS.items())
+def test_twins_have_the_same_code(korean, english):
+    ours, theirs = code_of(read(korean)), code_of(read(english))
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        assert in_english(a.source, strings(b.source)) == ast.dump(ast.parse(b.source)), a.source
+        told, wanted = comments(a.source), comments(b.source)
+        assert len(told) == len(wanted)
+        assert all(map(HANGUL.search, told)), told
+
+
+def test_code_that_differs_is_found():
+    assert in_english('f"{n}층"', set()) == ast.dump(ast.parse('f"layer {n}"'))
+    assert in_english('x = "같음"', {"same"}) == ast.dump(ast.parse('x = "same"'))
+    assert in_english('x = "같음", 3', {"same"}) != ast.dump(ast.parse('x = "same", 2'))
+    assert in_english('x = "다른 말"', {"same"}) != ast.dump(ast.parse('x = "same"'))
+
+
+@pytest.mark.parametrize(("korean", "english"), TWINS.items())
+def test_twins_say_the_same(korean, english):
+    ours, theirs = read(korean).cells, read(english).cells
+    assert [cell.cell_type for cell in ours] == [cell.cell_type for cell in theirs]
+    for a, b in zip(ours, theirs):
+        if a.cell_type == "markdown":
+            assert HANGUL.search(a.source)
+            assert re.findall("^#+ ", a.source, re.M) == re.findall("^#+ ", b.source, re.M)
+            lost = Counter(CODE.findall(b.source)) - Counter(CODE.findall(a.source))
+            assert not lost, f"the Korean lacks {sorted(lost)}: {a.source}"
+            assert a.source.count("\n- ") == b.source.count("\n- ")

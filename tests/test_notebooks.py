@@ -1,0 +1,208 @@
+"""Every notebook runs in a kernel of its own, on tiny settings, and shows what it is there to show.
+
+Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
+they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
+own, which the English ones are not, so that both ways are taken.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+from .notebook_files import FILES, FINETUNE, PRETRAIN, ROOT, SENSES, code_of, nbformat, read, settings_of
+
+TINY = {
+    SENSES: {"steps": 6, "documents": 100, "per_sense": 12},
+    PRETRAIN: {"steps": 40, "documents": 100},
+    FINETUNE: {"steps": 4, "documents": 100, "examples": 40, "epochs": 1},
+}
+HANGUL = re.compile("[가-힣]")
+
+# Before the first cell of what a test runs: a warning is an error, and the network is out of reach.
+STRICT = """
+import socket, warnings
+
+def _refused(*address, **how):
+    raise OSError("a notebook reached for the network")
+
+socket.create_connection = socket.getaddrinfo = _refused
+warnings.simplefilter("error")
+warnings.filterwarnings("default", module="ipykernel|IPython|jupyter_client|tornado|zmq")  # the kernel's own affairs
+"""
+# Once there is a checkpoint, what a machine does that is taken away.
+KILLED = """
+import os, pathlib, signal, threading, time
+
+def _kill():
+    while not list(pathlib.Path("runs").glob("**/checkpoints/[1-9]*/files.json")):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+threading.Thread(target=_kill, daemon=True).start()
+"""
+OWN_TEXT = """The boat on the river is old .
+배를 타고 강을 건넜다 .
+배를 먹고 싶다 .
+The old boat sank .
+"""
+
+
+def changed(notebook, settings, before=""):
+    """The notebook with other settings, strict, and with some code before its first cell."""
+    unknown = settings.keys() - settings_of(notebook).keys()
+    assert not unknown, f"the notebook has no settings {sorted(unknown)}"
+    first = code_of(notebook)[0]
+    first.source = f"{STRICT}{before}\n{first.source}\nsettings |= {settings!r}"
+    for cell in code_of(notebook):
+        cell.outputs = []
+    return notebook
+
+
+def start(name, folder, compiled, settings, before=""):
+    """Execute a notebook in a folder: the notebook with its outputs, the exit status, and the seconds that it took."""
+    here = folder / f"{name}.ipynb"
+    nbformat.write(changed(read(name), settings, before), here)
+    env = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PYTHONWARNINGS")}
+    env |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_COMPILATION_CACHE_DIR": str(compiled)}
+    env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
+    # Nothing of whoever runs the tests: profiles, extensions, history.
+    env |= {f"JUPYTER_{kind}_DIR": str(compiled / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")}
+    env |= {"IPYTHONDIR": str(compiled / "ipython")}
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "execute_notebook.py"), here.name],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    return SimpleNamespace(
+        cells=code_of(nbformat.read(here, as_version=4)),
+        folder=folder,
+        status=done.returncode,
+        said=done.stderr,
+        seconds=time.monotonic() - began,
+    )
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """What came of each notebook, two at a time."""
+    compiled = tmp_path_factory.mktemp("compiled")  # what one kernel has compiled, the next need not
+    own = tmp_path_factory.mktemp("own")
+    pretrained = own / "runs" / "pretrain" / "run"
+
+    def english():
+        for name in (SENSES, FINETUNE):
+            yield name, start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name])
+
+    def on_ones_own():
+        yield "killed", start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)
+        yield PRETRAIN, start(PRETRAIN, own, compiled, TINY[PRETRAIN])
+        (own / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
+        model = {"model": str(pretrained), "text": "boats.txt", "words": ["boat", "배*"], "per_sense": 12}
+        yield f"{SENSES}.ko", start(f"{SENSES}.ko", own, compiled, model)
+        rows = [f'"{word}, {n}",{label}\n' for n in range(9) for word, label in (("좋다", "호"), ("boring", "불호"))]
+        (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
+        file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
+        yield f"{FINETUNE}.ko", start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
+
+    with ThreadPoolExecutor(2) as pool:
+        chains = [pool.submit(lambda chain=chain: dict(chain())) for chain in (english, on_ones_own)]
+        return {name: one for chain in chains for name, one in chain.result().items()}
+
+
+def outputs(one, kind):
+    """What the cells of a notebook gave of a kind: stderr, text/html, image/svg+xml."""
+    found = [output for cell in one.cells for output in cell.outputs]
+    if kind in ("stderr", "stdout"):
+        return [output.text for output in found if output.get("name") == kind]
+    return [output.data[kind] for output in found if kind in output.get("data", {})]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_notebook_runs(executed, name):
+    one = executed[name]
+    assert one.status == 0, one.said
+    assert [cell.execution_count for cell in one.cells] == list(range(1, len(one.cells) + 1))
+    assert not [output for cell in one.cells for output in cell.outputs if output.output_type == "error"]
+    assert one.seconds < 300, f"{name} took {one.seconds:.0f} seconds on tiny settings"
+
+
+def test_senses_in_both_languages(executed):
+    vectors, near = outputs(executed[SENSES], "text/html")
+    assert vectors.count("<tr>") == 5
+    for sentence in ("The customer closed the bank .", "선원은 배를 칠했다 ."):
+        assert sentence in vectors
+    assert "layer 2" in vectors
+    (pictures,) = outputs(executed[SENSES], "image/svg+xml")
+    for word in ("bank", "배"):
+        assert all(f"{word}, layer {layer}: " in pictures for layer in range(3))
+    assert all(sense in pictures for sense in ("bank.money", "bank.riverside", "배.ship", "배.pear"))
+    assert near.count("<h3>") == 4
+    assert "<b>배" in near
+    assert "<b>bank" in near
+
+
+def test_senses_of_ones_own_model_and_text(executed):
+    vectors, near = outputs(executed[f"{SENSES}.ko"], "text/html")
+    assert "2층" in vectors
+    assert re.findall(r"<b>([^<]+)</b>", near).count("boat") == 4  # twice asked, of each the other as its neighbour
+    assert re.findall(r"<b>([^<]+)</b>", near).count("배를") == 4
+    assert not (executed[f"{SENSES}.ko"].folder / "runs" / "senses" / "checkpoints").exists()  # nothing was trained
+
+
+def test_killed_and_run_again_it_goes_on(executed):
+    killed, again = executed["killed"], executed[PRETRAIN]
+    assert killed.status == 1
+    assert "died" in killed.said
+    (said,) = outputs(again, "stderr")
+    (step,) = map(int, re.findall(r"going on from step (\d+)", said))
+    assert 0 < step < TINY[PRETRAIN]["steps"]
+    lines = (again.folder / "runs" / "pretrain" / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, TINY[PRETRAIN]["steps"] + 1))
+    (curves,) = outputs(again, "image/svg+xml")
+    assert "held-out text" in curves
+    (guesses,) = outputs(again, "text/html")
+    assert guesses.count("<tr>") == 6
+    assert any("hardware: cpu" in text for text in outputs(again, "stdout"))
+
+
+def test_fine_tuning_shows_what_it_should(executed):
+    data, confusion, mistakes = outputs(executed[FINETUNE], "text/html")
+    assert HANGUL.search(data)
+    assert re.search("[a-z]{4}", data)
+    assert all(topic in confusion for topic in ("river", "money", "orchard", "sea"))
+    assert mistakes.count("<tr>") > 1
+    sure, attention, tried = outputs(executed[FINETUNE], "image/svg+xml")
+    assert sure.count("says 0.") + sure.count("says 1.") == 5
+    assert "layer 2" in attention
+    assert "[CLS]" in attention
+    assert "그는 배를 봤다 ." in tried
+
+
+def test_fine_tuning_on_ones_own_file(executed):
+    data, confusion, _ = outputs(executed[f"{FINETUNE}.ko"], "text/html")
+    assert "boring, " in data
+    assert ">불호<" in confusion
+    assert ">호<" in confusion
+    *_, tried = outputs(executed[f"{FINETUNE}.ko"], "image/svg+xml")
+    assert "정말 좋다" in tried
+    assert not (executed[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
+
+
+def test_the_strictness_of_these_tests_is_felt(monkeypatch):
+    for name in ("create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, getattr(socket, name))  # put back in the end
+    exec(STRICT.partition("warnings.simplefilter")[0], {})
+    with pytest.raises(OSError, match="a notebook reached for the network"):
+        socket.create_connection(("example.org", 80))
+    notebook = read(SENSES)
+    with pytest.raises(AssertionError, match=r"no settings \['stepz'\]"):
+        changed(notebook, {"stepz": 3})
+    assert code_of(changed(notebook, {"steps": 3}))[0].source.endswith("settings |= {'steps': 3}")
