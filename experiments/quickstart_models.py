@@ -3,7 +3,7 @@
 import html
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.api import TaskModel
 from bert_elmo_jax.api.analysis.figures import Figure, Lines, svg
 from bert_elmo_jax.api.analysis.layer_weights import weight_results
+from bert_elmo_jax.api.analysis.show import show
 from bert_elmo_jax.api.analysis.toy_senses import toy_senses
 from bert_elmo_jax.api.task_report import attention, table
 from bert_elmo_jax.data.toyworld import ToyWorld
@@ -74,14 +75,15 @@ def curve_of(run: Path, figure: str, title: str, points: int = 12) -> Lines:
 
 
 def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
-    """Clouds of a word's places, coloured by its sense, for each layer of both encoders."""
+    """Clouds of a word's places, coloured by its sense, for each layer of both encoders; some also in `senses.svg`."""
     sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
     own = {world.language: world for world in worlds}
     words = {word: own[language] for word, language in WORDS.items() if language in own}
     results, figures = toy_senses(sources, workdir / "vectors", words=words)
     about = (
         "How often a linear probe tells the sense of a word from its vector, per cent; the ideal reader knows every "
-        "probability of this language, and reads the sentence alone."
+        "probability of this language, and reads the sentence alone. Each dot is a place of the word that the probe "
+        "was not fitted on: across is what it goes by, up what differs most besides."
     )
     layers = sorted({result.layer for result in results if result.layer})
     rows = []
@@ -89,8 +91,16 @@ def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
         found = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
         ends = [found["chance", ""], found["ideal reader", ""]]
         rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
+    write_picture(workdir, figures, words)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
     return f"<p>{about}</p>" + table(names, rows) + drawn(figures)
+
+
+def write_picture(workdir: Path, figures: Sequence[Figure], words: Iterable[str]) -> None:
+    """`senses.svg`: of each word the clouds of the ELMo's first and last layer, to be shown elsewhere."""
+    clouds = [[figure for figure in figures if figure.title.startswith(f"{word}: ELMo")] for word in words]
+    picture = show(*(own[n] for own in clouds for n in (0, -1)))
+    (workdir / "senses.svg").write_text(picture.document, encoding="utf-8")
 
 
 def weights(workdir: Path, parts: Sequence[Part]) -> str:

@@ -76,12 +76,16 @@ def train_seeds(
 
 
 def batches_of(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], collate: Collate) -> Iterator[Batch]:
-    """For each step the batches that `TaskBatches` has for each seed, [seeds, batch_size, …], padded to one width."""
+    """For each step the batches that `TaskBatches` has for each seed, [seeds, batch_size, …], as wide as the longest.
+
+    One width for all steps: compiling another takes longer than the padding ever will.
+    """
     lengths = np.array([row.width for row in rows])
-    nothing = len(seeds) * batch_size  # a row beyond those that there are
+    longest = rows[int(lengths.argmax())]
+    nothing = len(seeds) * batch_size + 1  # a row beyond those that there are
     for epoch in itertools.count():
         for chosen in zip(*(plan(lengths, batch_size, seed, epoch) for seed in seeds)):
-            together = collate([rows[n] for part in chosen for n in part], nothing + 1)
+            together = collate([*(rows[n] for part in chosen for n in part), longest], nothing + 1)
             places = np.full((len(seeds), batch_size), nothing)
             at = 0
             for part, own in zip(chosen, places):

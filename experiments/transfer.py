@@ -81,7 +81,7 @@ def features_of(config: ConfigDict, model: BertConfig) -> Features | None:
     return Features(tuple(layer_numbers(layers, model.num_layers)), f.combine, f.lstm_layers, f.lstm_size, f.dropout)
 
 
-def params_of(start: Start, task: Task, head: TaskHead, seed: int) -> tuple[dict[str, Any], bool]:
+def params_of(start: Start, task: Task, head: TaskHead, seed: int, begins: bool = True) -> tuple[dict[str, Any], bool]:
     """The parameters to begin with, what the weights lack drawn from the seed; and whether the pooler was."""
     fresh = init_task_params(start.model, head, jax.random.key(seed))
     if start.stored is None:
@@ -92,12 +92,12 @@ def params_of(start: Start, task: Task, head: TaskHead, seed: int) -> tuple[dict
         np.shape, stored.get(head.name)
     ) == jax.tree.map(np.shape, fresh[head.name])
     if not same or start.stored.features != head.features:
-        if head.name in stored:
+        if begins and head.name in stored:
             say(f"the weights have a head {head.name} of another task, or for other labels: it is not taken over")
         stored.pop(head.name, None)
         stored.pop("reader", None)
     pooler = "pooler" in fresh["encoder"] and "pooler" not in stored["encoder"]
-    params = completed(fresh, stored)
+    params = completed(fresh, stored, begins)
     return jax.tree.map(lambda x: jax.numpy.asarray(x), params), pooler
 
 

@@ -110,6 +110,7 @@ def test_a_bert(files):
     compare(config, files, start_of(config, None, "tests/goldens/bert_tiny"))
 
 
+@pytest.mark.long
 def test_a_network(files):
     config = asked(bcn.get_config(), files)
     config.update({"dropout": 0.0, "word_dropout": 0.0, "mix_dropout": 0.0, "feed_size": 6, "lstm_size": 3})
