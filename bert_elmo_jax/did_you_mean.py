@@ -1,7 +1,9 @@
 """The nearest of the names that are known, for messages about one that is not."""
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -16,6 +18,23 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     """
     near = nearest(given, known)
     return f"; did you mean {near}?" if near else ""
+
+
+def near_file(path: str | Path) -> str:
+    """The end of a message about a file that is not there: the one in its folder whose name looks most like its.
+
+    >>> "there is no such file" + near_file("tests/goldens/maek.py")
+    'there is no such file; did you mean tests/goldens/make.py?'
+    >>> near_file("no/such/folder/novel.txt")
+    ''
+    """
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            near = nearest(name, sorted(entry.name for entry in entries if entry.is_file()))
+    except (OSError, ValueError):
+        return ""
+    return f"; did you mean {os.path.join(folder, near)}?" if near else ""  # noqa: PTH118 -- keeps the spelling
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:

@@ -1,36 +1,21 @@
 """The studies of `probe`: what each needs, read from files, computed, and given back as results, figures and text."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.analysis import probes, senses, toy_senses, word_neighbours
+from bert_elmo_jax.api.analysis import probes, senses, toy_senses
 from bert_elmo_jax.api.analysis.figures import Figure
 from bert_elmo_jax.api.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.api.analysis.layer_weights import weight_results
 from bert_elmo_jax.api.analysis.results import Result, with_published
-from bert_elmo_jax.api.task_report import table
-from bert_elmo_jax.api.word_layers import StaticVectors
 from bert_elmo_jax.data.tasks.semcor import read_semcor
 from bert_elmo_jax.data.tasks.treebank import read_treebank
-from bert_elmo_jax.data.text_files import each_text
-from bert_elmo_jax.text.vectors import read_vectors
-from experiments.analysis_inputs import Asked, names_of, parts_of, sources_of, words_of
+from experiments.analysis_inputs import Asked, Study, names_of, parts_of, sources_of, words_of
+from experiments.neighbour_study import find_neighbours
 from experiments.toy_worlds import known_to_all
 
-COMMON = 50_000  # of the words of a static file: the neighbours of a word are looked for among these
 TOY_WORDS = ("bank", "배")
-
-
-@dataclass(frozen=True)
-class Study:
-    """What came out: lines of a table, figures, sections of the page (title, HTML), and text for a terminal."""
-
-    results: Sequence[Result]
-    figures: Sequence[Figure] = ()
-    sections: Sequence[tuple[str, str]] = ()
-    text: str = ""
 
 
 def probe_layers(asked: Asked) -> Study:
@@ -53,11 +38,11 @@ def probe_efficiency(asked: Asked) -> Study:
 
 def find_senses(asked: Asked) -> Study:
     """Word senses by the nearest mean vector."""
-    train = read_semcor(str(asked.train))[: asked.limit]
+    train = read_semcor(str(asked.train), asked.encoding)[: asked.limit]
     if asked.test is None:
         train, test = senses.split_documents(train, seed=asked.seeds[0])
     else:
-        test = read_semcor(asked.test)[: asked.limit]
+        test = read_semcor(asked.test, asked.encoding)[: asked.limit]
     sources = sources_of(asked, (word for sentence in (*train, *test) for word in sentence.words))
     options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
     results = senses.word_senses(sources, train, test, asked.vectors, **options)
@@ -65,35 +50,9 @@ def find_senses(asked: Asked) -> Study:
     return Study(results, [probes.layer_figure(task, with_published(results)) for task in tasks])
 
 
-def find_neighbours(asked: Asked) -> Study:
-    """Neighbours of words in context, and of static vectors those of the word alone."""
-    sentences = [text.split() if isinstance(text, str) else text for _, text in each_text(str(asked.train))]
-    encoders: dict[str, Any] = {name: load(path) for name, path in names_of(asked.model).items()}
-    sections, lines = [], []
-    for word in asked.words:
-        if encoders:
-            found = word_neighbours.word_neighbours(
-                encoders,
-                sentences[: asked.limit],
-                word,
-                asked.vectors,
-                layers=asked.layers,
-                batch_size=asked.batch_size,
-            )
-            sections.append((f"Neighbours of {word}", word_neighbours.neighbours_section(found)))
-            lines.append(word_neighbours.neighbours_text(found))
-        for name, path in names_of(asked.static).items():
-            known = read_vectors(path, None, most=COMMON)
-            near = word_neighbours.static_neighbours(StaticVectors(dict(zip(known.words, known.vectors)), path), word)
-            cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
-            sections.append((f"{name}: words near {word}", table(["word", "cosine"], cells)))
-            lines.append(f"{name}, words near {word}: {', '.join(other for other, _ in near) or 'it has no vector'}")
-    return Study([], sections=sections, text="\n".join(lines))
-
-
 def follow_arcs(asked: Asked) -> Study:
     """Attention heads that follow the arcs of a treebank."""
-    sentences = read_treebank(str(asked.test))[: asked.limit]
+    sentences = read_treebank(str(asked.test), asked.encoding)[: asked.limit]
     results: list[Result] = []
     figures: list[Figure] = []
     for name, path in names_of(asked.model).items():
@@ -127,15 +86,15 @@ def tell_toy_senses(asked: Asked) -> Study:
 
 # Of each study: what it does, the flags that it needs, and those that it reads beside them.
 STUDIES: Mapping[str, tuple[Callable[[Asked], Study], tuple[str, ...], tuple[str, ...]]] = {
-    "probe": (probe_layers, ("train", "dev", "test"), ("static", "limit", "tasks", "layers")),
+    "probe": (probe_layers, ("train", "dev", "test"), ("static", "limit", "tasks", "layers", "encoding")),
     "efficiency": (
         probe_efficiency,
         ("train", "dev", "test"),
-        ("static", "limit", "tasks", "layers", "fractions", "seeds"),
+        ("static", "limit", "tasks", "layers", "fractions", "seeds", "encoding"),
     ),
-    "senses": (find_senses, ("train",), ("static", "test", "limit", "layers", "seeds")),
-    "neighbours": (find_neighbours, ("train", "words"), ("static", "limit", "layers")),
-    "attention": (follow_arcs, ("test",), ("limit",)),
+    "senses": (find_senses, ("train",), ("static", "test", "limit", "layers", "seeds", "encoding")),
+    "neighbours": (find_neighbours, ("train", "words"), ("static", "limit", "layers", "encoding", "sentence")),
+    "attention": (follow_arcs, ("test",), ("limit", "encoding")),
     "weights": (show_weights, (), ()),
     "toyworld": (tell_toy_senses, (), ("words", "seeds")),
 }

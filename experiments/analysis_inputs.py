@@ -1,4 +1,4 @@
-"""What the studies of `probe` read: what was asked, treebanks, encoders and static vectors."""
+"""What the studies of `probe` begin with and give back: what was asked, texts, encoders, and what came out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import load
+from bert_elmo_jax.api.analysis.figures import Figure
 from bert_elmo_jax.api.analysis.probes import splits_of
+from bert_elmo_jax.api.analysis.results import Result
 from bert_elmo_jax.api.word_layers import Source, StaticVectors
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, read_treebank
 from bert_elmo_jax.text.vectors import read_vectors
@@ -22,19 +24,36 @@ class Asked:
     train: str | None
     dev: str | None
     test: str | None
+    encoding: str
     limit: int | None
     tasks: Sequence[str]
     layers: Sequence[int] | None
     fractions: Sequence[float]
     seeds: Sequence[int]
     words: Sequence[str]
+    sentence: str | None
     batch_size: int
     report: Callable[[str], object]
 
 
+@dataclass(frozen=True)
+class Study:
+    """What came out: lines of a table, figures, sections of the page (title, HTML), and text for a terminal.
+
+    `rows`, the names of their columns first, are the table of a study without scores.
+    """
+
+    results: Sequence[Result]
+    figures: Sequence[Figure] = ()
+    sections: Sequence[tuple[str, str]] = ()
+    text: str = ""
+    rows: Sequence[Sequence[object]] = ()
+
+
 def parts_of(asked: Asked) -> dict[str, list[ParsedSentence]]:
     """The parts of a treebank; that it annotates what is asked is checked before a model is loaded."""
-    parts = {name: read_treebank(getattr(asked, name))[: asked.limit] for name in ("train", "dev", "test")}
+    files = {name: getattr(asked, name) for name in ("train", "dev", "test")}
+    parts = {name: read_treebank(file, asked.encoding)[: asked.limit] for name, file in files.items()}
     for task in asked.tasks:
         splits_of(parts, task)
     return parts

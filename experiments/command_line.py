@@ -1,10 +1,11 @@
 """How a program begins: its flags are read, listed for --help, or refused in words and with an exit status."""
 
+import contextlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from absl import app, flags
 from ml_collections import ConfigDict
@@ -77,6 +78,19 @@ def in_words(error: flags.Error) -> str:
         name, given, known = found[1], found[2], found[3].split("|")
         return f"--{name}={given} is not known; it is one of {', '.join(known)}{did_you_mean(given, known)}"
     return text.removeprefix("flag ")
+
+
+def layers_asked(names: list[str]) -> Literal["all"] | list[int]:
+    """What --layers asks for.
+
+    >>> layers_asked(["0", "-1"]), layers_asked(["all"])
+    ([0, -1], 'all')
+    """
+    if names == ["all"]:
+        return "all"
+    with contextlib.suppress(ValueError):
+        return [int(name) for name in names or [""]]
+    raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone")
 
 
 def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:

@@ -11,6 +11,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.did_you_mean import nearest
 
 CONFIGS = Path(__file__).parent / "configs"
+# Fields that have a flag of their own in `finetune`.
+NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
 # The programs that read a config, and a field that only those of this program have.
 PROGRAMS = {"pretrain_bert": "masking", "pretrain_elmo": "reading", "finetune": "task"}
 

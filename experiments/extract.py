@@ -6,22 +6,22 @@ A text a line; a BERT's last layer, a vector a piece:
 Words split already (CoNLL columns, the word in column 0), layers 9 and 12, a vector a word:
   python -m experiments.extract --model=runs/base --input=train.conll --layers=9,12 --units=words --output=train.h5
 
-An ELMo, words split at whitespace: all its layers, a vector a word, as its first authors' own program writes them:
+An ELMo: all its layers, a vector a word, as its first authors' own program writes them; a line is split at whitespace,
+for one that was pretrained here as prepare_data split its text (--word_rule):
   python -m experiments.extract --model=elmo_2x4096_512_2048cnn_2xhighway --input=texts.txt --output=vectors.h5
 
 The output holds one array per text, named by its number from 0: [layers, units, width]. HDF5 has also
-`sentence_to_index` (JSON), as ELMo's own dumps do. All texts are checked first; what is computed is kept in parts
-beside the output (in the end twice its room is needed), so that the same command goes on where it was stopped, however
-that was, and ends with the same file. Of many texts only some are in memory; for millions, write HDF5.
+`sentence_to_index` (JSON), as ELMo's own dumps do, and is for millions of texts, of which only some are in memory. All
+are checked first; what is computed is kept in parts beside the output (in the end twice its room is needed): the same
+command goes on where it was stopped, however that was, and ends with the same file.
 """
 
-import contextlib
 import errno
 import functools
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -35,7 +35,8 @@ from bert_elmo_jax.api.array_file import Parts
 from bert_elmo_jax.api.streaming import READ_AHEAD
 from bert_elmo_jax.data.npy import sha256
 from bert_elmo_jax.data.text_files import each_text, find_file
-from experiments.command_line import INTERRUPTED, refuse, start
+from experiments.command_line import INTERRUPTED, layers_asked, refuse, start
+from experiments.running_text import split_by
 from experiments.starting_weights import devices
 
 flags.DEFINE_string("model", None, "Anything `load` understands.", required=True)
@@ -56,15 +57,6 @@ HEADINGS = {"model": "From what to what", "input_format": "How the input is read
 HEADINGS |= {"batch_size": "How they are computed"}
 CHANGING = ("dtype", "units", "pool", "overflow", "warmup", "batch_size", "input_format", "column", "encoding")
 PART = 8 * READ_AHEAD  # batches, what a stop costs at most; it must not divide those that are sorted together
-
-
-def layers_of(names: list[str]) -> Literal["all"] | list[int]:
-    """The layers that are asked for."""
-    if names == ["all"]:
-        return "all"
-    with contextlib.suppress(ValueError):
-        return [int(name) for name in names or [""]]
-    raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone")
 
 
 def bert_arrays(encoder: BertEncoder, texts: Iterator[Any], layers: list[int]) -> Iterator[np.ndarray]:
@@ -96,19 +88,21 @@ def extract(parts: Parts) -> None:
     """Write the vectors of all texts."""
     for name, least in (("batch_size", 1), ("warmup", 0)):
         check_whole(name, FLAGS[name].value, least)
-    wanted = None if FLAGS.layers is None else layers_of(FLAGS.layers)
+    wanted = None if FLAGS.layers is None else layers_asked(FLAGS.layers)
     source = find_file(FLAGS.input)
-    read = functools.partial(each_text, source, FLAGS.input_format, FLAGS.column, FLAGS.encoding)
-    count = sum(1 for _ in read())  # and what is wrong with the file is said before a model is loaded
+    lines = functools.partial(each_text, source, FLAGS.input_format, FLAGS.column, FLAGS.encoding)
+    count = sum(1 for _ in lines())  # and what is wrong with the file is said before a model is loaded
     encoder = load(FLAGS.model, dtype=FLAGS.dtype)
     if isinstance(encoder, TaskNetwork):
         raise ValueError(f"--model={FLAGS.model} is a task's network; give its encoder, if it has one: …/encoder")
     refuse_idle(is_elmo := isinstance(encoder, ElmoEncoder))
+    read = functools.partial(split_by, rule := getattr(encoder, "word_rule", None), lines)
     compute: Any = elmo_arrays if is_elmo else bert_arrays
     usual, fit = ("all", {}) if is_elmo else ([-1], {"overflow": FLAGS.overflow})
     layers = list(check_layers(wanted or usual, encoder.config.num_layers) or ())
-    asked = {name: FLAGS[name].value for name in CHANGING} | {"layers": layers, "model": encoder.fingerprint}
-    asked |= {"content": sha256(Path(source))[:16], "jax": jax.__version__, "device": jax.devices()[0].device_kind}
+    asked = {name: FLAGS[name].value for name in CHANGING} | {"layers": layers, "rule": rule, "jax": jax.__version__}
+    asked |= {"model": encoder.fingerprint, "content": sha256(Path(source))[:16]}
+    asked["device"] = jax.devices()[0].device_kind
     if not parts.resume(asked):
         try:
             encoder.check((text for _, text in tqdm(read(), "checking", count, False, delay=1)), **fit)
@@ -123,7 +117,7 @@ def extract(parts: Parts) -> None:
         for _ in parts.write(compute(encoder, rest, layers), PART * FLAGS.batch_size):
             bar.update()
     with tqdm(total=count, desc="putting together", unit="texts", delay=1) as bar:
-        parts.merge((text for _, text in read()), bar.update)
+        parts.merge((text for _, text in lines()), bar.update)
 
 
 def main(argv: list[str]) -> None:

@@ -29,15 +29,15 @@ from ml_collections import config_flags
 from bert_elmo_jax import train
 from experiments import adaptation
 from experiments.command_line import start
+from experiments.config_flags import NAMED
 from experiments.endings import endings
 from experiments.finetuning import FREE, run
 from experiments.grid import run_grid, settings_of
-from experiments.task_data import read_data
+from experiments.task_data import read_data, share_of
 from experiments.transfer import start_of
 from experiments.with_network import NetworkStart, network_start
 
 USUAL = Path(__file__).parent / "configs" / "finetune.py"
-NAMED = ("task", "train", "dev", "test", "text", "pair", "label")  # fields of the config with a flag of their own
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "A file of experiments/configs; finetune.py unless given.")
 flags.DEFINE_string("workdir", None, "The run directory: made where it is missing, gone on with where it is there.")
@@ -45,8 +45,9 @@ flags.DEFINE_string("init", None, "Weights to begin with: anything `load` unders
 flags.DEFINE_string("tokenizer", None, "Without --init: the tokenizer, a folder or the model that has it.")
 flags.DEFINE_string("task", None, "classification, regression, entities or tags; or one by name, such as sst2, squad.")
 flags.DEFINE_string("train", None, "The file to train on.")
-flags.DEFINE_string("dev", None, "The file that the best model is chosen by.")
+flags.DEFINE_string("dev", None, "The file that the best model is chosen by; or a share of --train, kept aside: 0.1.")
 flags.DEFINE_string("test", None, "A file that the best model is scored on in the end.")
+flags.DEFINE_string("encoding", None, "Of these files: cp949, …; utf-8 unless given.")
 flags.DEFINE_string("text", None, "Of your own files the column of the text, or of the word, by name or number.")
 flags.DEFINE_string("pair", None, "Of your own files the column of the second text.")
 flags.DEFINE_string("label", None, "Of your own files the column of the label, number or tag.")
@@ -69,6 +70,8 @@ def finetune() -> int:
     data = read_data(config)
     start = (network_start if "network" in config else start_of)(config, FLAGS.init, FLAGS.tokenizer)
     asked = {"program": "finetune", "init": FLAGS.init, "tokenizer": FLAGS.tokenizer, **config.to_dict()}
+    if share := share_of(config.dev):  # another one would learn from what was kept aside
+        asked["dev_share"] = share
     if settings:
         asked |= {"grid": FLAGS.grid, "seeds": FLAGS.seeds}
     with train.only_process(workdir):

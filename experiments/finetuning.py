@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.api import TaskModel, TaskNetwork
-from bert_elmo_jax.api.run_directory import best_step
+from bert_elmo_jax.api.run_directory import best_step, is_run_directory
 from bert_elmo_jax.api.task_report import task_sections
 from bert_elmo_jax.api.task_scores import figures_of, score_name
 from bert_elmo_jax.data.npy import write_json
@@ -33,7 +33,10 @@ def run(
     config: ConfigDict, workdir: Path, data: Data, start: Start | NetworkStart, asked: Mapping[str, Any]
 ) -> int | None:
     """One start of a run, whatever is in its directory; the signal that stopped it, if one did."""
-    ready = prepare_head(config, data, start) if isinstance(start, Start) else prepare_network(config, data, start)
+    if isinstance(start, Start):
+        ready = prepare_head(config, data, start, begins=not is_run_directory(workdir))
+    else:
+        ready = prepare_network(config, data, start)
     if config.batch_size < 1:
         raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
     epoch = -(-len(ready.rows) // config.batch_size)

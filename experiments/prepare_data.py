@@ -30,12 +30,16 @@ from bert_elmo_jax.data.reading import Reading
 from bert_elmo_jax.data.runners import Report, local_runner, ray_runner
 from bert_elmo_jax.data.store import verify
 from experiments.command_line import INTERRUPTED, refuse, start
+from experiments.preparation_report import report
 
 flags.DEFINE_multi_string("input", [], "Files or globs (quoted): .txt or .jsonl, also .gz .xz .bz2 .zst; repeatable.")
 flags.DEFINE_string("output", None, "The folder to write; it is begun, gone on with, or found finished.", required=True)
 flags.DEFINE_bool("verify", False, "Check the hash of every file in --output, and do nothing else.")
 flags.DEFINE_enum(
-    "documents", "blank_line", ["blank_line", "file"], "What ends a document (a .jsonl line always is one)."
+    "documents",
+    "blank_line",
+    ["blank_line", "line", "file"],
+    "A blank line ends a document; or a line, or a file, is one (a .jsonl line always is).",
 )
 flags.DEFINE_enum(
     "split", "lines", ["lines", "sentences"], "A line is a sentence, or lines are running text to be split."
@@ -98,22 +102,6 @@ def request() -> Request:
     return wish
 
 
-def report(manifest: dict, seconds: float) -> None:
-    """The closing report."""
-    size = sum(source["bytes"] for source in manifest["sources"]) / 1e6
-    tokenizer = manifest["tokenizer"]
-    speed = f"{size:.1f} MB in {seconds:.1f} s ({size / seconds:.2f} MB/s)"
-    print(f"\n{FLAGS.output}: {len(manifest['sources'])} files, {speed}, {len(manifest['shards'])} shards")
-    print(f"  {tokenizer['kind']} with {tokenizer['vocab_size']:,} entries")
-    for part, counts in manifest["counts"].items():
-        numbers = "".join(f"{counts[name]:>13,} {name}" for name in ("documents", "sentences", "words", "tokens"))
-        print(f"  {part:8}{numbers}   unknown {counts['unknown'] / max(1, counts['tokens']):.4%}")
-    for what, count in manifest["skipped"].items():
-        print(f"  skipped or mended: {count:,} × {what}")
-    if not manifest["counts"]["heldout"]["documents"] and FLAGS.heldout:
-        print("  nothing is held out: too few documents; raise --heldout, try another --seed, or see --documents")
-
-
 def main(argv: list[str]) -> None:
     """Prepare, and end every expected trouble in one clear message and status 2."""
     if len(argv) > 1:
@@ -130,7 +118,7 @@ def main(argv: list[str]) -> None:
         local = f"{FLAGS.workers} process{'es' if FLAGS.workers > 1 else ''} of this machine"
         where = "a Ray cluster" if FLAGS.runner == "ray" else local
         print(f"Preparing {' '.join(FLAGS.input)} -> {FLAGS.output}, on {where}")
-        report(prepare(wish, runner, progress), time.monotonic() - start)
+        report(prepare(wish, runner, progress), FLAGS.output, time.monotonic() - start, FLAGS.heldout > 0)
     except KeyboardInterrupt:
         refuse("prepare_data", "stopped; the same command goes on from here", INTERRUPTED)
     except OSError as error:

@@ -17,6 +17,7 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.api.read_model import read_model
+from bert_elmo_jax.api.run_directory import is_run_directory
 from bert_elmo_jax.data.phases import Phases
 from bert_elmo_jax.data.pipeline import eval_batches, train_batches
 from bert_elmo_jax.losses import perplexity
@@ -27,7 +28,9 @@ from experiments.corpora import corpora_of, tokenizer_of
 from experiments.objectives import Objective, bert_objective
 
 
-def weights(config: ConfigDict, init: str | None, tokenizer: Tokenizer) -> tuple[BertConfig, Objective, dict[str, Any]]:
+def weights(
+    config: ConfigDict, init: str | None, tokenizer: Tokenizer, begins: bool
+) -> tuple[BertConfig, Objective, dict[str, Any]]:
     """The model's configuration, its objective and parameters: those of --init, what they lack drawn from the seed."""
     asked = dict(config.model)
     if init is None:
@@ -44,7 +47,7 @@ def weights(config: ConfigDict, init: str | None, tokenizer: Tokenizer) -> tuple
     model = starting_weights.computed(stored.config, asked)
     objective = bert_objective(config, model)
     fresh = objective.init(jax.random.key(config.seed))
-    return model, objective, starting_weights.completed(fresh, stored.params)
+    return model, objective, starting_weights.completed(fresh, stored.params, begins)
 
 
 def task_of(config: ConfigDict, init: str | None, workdir: Path, mesh: Any) -> pretraining.Task:
@@ -52,7 +55,7 @@ def task_of(config: ConfigDict, init: str | None, workdir: Path, mesh: Any) -> p
     del mesh
     corpora = corpora_of(config, workdir, "wordpiece")
     tokenizer = tokenizer_of(corpora)
-    model, objective, params = weights(config, init, tokenizer)
+    model, objective, params = weights(config, init, tokenizer, begins=not is_run_directory(workdir))
     here = {"process": jax.process_index(), "processes": jax.process_count()}
     feed = {"seed": config.seed, "workers": config.workers, **here}
     first = objective.phases[0].examples

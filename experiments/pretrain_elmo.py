@@ -20,6 +20,7 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.api.read_model import read_model
+from bert_elmo_jax.api.run_directory import is_run_directory
 from bert_elmo_jax.data.pipeline import eval_batches, train_batches
 from bert_elmo_jax.heads.elmo_loss import DIRECTIONS
 from bert_elmo_jax.losses import perplexity
@@ -31,7 +32,7 @@ from experiments.objectives import Objective, elmo_objective
 
 
 def weights(
-    config: ConfigDict, init: str | None, vocabulary: WordVocabulary
+    config: ConfigDict, init: str | None, vocabulary: WordVocabulary, begins: bool
 ) -> tuple[ElmoConfig, Objective, dict[str, Any]]:
     """The model's configuration, its objective and parameters: those of --init, what they lack drawn from the seed.
 
@@ -55,14 +56,14 @@ def weights(
     objective = elmo_objective(config, model)
     fresh = objective.init(jax.random.key(config.seed))
     kept = stored.params if same else {"encoder": stored.params["encoder"]}
-    return model, objective, starting_weights.completed(fresh, kept)
+    return model, objective, starting_weights.completed(fresh, kept, begins)
 
 
 def task_of(config: ConfigDict, init: str | None, workdir: Path, mesh: Any) -> pretraining.Task:
     """ELMo's part of a run."""
     corpora = corpora_of(config, workdir, "words")
     vocabulary = tokenizer_of(corpora, words=True)
-    model, objective, params = weights(config, init, vocabulary)
+    model, objective, params = weights(config, init, vocabulary, begins=not is_run_directory(workdir))
     examples = objective.phases[0].examples
     shards = mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count()
     here = {"process": jax.process_index(), "processes": jax.process_count(), "shards": shards}

@@ -12,11 +12,13 @@ from ml_collections import ConfigDict, config_flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.api.run_directory import describe_run
+from bert_elmo_jax.models import ElmoConfig
 from bert_elmo_jax.train.parallel import DEVICES
 from experiments import command_line
 from experiments.endings import endings
 from experiments.objectives import step_of
 from experiments.starting_weights import devices, say
+from experiments.what_next import what_next
 
 FLAGS = flags.FLAGS
 
@@ -98,7 +100,9 @@ def pretrain(
                     extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
                 )  # fmt: skip
         if first and stopped is None:
-            say(f"{train.write_report(workdir)}: the curves of this run")
+            family = "elmo" if isinstance(task.model, ElmoConfig) else "bert"
+            page = train.write_report(workdir, [what_next(workdir, family)])
+            say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
 
 

@@ -4,9 +4,11 @@ Linear probes of every layer on a treebank in CoNLL-U; with --what=efficiency, h
   python -m experiments.probe --what=probe --model=runs/elmo,runs/bert --static=glove.6B.50d.txt --output=analysis \
       --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu
 
-Word senses by the nearest mean vector (the first of --seeds splits the documents), neighbours of a word in context:
+Word senses by the nearest mean vector (the first of --seeds splits the documents); neighbours of a word in context (a
+line is split into words as prepare_data split the text of the ELMo that is asked, otherwise at spaces and punctuation):
   python -m experiments.probe --what=senses --model=runs/elmo --train=semcor.tsv --output=analysis
-  python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --words='play,배*' --output=analysis
+  python -m experiments.probe --what=neighbours --model=runs/elmo --train=texts.txt --output=analysis \
+      --words='play,배[를가는도]'
 
 Attention heads that follow the arcs of a treebank, layer weights that tasks learned, senses of the toy world:
   python -m experiments.probe --what=attention --model=runs/bert --test=en_ewt-ud-test.conllu --output=analysis
@@ -27,7 +29,7 @@ from tqdm import tqdm
 from bert_elmo_jax.api.analysis import probes
 from bert_elmo_jax.api.analysis.page import write_page
 from bert_elmo_jax.api.analysis.png import check_matplotlib, write_png
-from bert_elmo_jax.api.analysis.results import cells_of, plain_table, with_published, write_csv
+from bert_elmo_jax.api.analysis.results import cells_of, plain_table, with_published, write_csv, write_rows
 from experiments.analyses import STUDIES
 from experiments.analysis_inputs import Asked
 from experiments.command_line import start
@@ -41,17 +43,22 @@ flags.DEFINE_string("output", None, "The folder for pages, tables and vectors.",
 flags.DEFINE_string("train", None, "A treebank in CoNLL-U; SemCor; a text a line or CoNLL columns (neighbours).")
 flags.DEFINE_string("dev", None, "A treebank, to choose the penalty by.")
 flags.DEFINE_string("test", None, "A treebank; or SemCor, instead of some documents of --train.")
+flags.DEFINE_string("encoding", "utf-8", "Of these files: utf-8, cp949, …")
 flags.DEFINE_integer("limit", None, "Sentences of each file, from its beginning; without it all.", lower_bound=1)
 flags.DEFINE_list("tasks", list(probes.TASKS), "pos, head_distance, and features of the treebank such as Case.")
 flags.DEFINE_list("layers", None, "Numbers (0: token vectors, -1: the last); without it all.")
 flags.DEFINE_list("fractions", [f"{share:g}" for share in probes.FRACTIONS], "Shares of the training sentences.")
 flags.DEFINE_list("seeds", ["0", "1", "2"], "Of the sentences drawn; the first splits documents, and senses.")
-flags.DEFINE_list("words", [], "Words to look at; * stands for any letters (neighbours).")
+flags.DEFINE_list(
+    "words", [], "Words to look at: 배; for neighbours also 배[를가는도], one of these letters, or 배*, any."
+)
+flags.DEFINE_string("sentence", None, "One of your own: neighbours of the word there, instead of places in --train.")
 flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
 flags.DEFINE_bool("png", False, "Write each figure as PNG too (pip install 'bert_elmo_jax[figures]').")
 FLAGS = flags.FLAGS
 HEADINGS = {"what": "The study", "train": "Its texts", "tasks": "What is looked at", "batch_size": "How"}
-OF_SOME = ("static", "train", "dev", "test", "limit", "tasks", "layers", "fractions", "seeds", "words")
+TEXTS = ("static", "train", "dev", "test", "encoding", "limit")
+OF_SOME = (*TEXTS, "tasks", "layers", "fractions", "seeds", "words", "sentence")
 
 
 def check_flags() -> None:
@@ -93,16 +100,17 @@ def study() -> None:
             bar.update()
 
         same: dict[str, Any] = {
-            name: FLAGS[name].value for name in ("model", "static", "train", "dev", "test", "limit", "tasks")
+            name: FLAGS[name].value
+            for name in ("model", "static", "train", "dev", "test", "encoding", "limit", "tasks")
         }
-        same |= {name: FLAGS[name].value for name in ("words", "batch_size")}
+        same |= {name: FLAGS[name].value for name in ("words", "sentence", "batch_size")}
         counts = {"layers": numbers("layers"), "fractions": numbers("fractions", float), "seeds": numbers("seeds")}
         asked = Asked(**same, **counts, vectors=Path(FLAGS.output, "vectors"), report=report)
         found = STUDIES[FLAGS.what][0](asked)
     folder.mkdir(parents=True, exist_ok=True)
     results = with_published(found.results)
     print(found.text or plain_table(cells_of(results)))
-    write_csv(folder / "table.csv", results)
+    write_rows(folder / "table.csv", found.rows) if found.rows else write_csv(folder / "table.csv", results)
     settings = {name: FLAGS[name].value for name in ("what", "output")} | same | counts
     page = write_page(
         folder, f"{FLAGS.what}: {', '.join(FLAGS.model)}", results, found.figures, found.sections, settings

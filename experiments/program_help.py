@@ -8,10 +8,11 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict
 
+from experiments.config_comments import comments_of
 from experiments.config_flags import fields_of
 
 FLAGS = flags.FLAGS
-WIDTH, COLUMN = 118, 24
+WIDTH, COLUMN, VALUES = 118, 24, 46
 FIELDS = "A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."
 LIBRARIES = "Flags of the libraries underneath: --helpfull."
 
@@ -37,11 +38,14 @@ def program_help(program: str, headings: Mapping[str, str]) -> str:
 
 
 def config_help(file: str, config: ConfigDict, said: str) -> str:
-    """The help of a config: what its file says of it, and its fields with their values, as flags set them."""
-    fields = [f"  --config.{name}={shown(value)}" for name, value in fields_of(config)]
-    return "\n".join(
-        [said.strip(), "", f"Fields of {file} (comments in experiments/configs say what they mean):", *fields]
-    )
+    """The help of a config: what its file says of it, and its fields: values as flags set them, and comments."""
+    comments, lines = comments_of(file.partition(":")[0]), [said.strip(), "", f"Fields of {file}:"]
+    for name, value in fields_of(config):
+        given = f"  --config.{name}={shown(value)}"
+        indent = " " * VALUES
+        first = given.ljust(VALUES) if len(given) + 2 <= VALUES else f"{given}  "
+        lines += textwrap.wrap(comments.get(name, ""), WIDTH, initial_indent=first, subsequent_indent=indent) or [given]
+    return "\n".join(lines)
 
 
 def shown(value: Any) -> str:

@@ -14,16 +14,14 @@ def computed(stored: Any, asked: Mapping[str, Any]) -> Any:
     return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
 
 
-def completed(fresh: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored parameters; heads (and parts) that they lack are those drawn anew, which is said."""
+def completed(fresh: Mapping[str, Any], stored: Mapping[str, Any], begins: bool = True) -> dict[str, Any]:
+    """The stored parameters; heads (and parts) that they lack are those drawn anew, which is said as a run begins."""
     lacking = [name for name in fresh if name not in stored]
-    if lacking:
-        say(f"drawn anew, because the weights have none: {', '.join(lacking)}")
     parts = {name: fresh[name] if name in lacking else stored[name] for name in fresh}
     missing = [name for name in fresh["encoder"] if name not in parts["encoder"]]
     parts["encoder"] = {name: parts["encoder"].get(name, fresh["encoder"][name]) for name in fresh["encoder"]}
-    if missing:
-        say(f"drawn anew, because the weights have none: {', '.join(f'encoder/{name}' for name in missing)}")
+    if begins and (new := [*lacking, *(f"encoder/{name}" for name in missing)]):
+        say(f"new, and untrained at the start, because the weights have none: {', '.join(new)}")
     return parts
 
 

@@ -43,13 +43,13 @@ class Prepared(NamedTuple):
     size: Callable[[Mapping[str, np.ndarray]], int]
 
 
-def prepare_head(config: ConfigDict, data: Data, start: Start) -> Prepared:
-    """A BERT, whole or as features, with the head of the task."""
+def prepare_head(config: ConfigDict, data: Data, start: Start, begins: bool = True) -> Prepared:
+    """A BERT, whole or as features, with the head of the task; what is new in it is said where the run begins."""
     model, tokenizer = start.model, start.tokenizer
     task, features = fitted(data.task, config, model.max_positions), features_of(config, model)
     check_length(task, model.max_positions)
     head = head_of(task, features)
-    params, new_pooler = params_of(start, task, head, config.seed)
+    params, new_pooler = params_of(start, task, head, config.seed, begins)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
     shape: Any = {"limit": task.max_length, "pad_id": model.pad_id}
     frozen = config.transfer == "frozen"

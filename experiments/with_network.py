@@ -66,6 +66,7 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     network = own.config(
         num_words=len(lexicon.words), num_specials=len(lexicon.specials), word_size=lexicon.width,
         characters=lexicon.unknown == "characters", encoder_layers=layers, encoder_width=width, places=config.places,
+        layers=config.layers,
         mix_dropout=config.mix_dropout, mix_l2=config.mix_l2, tuned=config.tune_encoder,
         **({} if own.counted is None else {own.counted: len(task.labels)}),
         **SIZES[config.network](config, data),

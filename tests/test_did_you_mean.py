@@ -9,7 +9,7 @@ from bert_elmo_jax.data.masking import Masking
 from bert_elmo_jax.data.prepare import Request
 from bert_elmo_jax.data.stream import LanguageModelExamples
 from bert_elmo_jax.data.tasks import read_tagged, read_texts, task_named
-from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.did_you_mean import did_you_mean, near_file, nearest
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.models import BertConfig, ElmoConfig
 from bert_elmo_jax.task_models import TaggerConfig
@@ -88,3 +88,14 @@ SUGGESTED = {
 def test_wherever_one_of_some_names_is_asked_for(meant):
     with pytest.raises(ValueError, match=rf"; did you mean {meant}\?"):
         SUGGESTED[meant]()
+
+
+def test_a_file_that_is_there_is_suggested_as_it_would_be_written(tmp_path, monkeypatch):
+    (tmp_path / "소설.txt").touch()
+    (tmp_path / "novels").mkdir()
+    (tmp_path / "texts.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    assert near_file("소셜.txt") == "; did you mean 소설.txt?"
+    assert near_file("../" + tmp_path.name + "/text.csv") == f"; did you mean ../{tmp_path.name}/texts.csv?"
+    for nothing in ("novel", "zebra.txt", "nowhere/texts.csv", "a\0b/texts.csv", ""):
+        assert near_file(nothing) == ""

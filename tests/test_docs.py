@@ -89,6 +89,7 @@ def build(root, folder):
 @pytest.mark.usefixtures("pages")
 def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     for name in ("README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     (tmp_path / "bert_elmo_jax" / "text").mkdir(parents=True)

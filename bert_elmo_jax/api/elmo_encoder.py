@@ -82,6 +82,15 @@ class ElmoEncoder:
         return self._vocabulary
 
     @property
+    def word_rule(self) -> str | None:
+        """How `split_words` made words of the text that this model was trained on; None where that is not known.
+
+        >>> from bert_elmo_jax import load
+        >>> load("tests/goldens/elmo_tiny").word_rule
+        """
+        return None if self._vocabulary is None else self._vocabulary.rule
+
+    @property
     def fingerprint(self) -> str:
         """What names this model: the same for the same vectors, wherever it was loaded from."""
         config = dataclasses.replace(self.config, dropout=0.0)  # which changes no vector

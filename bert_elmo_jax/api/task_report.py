@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from bert_elmo_jax.api.predictions import Number, softmax
-from bert_elmo_jax.api.task_model import TaskModel
+from bert_elmo_jax.api.task_model import TaskModel, to_example
 from bert_elmo_jax.api.task_network import TaskNetwork
 from bert_elmo_jax.api.task_scores import confusion_of, mistakes_of
 from bert_elmo_jax.data.tasks.rows import make_rows
+from bert_elmo_jax.data.tasks.task import Example
 from bert_elmo_jax.evals import entities
 from bert_elmo_jax.train.report import INK, PALE, number
 
@@ -72,16 +73,19 @@ def layer_weights(model: TaskNetwork) -> list[tuple[str, str]]:
         rows.append([place, *(f"{share:.3f}" for share in shares), f"{float(mix['gamma']):.3f}"])
     if not rows:
         return []
-    return [("Weights of the encoder's layers", table(["at", *map(str, range(len(rows[0]) - 2)), "γ"], rows))]
+    return [("Weights of the encoder's layers", table(["at", *map(str, model.config.mixed_layers), "γ"], rows))]
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """An HTML table that scrolls by itself where the screen is narrow.
+    """An HTML table that scrolls by itself where the screen is narrow, and leaves a column of texts its width.
 
     >>> table(["a"], [["<b>"]])
     '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
+    >>> table(["text"], []).count("min-width:14em")
+    1
     """
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    wide = {"text": ' style="min-width:14em"'}
+    head = "".join(f"<th{wide.get(name, '')}>{html.escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div style="overflow-x:auto"><table><tr>{head}</tr>{body}</table></div>'
 
@@ -122,16 +126,30 @@ def scatter(right: Sequence[float], predictions: Sequence[Number]) -> str:
 
 def attention(model: TaskModel, example: Any) -> str:
     """Maps of an example's first row, a layer each: which piece (left) looks at which (top)."""
-    row = make_rows(model.task, [example], model.tokenizer, labelled=False)[0]
-    ids, types = row.ids[0][None], row.types[0][None]
-    maps: Any = model.forward(ids, types).attentions
-    names = [model.tokenizer.tokens[i] for i in ids[0, :SHOWN]]
+    names, maps = attention_maps(model, example)
     drawn = "".join(
-        f"<figure><figcaption>layer {n + 1}</figcaption>{heat(np.asarray(layer[0].mean(axis=0)), names)}</figure>"
+        f"<figure><figcaption>layer {n + 1}</figcaption>{heat(layer, names[:SHOWN])}</figure>"
         for n, layer in enumerate(maps)
     )
-    cut = f"<p>The first {SHOWN} of {ids.size} pieces.</p>" if ids.size > SHOWN else ""
+    cut = f"<p>The first {SHOWN} of {len(names)} pieces.</p>" if len(names) > SHOWN else ""
     return f"{cut}<main>{drawn}</main>"
+
+
+def attention_maps(model: TaskModel, example: Any) -> tuple[list[str], Float[np.ndarray, "L T T"]]:
+    """The pieces of an example's first row, and of each layer which of them (row) looks at which: the heads' mean.
+
+    An example is one of a task file, or what `predict` takes.
+    """
+    if model.config.implementation != "reference":
+        raise ValueError(
+            f"{model.source} was loaded with {model.config.implementation} attention, which keeps no maps: load it "
+            'with implementation="reference"'
+        )
+    whole = example if isinstance(example, Example) else to_example(model.task, example, 0)
+    row = make_rows(model.task, [whole], model.tokenizer, labelled=False)[0]
+    ids, types = row.ids[0][None], row.types[0][None]
+    maps: Any = model.forward(ids, types).attentions
+    return [model.tokenizer.tokens[i] for i in ids[0]], np.asarray(maps, np.float32)[:, 0].mean(axis=1)
 
 
 def heat(values: Float[np.ndarray, "T T"], names: Sequence[str]) -> str:

@@ -75,21 +75,25 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
     here = (tally, source, offset)
     if line is None:
         what = f"a line of more than {tally.reading.max_line_mb:g} MB"
-        _bad(*here, what, "break it into lines, or raise --max_line_mb")
+        _bad(*here, what, "break it into lines", flag="raise --max_line_mb")
         return None
     if b"\0" in line:
         what = f"a NUL, or what is not {tally.reading.encoding}" if tally.reading.wide else "a NUL byte"
-        _bad(*here, what, "remove it, give the right --encoding, or pass --on_bad=skip to leave such lines out")
+        remedy = _wide_remedy(line, tally) or "remove it, give the right --encoding"
+        _bad(*here, what, remedy, flag="pass --on_bad=skip to leave such lines out")
         return None
     if offset == 0 and encoding.startswith("utf-8") and line.startswith(codecs.BOM_UTF8):
-        if encoding == "utf-8":
-            right = "utf-16" if tally.reading.wide else "utf-8-sig"
-            _bad(*here, "a byte-order mark", f"pass --encoding={right}, or --on_bad=skip to drop it")
+        if encoding == "utf-8":  # not announced
+            tally.mended("a byte-order mark")
         line = line[len(codecs.BOM_UTF8) :]
+    if line.endswith(b"\r") and not source.is_json:
+        tally.mended("a Windows line end (CR LF)")
+        line = line.removesuffix(b"\r")
     if b"\r" in line and not source.is_json:  # in JSON it is white space like any other
-        what = "a Windows line end (CR LF)" if line.endswith(b"\r") else "a carriage return inside a line"
-        _bad(*here, what, "save it with Unix line ends (dos2unix), or pass --on_bad=skip to drop them")
-        line = line.removesuffix(b"\r").replace(b"\r", b" ")
+        _bad(
+            *here, "a carriage return inside a line", "make it a line end", flag="pass --on_bad=skip to make it a space"
+        )
+        line = line.replace(b"\r", b" ")
     try:
         return line.decode("utf-8" if encoding == "utf-8-sig" else encoding)
     except UnicodeDecodeError as error:
@@ -97,27 +101,35 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         _bad(
             *here,
             what,
-            _encoding_remedy(line),
+            _wide_remedy(line, tally) or _encoding_remedy(line),
             f" (byte {line[error.start]:#04x} at place {error.start + 1} of the line)",
+            flag="--on_bad=skip",
         )
         return None
 
 
-def _bad(tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "") -> None:
-    tally.bad(source.path, lambda: line_number(source, offset), what, remedy, detail=detail)
+def _bad(
+    tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str | None = None
+) -> None:
+    tally.bad(source.path, lambda: line_number(source, offset), what, remedy, detail=detail, flag=flag)
+
+
+def _wide_remedy(line: bytes, tally: Tally) -> str | None:
+    """What to do about UTF-16, where the line begins with its mark: only `prepare_data` reads that."""
+    if line[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return None
+    return f"it looks like UTF-16: {'pass --encoding=utf-16' if tally.prepares else 'save it as UTF-8'}"
 
 
 def _encoding_remedy(line: bytes) -> str:
-    """A guess at the encoding: UTF-16 by its mark, then UTF-8, then the Korean code page if it gives Hangul."""
-    if line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "it looks like UTF-16: pass --encoding=utf-16"
+    """A guess at the encoding: UTF-8, then the Korean code page if it gives Hangul."""
     for encoding, sign in (("utf-8", "[^\\x00-\\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\\x00-\\x7f]")):
         try:
             if re.search(sign, line.decode(encoding)):
-                return f"it reads as {encoding}: pass --encoding={encoding} if that is right, or --on_bad=skip"
+                return f"it reads as {encoding}: pass --encoding={encoding} if that is right"
         except UnicodeDecodeError:
             continue
-    return "give the right --encoding, or pass --on_bad=skip"
+    return "give the right --encoding"
 
 
 def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Iterator[tuple[int, Iterator[str]]]:
@@ -134,6 +146,13 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
                 return
             if text := _record_text(line, offset, source, tally):
                 yield offset, (s for part in LINE_END.split(text) for s in _sentences(part, tally.reading))
+        return
+    if tally.reading.documents == "line":
+        for offset, line in lines:
+            if offset >= end:
+                return
+            if (line is None or line.strip()) and (text := decode_line(line, offset, source, tally)):
+                yield offset, iter(_sentences(text, tally.reading))
         return
     by_blank_line = tally.reading.documents == "blank_line"
     if start and (not by_blank_line or not _skip_to_blank(lines, end)):
@@ -238,9 +257,9 @@ def _record_text(line: bytes | None, offset: int, source: Source, tally: Tally) 
             *here, f"field {wanted!r} is not text", "name a text field with --text_field", f" but {type(text).__name__}"
         )
     elif "\0" in text:
-        _bad(*here, "a NUL character", "remove it, or pass --on_bad=skip to leave such records out")
+        _bad(*here, "a NUL character", "remove it", flag="pass --on_bad=skip to leave such records out")
     elif SURROGATE.search(text):
-        _bad(*here, "a lone surrogate", "it is half a character: write the text out again, or pass --on_bad=skip")
+        _bad(*here, "a lone surrogate", "it is half a character: write the text out again", flag="pass --on_bad=skip")
     else:
         return text
     return None

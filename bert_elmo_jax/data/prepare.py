@@ -107,7 +107,7 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     if output.exists() and not output.is_dir():
         raise BadInput(request.output, None, "the output is a file, not a folder", "give another --output")
     tally = Tally(request.reading)
-    files = [describe(path, path) for path in find_files(request.inputs, tally)]
+    files = [describe(path, path) for path in find_files(request.inputs, tally) if not _has_columns(path, tally)]
     files = [source for source in files if has_text(source, tally)]
     if not files:
         raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input")
@@ -165,6 +165,16 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
         {"name": shown(Path(source.path).name), "bytes": source.size, "sample": source.sample} for source in files
     ]
     return {"format": FORMAT, "options": options, "sources": sources}
+
+
+def _has_columns(path: str, tally: Tally) -> bool:
+    """Whether a file's lines hold more than their text: numbers and labels would be read as words."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".csv", ".tsv"):
+        return False
+    remedy = "write the texts alone into .txt (a text a line, with --documents=line) or .jsonl"
+    tally.bad(path, lambda: None, f"{ending}, whose columns are not told apart here", remedy)
+    return True
 
 
 def _check_plan(output: Path, plan: dict[str, Any]) -> None:
@@ -320,7 +330,7 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
         with building(output / "tokenizer", work) as partial:
             if request.tokenizer in TRAINED:
                 with phase("choosing words", 0) as report:
-                    choose_vocabulary(folders, request.vocab_size, report).save(partial)
+                    choose_vocabulary(folders, request.vocab_size, report, request.word_rule).save(partial)
             else:
                 WordVocabulary.load(request.tokenizer).save(partial)
     vocabulary = WordVocabulary.load(output / "tokenizer")

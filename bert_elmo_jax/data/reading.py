@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from bert_elmo_jax.did_you_mean import near_file
+
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 OTHER_FORMATS = (
     ".json",
@@ -61,7 +63,7 @@ class Reading:
     'utf-8'
     """
 
-    documents: str = "blank_line"  # a blank line ends a document; or "file": a file is one
+    documents: str = "blank_line"  # a blank line ends a document; or "line" or "file": each is one
     split: str = "lines"  # a line is a sentence; or "sentences": lines are running text
     encoding: str = "utf-8"
     text_field: str = "text"  # of .jsonl, where every line is a document
@@ -71,7 +73,7 @@ class Reading:
     def __post_init__(self) -> None:
         """Refuse what no reader knows."""
         for name, value, known in (
-            ("documents", self.documents, ("blank_line", "file")),
+            ("documents", self.documents, ("blank_line", "line", "file")),
             ("split", self.split, ("lines", "sentences")),
             ("on_bad", self.on_bad, ("error", "skip")),
         ):
@@ -121,7 +123,9 @@ class Source:
 
 @dataclass
 class Tally:
-    """What `on_bad=skip` passed over or mended: reason -> how often.
+    """What was mended, or with `on_bad=skip` passed over: reason -> how often.
+
+    `prepares` is what `prepare_data` does: then its flags are among the remedies. Others read plain UTF-8 or the like.
 
     >>> tally = Tally(Reading(on_bad="skip"))
     >>> tally.bad("novel.txt", lambda: 3, "a NUL byte", "remove it")
@@ -132,11 +136,34 @@ class Tally:
     reading: Reading
     skipped: Counter[str] = field(default_factory=Counter)
     place: int = 0  # the byte of its source that reading has come to
+    prepares: bool = True
 
-    def bad(self, path: str, line: Callable[[], int | None], what: str, remedy: str, *, detail: str = "") -> None:
-        """Raise, or count; `line` is a function because counting lines up to here costs a pass over the file."""
+    def bad(
+        self,
+        path: str,
+        line: Callable[[], int | None],
+        what: str,
+        remedy: str,
+        *,
+        detail: str = "",
+        flag: str | None = None,
+    ) -> None:
+        """Raise, or count; `line` is a function because counting lines up to here costs a pass over the file.
+
+        `flag` is a remedy that only `prepare_data` has.
+        """
         if self.reading.on_bad == "error":
-            raise BadInput(path, line(), what + detail, remedy)
+            raise BadInput(path, line(), what + detail, f"{remedy}, or {flag}" if flag and self.prepares else remedy)
+        self.skipped[what] += 1
+
+    def mended(self, what: str) -> None:
+        """Count what is no harm once it is known: the text is what it was meant to be.
+
+        >>> tally = Tally(Reading())
+        >>> tally.mended("a Windows line end (CR LF)")
+        >>> dict(tally.skipped)
+        {'a Windows line end (CR LF)': 1}
+        """
         self.skipped[what] += 1
 
 
@@ -153,11 +180,12 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 -- keeps the spelling
         names = [pattern] if os.path.lexists(pattern) else sorted(glob.glob(pattern, recursive=True))
         if not names:
-            raise BadInput(pattern, None, "no file matches", "check the path, and quote a glob: --input='a/*.txt'")
+            usual = "check the path, and quote a glob: --input='a/*.txt'" if tally.prepares else "check the path"
+            raise BadInput(pattern, None, "no file matches", near_file(pattern).removeprefix("; ") or usual)
         for name in names:
             if Path(name).is_dir():
-                inside = f"{name.rstrip('/')}/*.txt"
-                tally.bad(name, lambda: None, "a folder, not a file", f"name the files in it: --input='{inside}'")
+                inside = f"s in it: --input='{name.rstrip('/')}/*.txt'" if tally.prepares else " in it"
+                tally.bad(name, lambda: None, "a folder, not a file", f"name the file{inside}")
             elif not Path(name).exists():
                 tally.bad(name, lambda: None, "a link to nothing", "mend or remove it")
             elif not Path(name).is_file():
@@ -183,12 +211,13 @@ def describe(path: str, plain: str) -> Source:
 
 def has_text(source: Source, tally: Tally) -> bool:
     """Whether there is anything but white space; a file without text is bad input."""
+    remedy = "remove it from --input" if tally.prepares else "give one with text"
     if source.size == 0:
-        tally.bad(source.path, lambda: None, "an empty file", "remove it from --input")
+        tally.bad(source.path, lambda: None, "an empty file", remedy)
         return False
     with open(source.plain, "rb") as raw:
         while block := raw.read(BLOCK):
             if block.strip(b" \t\r\n\v\f"):
                 return True
-    tally.bad(source.path, lambda: None, "only blank lines", "remove it from --input")
+    tally.bad(source.path, lambda: None, "only blank lines", remedy)
     return False

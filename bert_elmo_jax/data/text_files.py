@@ -25,8 +25,8 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     return [text for _, text in each_line(path, encoding)]
 
 
-def each_line(path: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    r"""As `read_lines`, one after the other: (number of the line, text).
+def each_line(path: str | Path, encoding: str = "utf-8", *, skip_blank: bool = False) -> Iterator[tuple[int, str]]:
+    r"""As `read_lines`, one after the other: (number of the line, text); or blank lines are passed over.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "texts.txt"
@@ -35,9 +35,10 @@ def each_line(path: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int, 
     (1, '강가의 은행')
     """
     for number, text in _lines(path, encoding):
-        if not text.strip():
+        if text.strip():
+            yield number, text
+        elif not skip_blank:
             raise BadInput(str(path), number, "a blank line", "a line is a text: remove it")
-        yield number, text
 
 
 def read_conll(
@@ -77,21 +78,32 @@ def each_sentence(
         words: list[tuple[int, str]] = []
         for number, fields in _numbered(block) if numbered else _plain(block, _word_line(block) or usual):
             if len(fields) <= column or not fields[column].strip():
-                raise BadInput(str(path), number, f"no word in column {column}", "name the word's column with --column")
+                raise BadInput(
+                    str(path),
+                    number,
+                    f"no word in column {column}",
+                    "mend the line, or say which column the words are in",
+                )
             words.append((number, fields[column]))
         if words:
             none = False
             yield words[0][0], [word for _, word in words]
     if none:
-        raise BadInput(str(path), None, "no sentence but comments", "check --input and --column")
+        raise BadInput(str(path), None, "no sentence but comments", "check the file, and which column the words are in")
 
 
 def each_text(
-    path: str | Path, layout: str = "auto", column: int | None = None, encoding: str = "utf-8"
+    path: str | Path,
+    layout: str = "auto",
+    column: int | None = None,
+    encoding: str = "utf-8",
+    *,
+    skip_blank: bool = False,
 ) -> Iterator[tuple[int, str | list[str]]]:
     r"""(line it begins on, text) of every text of a file: "text" a line, or words in columns ("conll").
 
-    "auto" goes by the ending. The column of the word is the first, or in CoNLL-U the second, unless it is given.
+    "auto" goes by the ending. The column of the word is the first, or in CoNLL-U the second, unless it is given. A
+    blank line where a line is a text is an error, or passed over.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.conllu"
@@ -102,7 +114,7 @@ def each_text(
     if not is_columns(path, layout):
         if column is not None:
             raise ValueError(f"column={column} says nothing of a text a line, as {path} is read: leave it out")
-        return each_line(path, encoding)
+        return each_line(path, encoding, skip_blank=skip_blank)
     numbered = str(path).lower().endswith(".conllu")
     return each_sentence(path, int(numbered) if column is None else column, encoding, numbered=numbered)
 
@@ -119,11 +131,11 @@ def is_columns(path: str | Path, layout: str = "auto") -> bool:
 def find_file(path: str | Path) -> str:
     """The one file that a path, or a glob, names.
 
-    >>> find_file("nowhere/*.txt")  # doctest: +ELLIPSIS
+    >>> find_file("nowhere/*.txt")
     Traceback (most recent call last):
-    bert_elmo_jax.data.reading.BadInput: nowhere/*.txt: no file matches; ...
+    bert_elmo_jax.data.reading.BadInput: nowhere/*.txt: no file matches; check the path
     """
-    names = find_files([str(path)], Tally(Reading()))
+    names = find_files([str(path)], Tally(Reading(), prepares=False))
     if len(names) > 1:
         raise BadInput(str(path), None, f"matches {len(names)} files", "name one, or join them to one first")
     return names[0]
@@ -160,15 +172,14 @@ def _plain(block: Sequence[tuple[int, str]], like: str) -> list[tuple[int, list[
 
 def _lines(path: str | Path, encoding: str) -> Iterator[tuple[int, str]]:
     """(number, text) of every line."""
-    # What a Windows editor leaves (a mark at the start, CR LF) is no harm in a list of texts.
-    reading = Reading(encoding="utf-8-sig" if encoding == "utf-8" else encoding)
+    reading = Reading(encoding=encoding)
     if reading.wide:
         raise ValueError(f"encoding={encoding!r} is not read here; save the file as UTF-8")
-    tally = Tally(reading)
+    tally = Tally(reading, prepares=False)
     name = find_file(path)
     source = describe(name, name)
     has_text(source, tally)
     for number, (offset, line) in enumerate(iterate_lines(source, 0, tally), start=1):
-        text = decode_line(line and line.removesuffix(b"\r"), offset, source, tally)
+        text = decode_line(line, offset, source, tally)
         if text is not None:
             yield number, text

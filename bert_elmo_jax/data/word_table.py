@@ -36,7 +36,7 @@ def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
             yield line[:-1], number, place, int(counts[place])
 
 
-def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object]) -> WordVocabulary:
+def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object], rule: str) -> WordVocabulary:
     """The most frequent words of the training part, `size` of them with the three marks."""
     total = 0
 
@@ -53,7 +53,8 @@ def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int]
         raise ValueError("no document is left for training, all are held out; lower --heldout, or try another --seed")
     left_out = total + sum(negative for negative, _ in best)
     words = [*WORD_SPECIALS, *(form for _, form in best)]
-    return WordVocabulary(words, np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64))
+    counts = np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64)
+    return WordVocabulary(words, counts, rule=rule)
 
 
 def write_table(

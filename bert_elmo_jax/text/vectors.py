@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from bert_elmo_jax.did_you_mean import near_file
+
 SAMPLE = 100  # lines that show how many numbers a word has
 BYTES = 1 << 20  # of a line: longer, and this is no text with a word a line
 _PACKED = {b"PK\x03\x04": "unzip", b"\x1f\x8b": "gunzip", b"BZh": "bunzip2", b"\xfd7zXZ\0": "xz -d"}
@@ -101,7 +103,7 @@ def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file of vectors in it")
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file of vectors; check the path")
+        raise FileNotFoundError(f"{path}: there is no such file of vectors{near_file(path) or '; check the path'}")
     with open(path, "rb") as file:
         sign = file.read(6)
     for magic, tool in _PACKED.items():

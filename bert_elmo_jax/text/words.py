@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, Integer
 
-from bert_elmo_jax.text.files import read_utf8, write_atomically
+from bert_elmo_jax.text.files import read_json, read_utf8, write_atomically, write_json
 from bert_elmo_jax.text.special import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -68,7 +68,7 @@ class WordVocabulary:
     """Words by frequency, `<S>`, `</S>` and `<UNK>` first; what a language model predicts.
 
     The order matters: the sampled softmax takes a word's rank for its frequency. `counts` is None where they are not
-    known, as for released vocabularies.
+    known, as for released vocabularies, and so is `rule`, by which `split_words` made words of the text.
 
     >>> vocabulary = WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6)
     >>> vocabulary.words
@@ -77,8 +77,16 @@ class WordVocabulary:
     ([5, 2, 2], [0, 0, 1, 5, 2, 2])
     """
 
-    def __init__(self, words: Sequence[str], counts: Integer[np.ndarray, "V"] | None = None, source: str = "this list"):
+    def __init__(
+        self,
+        words: Sequence[str],
+        counts: Integer[np.ndarray, "V"] | None = None,
+        source: str = "this list",
+        rule: str | None = None,
+    ):
         _check_words(words, source)
+        if rule is not None:
+            pattern_of(rule)
         if counts is not None and len(counts) != len(words):
             raise ValueError(
                 f"{source} has {len(words)} words but {len(counts)} counts; they belong to different lists"
@@ -90,6 +98,7 @@ class WordVocabulary:
                 "than the one before it. Sort the words, most frequent first."
             )
         self.words: tuple[str, ...] = tuple(words)
+        self.rule = rule
         self.counts = None if counts is None else np.asarray(counts, np.int64)
         self.vocab_size = len(self.words)
         self.bos_id, self.eos_id, self.unk_id = (self.words.index(word) for word in WORD_SPECIALS)
@@ -123,7 +132,7 @@ class WordVocabulary:
 
     @classmethod
     def load(cls, path: str | Path) -> "WordVocabulary":
-        """From a folder with `words.txt` (and `counts.npy`), or from such a file, one word a line.
+        """From a folder with `words.txt` (and `counts.npy`, `words.json`), or from such a file, one word a line.
 
         Released vocabularies are such files too; their three special words may come in any order.
         """
@@ -133,7 +142,9 @@ class WordVocabulary:
             raise FileNotFoundError(f"no word vocabulary at {path}: expected a words.txt, or a folder that holds one")
         words = [line.removesuffix("\r") for line in read_utf8(file).removesuffix("\n").split("\n")]
         numbers = file.with_name("counts.npy")
-        counts = None
+        counts = rule = None
+        if file.name == "words.txt":
+            rule = read_json(file.with_name("words.json")).get("rule")
         if file.name == "words.txt" and numbers.is_file():
             try:
                 counts = np.load(numbers).astype(np.int64, casting="safe").reshape(-1)
@@ -141,11 +152,15 @@ class WordVocabulary:
                 raise ValueError(
                     f"{numbers} is not a complete array of counts ({error}); copy or build it again"
                 ) from None
-        return cls(words, counts, str(file))
+        return cls(words, counts, str(file), rule)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `counts.npy` and then `words.txt`, each complete or not at all."""
+        """Writes `words.json`, `counts.npy` and then `words.txt`, each complete or not at all."""
         folder = Path(folder)
+        if self.rule is None:
+            (folder / "words.json").unlink(missing_ok=True)
+        else:
+            write_json(folder / "words.json", {"rule": self.rule})
         if self.counts is None:
             (folder / "counts.npy").unlink(missing_ok=True)
         else:

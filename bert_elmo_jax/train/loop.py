@@ -26,6 +26,7 @@ from bert_elmo_jax.train.prefetch import Batches, Fetched, Prefetch
 from bert_elmo_jax.train.run_guard import Interrupt
 from bert_elmo_jax.train.state import State, from_arrays, to_arrays
 
+HEARD = "asked to stop: it saves and ends after this step (a second Ctrl-C ends it at once)"
 Evaluate = Callable[[State], Mapping[str, float]]
 
 
@@ -85,9 +86,15 @@ def train(
     """
     start = int(jax.device_get(jax.tree.leaves(state.step)[0].reshape(-1)[0]))
     bar = tqdm(total=schedule.steps, initial=start, unit="step", disable=not progress or jax.process_index() > 0)
+    compiled: set[Any] = set()  # the shapes of the batches so far
     position: Any = batches.state()
     pending: tuple[int, Fetched, Mapping[str, Any]] | None = None
     clock, tokens = time.perf_counter(), 0
+
+    def tell(line: str) -> None:
+        """A line of its own, above the bar."""
+        with tqdm.external_write_mode(sys.stderr):
+            report(line)
 
     def settle(figures: Mapping[str, float] | None = None) -> None:
         """Read and write the metrics of the step that is still pending."""
@@ -111,10 +118,14 @@ def train(
             clock, tokens = now, 0
             if metrics is not None:
                 metrics.flush()
-        if step == start + 1:  # the first step was compiled first
+        bar.set_description(refresh=False)
+        if step == start + 1:  # the first step was compiled first: that is no measure of those to come
             clock, tokens = time.perf_counter(), 0
+            bar.reset()
+            bar.initial = bar.last_print_n = bar.n = step
+            bar.refresh()
         if failed:
-            report(f"step {step}: the loss or a gradient is not finite; nothing was updated ({failed} in a row)")
+            tell(f"step {step}: the loss or a gradient is not finite; nothing was updated ({failed} in a row)")
         if failed >= schedule.stop_after_failures:
             aside = Path(run) / f"not_finite_step_{step}.npz"
             arrays: dict[str, Any] = dict(fetched.host)
@@ -138,16 +149,20 @@ def train(
                 # It may be the one before, written in the background, that has failed: then this one has its turn.
                 if attempt == 2 and ending:
                     raise
-                report(f"step {step}: {error}")
+                tell(f"step {step}: {error}")
 
     with (
-        Interrupt() as interrupt,
+        Interrupt(lambda: tell(HEARD)) as interrupt,
         Metrics(run, start) if jax.process_index() == 0 else contextlib.nullcontext() as metrics,
         Prefetch(batches, parallel.put) as fetched_batches,
         bar,
     ):
         for step in range(start + 1, schedule.steps + 1):
             fetched = next(fetched_batches)
+            shapes = tuple(sorted((name, np.shape(values)) for name, values in fetched.host.items()))
+            if shapes not in compiled:  # each is compiled for, which takes its time
+                compiled.add(shapes)
+                bar.set_description("compiling")
             state, values = parallel.step(state, fetched.device)
             settle()
             pending, position = (step, fetched, values), fetched.position
@@ -170,7 +185,7 @@ def train(
             if due:
                 save(step, figures, ending=last or stop)
             if stop:
-                report(f"asked to stop: saved at step {step}; the same command goes on from there")
+                tell(f"asked to stop: saved at step {step}; the same command goes on from there")
             if stop or last:
                 break
         settle()

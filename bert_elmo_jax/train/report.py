@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_elmo_jax.train.metrics import read_metrics
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 64, 28
+WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 76, 28
 POINTS = 600  # of a curve: more cannot be told apart
 
 # Light or dark as the reader has it; INK and PALE can be seen on both.
@@ -47,11 +47,15 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
         for name, value in line.items():
             if name != "step" and value is not None:
                 curves.setdefault(name, []).append((float(line["step"]), float(value)))
-    # Held-out figures first: they are what a run is judged by.
-    names = sorted(curves, key=lambda name: ("/" not in name, name != "loss", name))
+    there = list(curves.values())
+    # A score that is to be high may be a figure that is to be low once more. Held-out figures come first: they are what
+    # a run is judged by.
+    shown = [name for name in curves if curves[name][-1][1] >= 0 or _negative(curves[name]) not in there]
+    names = sorted(shown, key=lambda name: ("/" not in name, name != "loss", name))
     titles = {name: f"{html.escape(name)}: {number(curves[name][-1][1])}" for name in names}
     figures = "".join(
-        f"<figure><figcaption>{titles[name]}</figcaption>{curve(curves[name])}</figure>" for name in names
+        f"<figure><figcaption>{titles[name]}</figcaption>{curve(curves[name], name != 'learning_rate')}</figure>"
+        for name in names
     )
     asked = folder / "run.json"
     settings = json.loads(asked.read_text(encoding="utf-8")) if asked.is_file() else {}
@@ -71,8 +75,8 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
     return target
 
 
-def curve(points: Sequence[tuple[float, float]]) -> str:
-    """An SVG of a figure over the steps.
+def curve(points: Sequence[tuple[float, float]], noisy: bool = True) -> str:
+    """An SVG of a figure over the steps; one that is noisy has its running mean drawn too, where it is long.
 
     >>> curve([(1.0, 2.0), (2.0, 1.0)]).startswith("<svg")
     True
@@ -91,7 +95,7 @@ def curve(points: Sequence[tuple[float, float]]) -> str:
         return f"{x:.1f},{y:.1f}"
 
     thin = thinned([(step, value) for step, value in points if math.isfinite(value)])
-    lines = [(PALE, 1, thin), (INK, 2, smooth(thin))] if len(thin) > 20 else [(INK, 2, thin)]
+    lines = [(PALE, 1, thin), (INK, 2, smooth(thin))] if noisy and len(thin) > 20 else [(INK, 2, thin)]
     drawn = "".join(
         f'<polyline fill="none" stroke="{colour}" stroke-width="{width}" points="{" ".join(place(*p) for p in data)}"/>'
         for colour, width, data in lines
@@ -105,6 +109,10 @@ def curve(points: Sequence[tuple[float, float]]) -> str:
         f'<text x="{WIDTH - 8}" y="{HEIGHT - 8}" text-anchor="end">{last:,.0f} steps</text>'
     )
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{drawn}{marks}{ends}</svg>'
+
+
+def _negative(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    return [(step, -value) for step, value in points]
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

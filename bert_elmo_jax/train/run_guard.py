@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -100,15 +100,19 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 class Interrupt:
     """Whether the process was asked to stop: the signal that came, by its number.
 
-    Inside, SIGTERM and the first Ctrl-C only set `signal`; a second Ctrl-C stops at once.
+    Inside, SIGTERM and the first Ctrl-C only set `signal`, and `noticed` may say so; a second Ctrl-C stops at once.
 
-    >>> with Interrupt() as interrupt:
+    >>> with Interrupt(lambda: print("I have heard")) as interrupt:
     ...     os.kill(os.getpid(), signal.SIGTERM)
     ...     interrupt.signal == signal.SIGTERM
+    I have heard
     True
     """
 
     signal: int | None = None
+
+    def __init__(self, noticed: Callable[[], object] = lambda: None):
+        self._noticed = noticed
 
     def __enter__(self) -> "Interrupt":
         self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -117,7 +121,10 @@ class Interrupt:
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.signal == number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.signal = number
+        first, self.signal = self.signal is None, number
+        if first:
+            with contextlib.suppress(RuntimeError):  # in the midst of writing, nothing else can be written
+                self._noticed()
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():

@@ -28,8 +28,8 @@ def common() -> ConfigDict:
     c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
     c.optimizer.learning_rate = 1e-4
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
-    c.optimizer.long_learning_rate = 0.0  # above 0, BERT's second phase has a schedule of its own, with
-    c.optimizer.long_warmup = 0.0  # a warm-up of its own
+    c.optimizer.long_learning_rate = 0.0  # above 0: that of BERT's second phase, which then begins anew
+    c.optimizer.long_warmup = 0.0  # of that phase
     c.optimizer.decay = 0.01
     c.optimizer.clip = 1.0
     c.optimizer.gradient_scale = 1.0

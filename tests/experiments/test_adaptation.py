@@ -84,13 +84,14 @@ def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
 
 def test_released_weights_without_a_softmax_get_the_words_of_the_text(program, files, tmp_path, capsys):
     start, _ = adapt(program, config_of(files, ELMO, epochs=1.0), tmp_path)
-    assert "drawn anew, because the weights have none: lm" in capsys.readouterr().err
+    assert "new, and untrained at the start, because the weights have none: lm" in capsys.readouterr().err
     adapted = read_model(str(tmp_path / "adapted"))
     assert set(GOOD) < set(adapted.tokenizer.words)
     assert adapted.params["lm"]["embedding"].shape == (len(adapted.tokenizer), adapted.config.width)
     assert start.encoder.fingerprint != word_encoder(ELMO).fingerprint
 
 
+@pytest.mark.long
 def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp_path, monkeypatch, capsys):
     folder, (whole, _) = alone
     config = config_of(files, elmo)

@@ -220,7 +220,9 @@ encoder.encode_batches = stopped
 """
 
 
-@pytest.mark.parametrize(("ending", "model"), [("h5", "bert_tiny"), ("npz", "elmo_tiny")])
+@pytest.mark.parametrize(
+    ("ending", "model"), [("h5", "bert_tiny"), pytest.param("npz", "elmo_tiny", marks=pytest.mark.long)]
+)
 def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model):
     """A part is 32 batches: of 40 texts, one a batch, there are 32 when the 36th is computed."""
     (tmp_path / "good.txt").write_text("w1 w2\nw3\n" * 20)

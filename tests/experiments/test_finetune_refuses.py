@@ -120,7 +120,7 @@ def test_what_cannot_be_meant(fields, more, message, refused, model, tmp_path):
     given = {**write_task(tmp_path / "files", "sst2", count=16), **fields}
     said = refused(given, **{"init": model, **more})
     assert message in said, said
-    assert re.fullmatch(r"((drawn anew|finetune: ).*\n)+", said)
+    assert re.fullmatch(r"((new, and untrained at the start|finetune: ).*\n)+", said)
 
 
 def test_a_label_that_only_dev_has(refused, model, tmp_path):

@@ -84,7 +84,7 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
     with flagsaver.flagsaver(model=str(tmp_path / "run"), input=str(lines), output=str(out)):
         predict.main(["predict"])
     assert [set(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()] == [
-        {"label", "probability", "probabilities"}
+        {"text", "pair", "label", "probability", "probabilities"}
     ] * 2
 
 
@@ -115,6 +115,7 @@ def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long
 def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of("bcn", files["qnli"], encoder=str(bert), tune_encoder=True, places="output", layer_decay=0.5)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments import command_line, config_flags, program_help
-
 ROOT = Path(__file__).parents[2]
 SOURCES = {
     ".".join(path.relative_to(ROOT / "experiments").with_suffix("").parts): path.read_text(encoding="utf-8")
@@ -121,10 +119,13 @@ def test_values_and_usual_ones(started):
     assert "may be repeated; repeat" not in out
 
 
-@pytest.mark.parametrize("module", [command_line, config_flags, program_help], ids=lambda module: module.__name__)
-def test_examples_of_docstrings(module, monkeypatch):
+WITH_EXAMPLES = ["command_line", "config_comments", "config_flags", "prediction_files", "program_help", "running_text"]
+
+
+@pytest.mark.parametrize("name", [*WITH_EXAMPLES, "task_data", "what_next"])
+def test_examples_of_docstrings(program, name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    failed, tried = doctest.testmod(module)
+    failed, tried = doctest.testmod(program(name))
     assert tried > failed == 0
 
 
@@ -132,8 +133,15 @@ def test_fields_of_a_config(started):
     status, out, err = started["finetune", "--help", "--config=experiments/configs/tagger.py"]
     assert (status, err) == (0, "")
     assert out.startswith("A tagger of words: BiLSTMs and a conditional random field")
-    for line in ("--config.network=tagger", "--config.optimizer.learning_rate=0.001", "--config.tune_encoder=false"):
-        assert f"\n  {line}\n" in out
+    assert max(map(len, out.splitlines())) <= 120
+    for line in (  # the beginnings of some
+        "--config.network=tagger\n",
+        "--config.optimizer.learning_rate=0.001\n",
+        "--config.batch_size=32                      rows, of all devices together",
+        "--config.adapt.epochs=0.0                   How many epochs the encoder, an ELMo, reads the training texts",
+        "--config.adapt.learning_rate=0.001\n",
+    ):
+        assert f"\n  {line}" in out, line
 
 
 @pytest.mark.parametrize(("name", "words", "message"), MISTAKES)

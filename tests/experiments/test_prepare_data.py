@@ -24,6 +24,23 @@ def run(*flags, **options):
     )
 
 
+def test_many_unknown_words_are_remarked_on(program, capsys):
+    report = program("preparation_report").report
+    counts = {"documents": 9, "sentences": 90, "words": 900, "tokens": 1000, "unknown": 172}
+    manifest = {
+        "sources": [{"bytes": 1_200_000}], "shards": [{}], "skipped": {},
+        "tokenizer": {"kind": "words", "vocab_size": 20_000}, "counts": {"train": counts, "heldout": counts},
+    }  # fmt: skip
+    report(manifest, "corpora/novel", 3.0, True)
+    said = capsys.readouterr().out
+    assert "17% of the text is words that are not among the 20,000: an ELMo reads their characters all the same" in said
+    assert "a larger --vocab_size" in said
+    assert "nothing is held out" not in said
+    counts["unknown"] = 99
+    report(manifest, "corpora/novel", 3.0, True)
+    assert "not among" not in capsys.readouterr().out
+
+
 def tree(folder):
     """Every file of a store with the hash of its bytes."""
     paths = (p for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
@@ -137,7 +154,8 @@ BAD = {
     "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
     "empty": ("a.txt", b"", "a.txt: an empty file"),
     "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
-    "windows": ("a.txt", b"one\r\ntwo\r\n", "a.txt, line 1: a Windows line end (CR LF)"),
+    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv, whose columns are not told apart here"),
+    "return": ("a.txt", b"one\rtwo\n", "a.txt, line 1: a carriage return inside a line"),
 }
 
 

@@ -6,6 +6,11 @@ import sys
 import numpy as np
 import pytest
 
+from bert_elmo_jax import load
+from bert_elmo_jax.api import ElmoEncoder
+from bert_elmo_jax.text import WordVocabulary
+from experiments.running_text import rule_of
+
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 LINES = "1\tw1\t_\tNOUN\t_\tNumber=Sing\t2\tnsubj\t_\t_\n2\tw2\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -52,7 +57,7 @@ TREEBANK = [f"--{name}=a.conllu" for name in ("train", "dev", "test")]
 
 
 def rows(files, what):
-    with open(files / "out" / what / "table.csv", encoding="utf-8", newline="") as file:
+    with open(files / "out" / what / "table.csv", encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -94,6 +99,59 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
     status, out, _ = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
     assert status == 0
     assert "attention: nsubj" in out
+
+
+def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
+    """Of a text with blank lines, in an encoding of Windows; a mark behind a word is none of its letters."""
+    (files / "novel.txt").write_bytes("이 영화.\n\n\n그 영화!\n영화를 보다\n".encode("cp949"))
+    common = ("--what=neighbours", "--train=novel.txt", "--encoding=cp949", "--words=영화")
+    status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}")
+    assert status == 0
+    assert out.splitlines()[:2] == [
+        "영화 stands at 2 places of the text. Of 2 of them, spread evenly from the first to the last, here are the "
+        "other places whose vectors are nearest in a layer: by the cosine of the two, which is at most 1.000 (the same "
+        "direction).",
+        "elmo_tiny, layer 1: 이 [영화] .",
+    ]  # a word's own layer 0 is the same everywhere
+    table = rows(files, "neighbours")
+    assert [row["layer"] for row in table] == ["1", "2", "1", "2"]
+    assert [table[0][name] for name in ("asked", "asked in", "word", "in")] == [
+        "영화",
+        "이 영화 .",
+        "영화",
+        "그 영화 !",
+    ]
+    page = (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
+    assert "<p>영화 stands at 2 places" in page
+    model = load(goldens / "elmo_tiny")
+    words = WordVocabulary(["<S>", "</S>", "<UNK>", "영화."], rule="whitespace")
+    words.save(tmp_path / "words")
+    assert WordVocabulary.load(tmp_path / "words").rule == "whitespace"
+    assert rule_of({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
+    status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}", "--sentence=영화를 본 영화", "--layers=0")
+    assert status == 0
+    assert "Of the 영화 in the sentence that was given" in out
+    assert "layer 0: 영화를 본 [영화]\n  1.000  " in out
+
+
+def test_remedies_are_those_of_the_program(run, files, goldens):
+    elmo = f"--model={goldens / 'elmo_tiny'}"
+    (files / "novel.txt").write_bytes("이 영화는 좋다\n".encode("cp949"))
+    (files / "wide.txt").write_bytes("이 영화는 좋다\n".encode("utf-16"))
+    (files / "semcor_cp949.tsv").write_bytes(SENSES.format("영화", 1).encode("cp949"))
+    for given, message in [
+        (["--train=novel.txt"], "it reads as cp949: pass --encoding=cp949 if that is right\n"),
+        (["--train=wide.txt"], "it looks like UTF-16: save it as UTF-8\n"),
+        (["--train=novell.txt"], "novell.txt: no file matches; did you mean novel.txt?\n"),
+        (["--train=texts.txt", "--sentence=없다"], "'배' does not stand in the sentence '없다': name a word of it"),
+    ]:
+        status, _, said = run("--what=neighbours", elmo, "--words=배", *given)
+        assert status == 2
+        assert message in said
+    status, _, said = run("--what=senses", elmo, "--train=semcor_cp949.tsv")
+    assert "it reads as cp949: save it as UTF-8, or give its encoding (cp949): --encoding=cp949\n" in said
+    status, _, said = run("--what=senses", elmo, "--train=semcorr.tsv")
+    assert "semcorr.tsv: there is no such file; did you mean semcor.tsv?\n" in said
 
 
 def test_what_is_wrong_is_one_line(run, files, goldens):

@@ -19,7 +19,9 @@ CONFIG = BertConfig(
     vocab_size=60, hidden_size=16, num_layers=2, num_heads=4, feed_forward_size=24, max_positions=12,
     initializer_range=0.3,
 )  # fmt: skip
-OPTIONS = [{"scan": True}, {"remat": True}, {"scan": True, "remat": True}]
+LONG = pytest.mark.long  # one of its kind is in every run of the tests
+BOTH = {"scan": True, "remat": True}
+OPTIONS = [pytest.param({"scan": True}, marks=LONG), pytest.param({"remat": True}, marks=LONG), BOTH]
 
 
 def replace(**changes):
@@ -76,7 +78,8 @@ def packed(unpacked, plan, size):
 
 
 @pytest.mark.parametrize(
-    ("implementation", "attention"), [("reference", "bidirectional"), ("reference", "causal"), ("fused", "causal")]
+    ("implementation", "attention"),
+    [("reference", "bidirectional"), pytest.param("reference", "causal", marks=LONG), ("fused", "causal")],
 )
 def test_packed_rows_equal_unpacked_ones_values_and_gradients(implementation, attention):
     config = replace(implementation=implementation, attention=attention)
@@ -263,7 +266,7 @@ def test_dropout_without_a_key_is_an_error():
         encode(CONFIG, np.ones((1, 4), int), deterministic=False)
 
 
-@pytest.mark.parametrize("options", [{}, {"scan": True, "remat": True}], ids=str)
+@pytest.mark.parametrize("options", [pytest.param({}, marks=LONG), BOTH], ids=str)
 def test_eight_devices_equal_one(options):
     """Rows split over four devices, matrices over two: with dropout, values and gradients are one device's."""
     config = replace(**options)

@@ -188,7 +188,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [pytest.param("tables by rows", marks=pytest.mark.long), "tables by both"])
 def test_eight_devices_are_one(layout):
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     optimizer, params = adagrad(0.2, clip=0.5), new_params(False)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 
 import jax
@@ -84,8 +85,7 @@ def run(folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progres
             evaluate=evaluate,
             score="heldout/norm",
             progress=progress,
-            report=said.append,
-            **options,
+            **{"report": said.append, **options},
         )
     return jax.device_get(parallel.gather(state)), said, stopped
 
@@ -120,6 +120,21 @@ def test_whoever_watches_sees_the_evaluations(tmp_path, capsys):
     assert len(found) == 3
     for line in found:
         assert f"step {line['step']}: heldout/norm {line['heldout/norm']:.4g}\n" in said
+    shown = said.split("\r")
+    compiling = [n for n, line in enumerate(shown) if line.startswith("compiling")]
+    stepped = [n for n, line in enumerate(shown) if re.match(r" *\d+%\|.*[2-9]/12", line)]
+    assert compiling
+    assert max(compiling) < min(stepped)  # and no more of it, once the first step is done
+
+
+def test_what_is_said_while_the_bar_shows_has_a_line_of_its_own(tmp_path, capsys):
+    batches = Batches(on=(5, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    run(tmp_path, batches, progress=True, report=lambda line: print(line, file=sys.stderr))
+    said = capsys.readouterr().err
+    for line in ("asked to stop: it saves and ends", "asked to stop: saved at step"):
+        before = said[: said.index(line)].rpartition("\n")[2]
+        assert not before.rpartition("\r")[2].strip(), before  # the bar was cleared away
+    assert said.index("it saves and ends") < said.index("saved at step")
 
 
 def test_a_line_a_step(alone):
@@ -150,7 +165,10 @@ def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
     state, said, stopped = run(tmp_path, batches, checkpoint_every=0)
     assert stopped == signal.SIGTERM
     assert 1 <= int(state.step) < STEPS
-    assert said == [f"asked to stop: saved at step {int(state.step)}; the same command goes on from there"]
+    assert said == [
+        "asked to stop: it saves and ends after this step (a second Ctrl-C ends it at once)",  # said when it comes
+        f"asked to stop: saved at step {int(state.step)}; the same command goes on from there",
+    ]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     state, _, stopped = run(tmp_path, checkpoint_every=0)
     assert stopped is None

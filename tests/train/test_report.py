@@ -24,6 +24,22 @@ def test_every_figure_is_drawn_and_what_was_asked_is_told(tmp_path):
     assert 'name="viewport"' in page
 
 
+def test_what_says_nothing_new_is_not_drawn(tmp_path):
+    with Metrics(tmp_path, 0) as metrics:
+        for step in range(1, 60):
+            line = {"held_out/perplexity": 9.0 / step, "held_out/score": -9.0 / step}
+            metrics.write(step, {"loss": float(step % 7), "learning_rate": step / 100, "balance": -1.0, **line})
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "held_out/perplexity: 0.15" in page
+    assert "held_out/score" not in page  # its mirror image
+    assert "balance: -1" in page
+    drawn = {
+        name: page.partition(f"{name}: ")[2].partition("</figure>")[0].count("<polyline")
+        for name in ("loss", "learning_rate")
+    }
+    assert drawn == {"loss": 2, "learning_rate": 1}  # no mean of what is no measurement
+
+
 def test_a_run_that_said_nothing(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has no metrics\.jsonl"):
         write_report(tmp_path)

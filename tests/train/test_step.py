@@ -23,6 +23,7 @@ CONFIG = BertConfig(
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
 COEFFICIENTS = {"mlm": 1.0, "nsp": 1.0}
 ROWS, STEPS = 16, 20
+LONG = pytest.mark.long  # its like is in every run of the tests
 
 
 def loss(params, batch, key, carry):
@@ -86,9 +87,9 @@ def alone():
     [
         lambda: on_mesh(data=8),
         lambda: on_mesh(data=2, fsdp=2, tensor=2),
-        lambda: on_mesh(data=1, fsdp=8),
-        lambda: on_mesh(accumulate=4, devices=jax.devices()[:1]),
-        lambda: on_mesh(accumulate=2, data=4, tensor=2),
+        pytest.param(lambda: on_mesh(data=1, fsdp=8), marks=LONG),
+        pytest.param(lambda: on_mesh(accumulate=4, devices=jax.devices()[:1]), marks=LONG),
+        pytest.param(lambda: on_mesh(accumulate=2, data=4, tensor=2), marks=LONG),
         lambda: over_pmap(make_step(loss, OPTIMIZER, COEFFICIENTS, accumulate=2, carry_axis=1, axis=DEVICES), 1),
     ],
     ids=["data", "data fsdp tensor", "fsdp", "accumulate", "accumulate and mesh", "accumulate and pmap"],
@@ -251,7 +252,7 @@ def draw_for_test(batch, key):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"accumulate": 4}, {"devices": 8, "tensor": 4}, {"pmap": True}],
+    [{}, pytest.param({"accumulate": 4}, marks=LONG), {"devices": 8, "tensor": 4}, {"pmap": True}],
     ids=["one", "accumulated", "mesh", "pmap"],
 )
 def test_touched_rows_are_the_same_as_the_whole_table(options):

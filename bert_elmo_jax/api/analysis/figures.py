@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from bert_elmo_jax.api.analysis.results import places
 from bert_elmo_jax.train.report import INK
 
 COLOURS = (INK, "#c52", "#283", "#a3a", "#b80", "#888", "#07a", "#d27")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 300, 52, 10, 40
+LETTER = 7.2  # a Latin letter's width, about; fonts are the reader's
 
 
 Number = int | float
@@ -152,19 +154,29 @@ def _dots(figure: Dots) -> str:
 
 
 def _grid(figure: Grid) -> str:
-    size, left = 24, 60
+    size = 24
+    left = max(60.0, _long(figure.rows) + 12)
+    turned = _long(figure.columns) > size  # names that would run into one another stand upright
+    top = _long(figure.columns) + 12 if turned else 20.0
     drawn = []
     for r, row in enumerate(np.clip(figure.values, 0, 1).tolist()):
-        drawn.append(
-            f'<text x="{left - 6}" y="{20 + r * size + 16}" text-anchor="end">{html.escape(figure.rows[r])}</text>'
-        )
+        name = html.escape(figure.rows[r])
+        drawn.append(f'<text x="{left - 6:.0f}" y="{top + r * size + 16:.0f}" text-anchor="end">{name}</text>')
         drawn += [
-            f'<rect x="{left + c * size}" y="{20 + r * size}" width="{size - 1}" height="{size - 1}" fill="{INK}" '
-            f'fill-opacity="{value:.2f}"><title>{value:.3f}</title></rect>'
+            f'<rect x="{left + c * size:.0f}" y="{top + r * size:.0f}" width="{size - 1}" height="{size - 1}" '
+            f'fill="{INK}" fill-opacity="{value:.2f}"><title>{value:.3f}</title></rect>'
             for c, value in enumerate(row)
         ]
-    drawn += [_text(left + (c + 0.5) * size, 14, name) for c, name in enumerate(figure.columns)]
-    return _whole(left + size * max(len(figure.columns), 6), 24 + size * len(figure.rows), drawn)
+    for c, name in enumerate(figure.columns):
+        x = left + (c + 0.5) * size
+        upright = f'<text transform="translate({x + 4:.1f} {top - 6:.1f}) rotate(-90)">{html.escape(name)}</text>'
+        drawn.append(upright if turned else _text(x, 14, name))
+    return _whole(left + size * max(len(figure.columns), 6), top + 4 + size * len(figure.rows), drawn)
+
+
+def _long(names: Sequence[str]) -> float:
+    """How long the longest of some names is, about."""
+    return LETTER * max(map(places, names), default=0)
 
 
 def _padded(values: Sequence[Number], share: float = 0.05) -> tuple[float, float]:

@@ -94,13 +94,22 @@ def write_csv(path: str | Path, results: Iterable[Result]) -> Path:
 
     >>> import tempfile
     >>> file = write_csv(Path(tempfile.mkdtemp()) / "table.csv", [Result("pos", "mine", "1", 0.5, 4)])
-    >>> file.read_text(encoding="utf-8").splitlines()[1]
+    >>> file.read_text(encoding="utf-8-sig").splitlines()[1]
     'pos,mine,1,0.5,4,'
+    """
+    return write_rows(path, [NAMES, *map(astuple, results)])
+
+
+def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> Path:
+    r"""Rows, the names of their columns first; with the mark by which Excel knows that it is UTF-8.
+
+    >>> import tempfile
+    >>> file = write_rows(Path(tempfile.mkdtemp()) / "table.csv", [["word", "cosine"], ["배", 0.5]])
+    >>> file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]
+    (b'\xef\xbb\xbf', '배,0.5')
     """
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with open(partial, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(NAMES)
-        writer.writerows(astuple(result) for result in results)
+    with open(partial, "w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
     return partial.replace(path)

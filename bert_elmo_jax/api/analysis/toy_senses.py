@@ -5,10 +5,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 
 from bert_elmo_jax.api.analysis.figures import Dots
-from bert_elmo_jax.api.analysis.linear_probe import choose_probe
+from bert_elmo_jax.api.analysis.probe_plane import probe_plane
 from bert_elmo_jax.api.analysis.results import Result
 from bert_elmo_jax.api.kept_vectors import keep_apart
 from bert_elmo_jax.api.word_layers import Source
@@ -53,8 +52,9 @@ def toy_senses(
     """How well a word's senses are told apart by its vector, layer by layer, and pictures of the layers.
 
     Two ways: by the nearest of their centroids, which needs them to be what differs most, and by a linear probe, which
-    finds them wherever they are. `words` are those to look at, each with its world. Chance, and what the ideal
-    reader of a sentence gets right (who knows all probabilities of the toy world), come first.
+    finds them wherever they are; a picture shows the places that the probe was scored on, in the plane that it goes by
+    (`probe_plane`), and in its title the probe's accuracy. `words` are those to look at, each with its world. Chance,
+    and what the ideal reader of a sentence gets right (who knows all probabilities of the toy world), come first.
 
     >>> import tempfile
     >>> from bert_elmo_jax.api.word_layers import StaticVectors
@@ -82,25 +82,17 @@ def toy_senses(
             for layer in kept.layers:
                 vectors = np.array(kept.layer(layer))
                 found = separation(vectors, tags, seed=seed)
-                figures.append(Dots(f"{word}: {name}, layer {layer}", found.plane, tags))
-                probed, tested = _probed(vectors, np.array(tags), seed)
-                scores = {"centroid": (found.accuracy, len(tags) // 2), "probe": (probed, tested)}
+                probed = probe_plane(vectors, tags, seed=seed)
+                title = f"{word}: {name}, layer {layer}, {probed.accuracy:.0%} right"
+                figures.append(Dots(title, probed.plane, probed.groups))
+                scores = {
+                    "centroid": (found.accuracy, len(tags) // 2),
+                    "probe": (probed.accuracy, len(probed.groups)),
+                }
                 for way, (score, count) in scores.items():
                     ways[way].append(Result(f"{word} ({world.language}), {way}", name, str(layer), score, count))
         results += [result for way in ways.values() for result in way]
     return results, figures
-
-
-def _probed(vectors: Float32[np.ndarray, "N D"], tags: np.ndarray, seed: int) -> tuple[float, int]:
-    """A linear probe's accuracy, and on how many: half of each sense to train, a quarter to choose, one to test."""
-    order = np.random.default_rng(seed).permutation(len(tags))
-    turn = np.zeros(len(tags), np.int64)
-    for tag in set(tags.tolist()):
-        mine = order[tags[order] == tag]
-        turn[mine] = np.arange(len(mine)) % 4
-    train, dev, test = (np.flatnonzero(np.isin(turn, some)) for some in ((0, 1), (2,), (3,)))
-    probe, _ = choose_probe(vectors[train], tags[train], vectors[dev], tags[dev])
-    return float(np.mean(probe.predict(vectors[test]) == tags[test])), len(test)
 
 
 def _ideal(world: ToyWorld, places: Sequence[Place]) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.did_you_mean import near_file
+
 _FORMATS = (
     (b"PK\x03\x04", "a zip or Excel file", "save the sheet as CSV in UTF-8, or unzip it"),
     (b"\x1f\x8b", "compressed (gzip)", "unpack it with gunzip"),
@@ -53,7 +55,7 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
     if path.is_dir():
         raise BadRow(path, 1, "a folder, expected a file", "name the file in it")
     if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file; check the path")
+        raise FileNotFoundError(f"{path}: there is no such file{near_file(path) or '; check the path'}")
     data = path.read_bytes()
     for sign, what, remedy in _FORMATS:
         if data.startswith(sign):
@@ -136,21 +138,26 @@ def _undecodable(path: Path, data: bytes, encoding: str, problem: UnicodeDecodeE
     line = data.count(b"\n", 0, problem.start) + 1
     what = f"not {encoding.upper()} (byte 0x{data[problem.start]:02x} in it)"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return BadRow(path, line, what, "it looks like UTF-16: save it as UTF-8, or give encoding='utf-16'")
+        return BadRow(path, line, what, f"it looks like UTF-16: {_remedy('utf-16')}")
     if any(byte in data for byte in b"\0\1\2\3\4\5\6\7"):
         return BadRow(path, line, f"binary data, {what}", "give a text file")
     broken = data[data.rfind(b"\n", 0, problem.start) + 1 :].split(b"\n", 1)[0]
     for other, sign in (("utf-8", "[^\0-\x7f]"), ("cp949", "[가-힣]{2}"), ("cp1252", "[^\0-\x7f]")):
         try:
             if re.search(sign, broken.decode(other)):
-                return BadRow(path, line, what, f"it reads as {other}: save it as UTF-8, or give encoding={other!r}")
+                return BadRow(path, line, what, f"it reads as {other}: {_remedy(other)}")
         except UnicodeDecodeError:
             continue
-    return BadRow(path, line, what, "save it as UTF-8, or give its encoding")
+    return BadRow(path, line, what, "save it as UTF-8, or give its encoding (--encoding=…)")
+
+
+def _remedy(encoding: str) -> str:
+    """What to do, said to those who call a program and to those who call a function."""
+    return f"save it as UTF-8, or give its encoding ({encoding}): --encoding={encoding}"
 
 
 def _nul(path: Path, text: str) -> BadRow:
     line = text.count("\n", 0, text.index("\0")) + 1
     if text.count("\0") > len(text) // 4:
-        return BadRow(path, line, "NUL in every other byte", "it looks like UTF-16: save it as UTF-8, or give encoding")
+        return BadRow(path, line, "NUL in every other byte", f"it looks like UTF-16: {_remedy('utf-16')}")
     return BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")
