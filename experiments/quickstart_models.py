@@ -3,7 +3,7 @@
 import html
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def learned(workdir: Path) -> str:
     masked = bert_scores(workdir / "bert", bert, workdir / "bert" / "toyworld").lines
     stream = elmo_scores(workdir / "elmo", elmo, workdir / "elmo" / "toyworld").lines
     rows = [
-        [f"BERT: {line.name} right", f"{line.model:.3f}", f"{line.best:.3f}", f"{line.model / line.best:.0%} of it"]
+        [f"BERT: {_right(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", f"{line.model / line.best:.0%} of it"]
         for line in masked
     ]
     rows += [
@@ -54,6 +54,12 @@ def learned(workdir: Path) -> str:
         curve_of(workdir / "elmo", "loss", "ELMo: loss"),
     ]
     return table(["on held-out text", "reached", "best possible", ""], rows) + drawn(figures)
+
+
+def _right(name: str) -> str:
+    """`masked words, en` → `masked words right, en`."""
+    what, comma, language = name.partition(", ")
+    return f"{what} right{comma}{language}"
 
 
 def beside_the_best(run: Path, figure: str, title: str, best: float) -> Lines:
@@ -91,15 +97,16 @@ def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
         found = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
         ends = [found["chance", ""], found["ideal reader", ""]]
         rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
-    write_picture(workdir, figures, words)
+    write_picture(workdir, figures, [*words])
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
     return f"<p>{about}</p>" + table(names, rows) + drawn(figures)
 
 
-def write_picture(workdir: Path, figures: Sequence[Figure], words: Iterable[str]) -> None:
-    """`senses.svg`: of each word the clouds of the ELMo's first and last layer, to be shown elsewhere."""
-    clouds = [[figure for figure in figures if figure.title.startswith(f"{word}: ELMo")] for word in words]
-    picture = show(*(own[n] for own in clouds for n in (0, -1)))
+def write_picture(workdir: Path, figures: Sequence[Figure], words: Sequence[str]) -> None:
+    """`senses.svg`, to be shown elsewhere: the last word in the ELMo's first and last layer, the first in BERT's."""
+    elmo = [figure for figure in figures if figure.title.startswith(f"{words[-1]}: ELMo")]
+    bert = [figure for figure in figures if figure.title.startswith(f"{words[0]}: BERT")]
+    picture = show(elmo[0], elmo[-1], bert[-1])
     (workdir / "senses.svg").write_text(picture.document, encoding="utf-8")
 
 

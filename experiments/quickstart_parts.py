@@ -16,7 +16,7 @@ from experiments.grid import value_of
 
 CONFIGS = Path("experiments") / "configs"
 LANGUAGES = ("en", "ko")
-SHORT = 40  # words of a passage that questions are asked of
+SHORT = 30  # words of a passage that questions are asked of
 # Of each task: what `finetune` calls it, and its files' ending.
 TASKS = {
     "senses": ("--task=tags --text=0 --label=1", "conll"),

@@ -1,10 +1,16 @@
 """Strict JAX for every test: eight CPU devices, no silent rank promotion, shapes and types checked on each call."""
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
-# Before anything imports jax: both are read once.
+# Before anything imports jax: these are read once, also by the programs that tests start.
+# Tests compile much and compute little: without optimisations, and with the older way to write out fused operations,
+# which JAX 0.10 still has, the compiler takes two fifths of the time.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+if version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
@@ -15,6 +21,15 @@ install_import_hook("bert_elmo_jax", "beartype.beartype")
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_for_one_file():
+    """What a file's tests have compiled is let go of with it: all of it together would want gigabytes."""
+    yield
+    import jax
+
+    jax.clear_caches()
 
 
 @pytest.fixture
@@ -34,17 +49,6 @@ def as_users_run():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.fixture(scope="module")
-def quick_compiles():
-    """For tests that compile much and compute little."""
-    import jax
-
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()  # what was compiled so rounds otherwise, and the next file must not meet it
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,8 @@ figure{margin:0;flex:1 1 22rem;min-width:0}
 figcaption{font-weight:600}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:currentColor}
 pre{overflow:auto;background:#8882;padding:.75rem}
-table{border-collapse:collapse}td,th{padding:.1rem .8rem .1rem 0;text-align:left}
+table{border-collapse:collapse;display:block;overflow-x:auto;margin-bottom:1rem}
+td,th{padding:.1rem .8rem .1rem 0;text-align:left}
 """
 
 

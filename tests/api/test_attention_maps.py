@@ -9,8 +9,6 @@ from bert_elmo_jax.data.tasks import TextExample
 
 from .test_task_model import write
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):

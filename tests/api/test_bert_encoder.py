@@ -10,8 +10,6 @@ from bert_elmo_jax.api import BertEncoder, write_run_directory
 from bert_elmo_jax.api.streaming import READ_AHEAD
 from bert_elmo_jax.text import WordPiece
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 @pytest.fixture(scope="module")
 def encoder(goldens):

@@ -20,8 +20,6 @@ from bert_elmo_jax.models import State
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, WORDS, by_hand, close, fresh
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 # What comes back.
 
 

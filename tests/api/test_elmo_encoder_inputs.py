@@ -12,8 +12,6 @@ from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, by_hand, close
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 # Raw ids.
 
 

@@ -17,8 +17,6 @@ from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.task_models import BcnConfig, EsimConfig
 from bert_elmo_jax.text import Lexicon
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
 SMALL = {"num_labels": 3, "num_words": 2, "word_size": 4, "lstm_size": 3}
 MADE = {

@@ -20,8 +20,6 @@ from bert_elmo_jax.heads.task_loss import init_task_params
 from bert_elmo_jax.models import BertConfig
 from bert_elmo_jax.text import train_wordpiece
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 TEXTS = ["강가에 배가 있다", "the old ship sank", "ship", "배", "the ship the ship the ship " * 3, "A strange word 강"]
 TOKENIZER = train_wordpiece(["강가에 배가 있다 the old ship sank where ? A"] * 9, vocab_size=90)
 CONFIG = BertConfig(

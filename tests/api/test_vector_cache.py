@@ -11,8 +11,6 @@ from bert_elmo_jax.api.word_encoder import encode_words, frozen_layers, size_of,
 from bert_elmo_jax.data.tasks.word_rows import WordRow
 from bert_elmo_jax.heads.word_layers import word_layers
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 SENTENCES = [("강가의", "작은", "은행"), ("bank",), ("the", "river", "the"), ("bank",), ("배를", "타고")]
 
 

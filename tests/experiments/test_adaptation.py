@@ -21,7 +21,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 from .task_files import BAD, GOOD, OTHER, write_task
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
+pytestmark = pytest.mark.usefixtures("one_device")
 
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")

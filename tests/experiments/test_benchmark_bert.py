@@ -8,8 +8,6 @@ from absl import flags
 
 from bert_elmo_jax.models import BertConfig
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 TINY = BertConfig(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=8)
 
 

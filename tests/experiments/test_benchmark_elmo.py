@@ -10,8 +10,6 @@ from absl import flags
 from bert_elmo_jax.heads import init_elmo_params
 from bert_elmo_jax.models import Elmo, ElmoConfig
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 TINY = ElmoConfig(cell_size=8, projection_size=4, filters=((1, 4), (2, 4)), num_highways=1)
 
 

@@ -1,9 +1,6 @@
 """The benchmark of `predict` runs, on its own sentences."""
 
-import pytest
 from absl.testing import flagsaver
-
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 def test_it_says_how_often(program, capsys):

@@ -10,7 +10,7 @@ TINY = {"batches": 2, "batch_size": 2, "longest": 6, "lstm_size": 3, "layers": "
 
 
 @pytest.fixture(scope="module")
-def benchmark(program, quick_compiles):
+def benchmark(program):
     return program("benchmarks.tagger")
 
 

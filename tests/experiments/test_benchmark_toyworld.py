@@ -23,8 +23,6 @@ from experiments import best_masked as masked_scores
 from experiments import best_stream as stream_scores
 from experiments import toy_passages
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 WORLDS = {name: ToyWorld(name) for name in ("en", "ko")}
 TOY = {"data": "toyworld", "toyworld": {"language": "en,ko"}, "batch_size": 4, "eval_batches": None, "steps": 3}
 

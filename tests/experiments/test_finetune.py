@@ -22,7 +22,6 @@ from bert_elmo_jax.train.metrics import read_metrics
 from .task_files import WRITERS, write_model, write_task
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.usefixtures("quick_compiles")  # small models, each compiled for a few steps only
 
 
 @pytest.fixture(scope="module")

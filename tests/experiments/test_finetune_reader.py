@@ -22,7 +22,7 @@ from bert_elmo_jax.text import Lexicon
 
 from .task_files import run_network, write_task
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
+pytestmark = pytest.mark.usefixtures("one_device")
 
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")

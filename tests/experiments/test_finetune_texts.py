@@ -16,8 +16,6 @@ from bert_elmo_jax.train.checkpoint import load_params
 
 from .task_files import GOOD, OTHER, run_network, write_model, write_task
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROOT = Path(__file__).parents[2]
 ELMO = str(ROOT / "tests" / "goldens" / "elmo_tiny")
 SMALL = {"lstm_size": 4, "epochs": 1.0, "batch_size": 16, "unknown": "unk", "word_size": 6}

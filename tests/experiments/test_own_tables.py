@@ -19,7 +19,6 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 from .task_files import texts, write_model
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 ROOT = Path(__file__).parents[2]
 NAMES = "번호,후기,평가\n"
 

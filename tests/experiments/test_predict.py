@@ -15,9 +15,6 @@ from bert_elmo_jax.data.tasks.task import read_examples
 from ..api.test_task_model import write
 from .task_files import write_task
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
-
 LABELS = {
     "sst2": ("0", "1"),
     "qnli": ("other", "same"),

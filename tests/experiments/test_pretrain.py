@@ -307,7 +307,7 @@ def shrunk(name, corpora):
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name.split("_")[0] in ("bert", "elmo")])
-def test_every_config_takes_a_step(program, quick_compiles, name, corpora, tmp_path):
+def test_every_config_takes_a_step(program, name, corpora, tmp_path):
     import jax
 
     from bert_elmo_jax import train

@@ -34,7 +34,7 @@ def begin(model, workdir, corpora, devices, *more):
     command = [sys.executable, "-m", f"experiments.pretrain_{model}", f"--workdir={workdir}"]
     command += [f"--config=experiments/configs/{model}_toy.py", f"--config.data={corpora[model]}", *MODELS[model]]
     command += ["--config.steps=20", "--config.batch_size=16", "--config.eval_every=10", "--config.eval_batches=2"]
-    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
     return subprocess.Popen(command + list(more), cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)
 
 

@@ -11,8 +11,6 @@ from bert_elmo_jax.api import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
 from experiments.running_text import rule_of
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 LINES = "1\tw1\t_\tNOUN\t_\tNumber=Sing\t2\tnsubj\t_\t_\n2\tw2\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 OTHER = "1\tw3\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tw4\t_\tNOUN\t_\tNumber=Plur\t1\tobj\t_\t_\n\n"
 SENSES = "# newdoc id = {0}\nw1\tw1\tNN\t{1}\t1:0{1}:00::\t_\t_\nw2\t_\tVB\t_\t_\t_\t_\n\n"

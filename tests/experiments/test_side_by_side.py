@@ -15,7 +15,7 @@ from experiments.task_data import read_data
 from experiments.transfer import start_of
 from experiments.with_network import network_start
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "one_device")
+pytestmark = pytest.mark.usefixtures("one_device")
 
 SEEDS = (3, 1)
 # Eleven rows in batches of four: the short batch of an epoch comes at another step with another seed.

@@ -11,7 +11,6 @@ from bert_elmo_jax.heads.bert_loss import bert_loss
 from bert_elmo_jax.models import BertConfig
 
 CONFIG = BertConfig(vocab_size=40, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32)
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 loss = jax.jit(bert_loss(CONFIG))
 
 

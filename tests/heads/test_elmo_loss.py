@@ -10,8 +10,6 @@ from bert_elmo_jax.heads.elmo_loss import DIRECTIONS, draw_for, elmo_loss, touch
 from bert_elmo_jax.models import ElmoConfig, zero_state
 from bert_elmo_jax.optim import as_rows, find_rows, take_rows
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 SIZES = {"cell_size": 12, "projection_size": 8, "dropout": 0.0}
 MODELS = {
     "characters": ElmoConfig(vocab_size=60, filters=((1, 4), (2, 4)), num_highways=1, max_characters=8, **SIZES),

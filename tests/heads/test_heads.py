@@ -8,7 +8,7 @@ import pytest
 from bert_elmo_jax.heads import Choice, Classify, MaskedLM, NextSentence, Span, Tag, init_params, pretraining_logits
 from bert_elmo_jax.models import BertConfig
 
-pytestmark = pytest.mark.usefixtures("strict_dtypes", "quick_compiles")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 CONFIG = BertConfig(
     vocab_size=50, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=20, max_positions=9, dropout=0.5,

@@ -11,8 +11,6 @@ from bert_elmo_jax.heads.features import Features, Reader
 from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
 from bert_elmo_jax.models import BertConfig
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 CONFIG = BertConfig(
     vocab_size=30,
     hidden_size=8,

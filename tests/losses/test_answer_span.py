@@ -9,7 +9,7 @@ import pytest
 
 from bert_elmo_jax.losses import answer_loss, cross_entropy
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "strict_dtypes")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 T = 5
 LOSS = jax.jit(answer_loss)

@@ -14,8 +14,6 @@ from bert_elmo_jax.data.tasks.schemes import find_scheme
 from bert_elmo_jax.data.tasks.transitions import legal_transitions
 from bert_elmo_jax.losses import crf
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 TAGS, LONGEST = (1, 2, 3), 4
 
 # Compiled once for each number of tags: every row is padded to the longest.

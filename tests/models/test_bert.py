@@ -13,7 +13,7 @@ from bert_elmo_jax.heads import init_params, pretraining_logits
 from bert_elmo_jax.models import Bert, BertConfig, check_batch
 from bert_elmo_jax.models.bert import layer_numbers
 
-pytestmark = pytest.mark.usefixtures("strict_dtypes", "quick_compiles")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 CONFIG = BertConfig(
     vocab_size=60, hidden_size=16, num_layers=2, num_heads=4, feed_forward_size=24, max_positions=12,

@@ -16,7 +16,7 @@ from bert_elmo_jax.models import Elmo, ElmoConfig, State, zero_state
 from bert_elmo_jax.models.elmo import reverse
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
-pytestmark = pytest.mark.usefixtures("strict_dtypes", "quick_compiles")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 ORACLE = runpy.run_path(str(Path(__file__).with_name("elmo_oracle.py")))
 CONFIG = ElmoConfig(
     char_embedding_size=4, max_characters=10, filters=((1, 3), (2, 4), (3, 5)), num_highways=1, cell_size=10,
@@ -69,7 +69,7 @@ def encode(sentences=SENTENCES, config=CONFIG, tree=None, **options):
 
 
 def close(a, b, tolerance=1e-6):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=tolerance), a, b)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6, atol=tolerance), a, b)
 
 
 def assert_rows(layers, expected, tolerance=1e-5):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.nn import SelfAttention, attention_maps, fused, reference
 from bert_elmo_jax.nn.attention import visible
 
-pytestmark = pytest.mark.usefixtures("strict_dtypes", "quick_compiles")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 IMPLEMENTATIONS = [reference, fused]
 

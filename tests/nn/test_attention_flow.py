@@ -7,7 +7,7 @@ import pytest
 
 from bert_elmo_jax.nn.attention_flow import attend, attention_flow, init_similarity, self_attention_flow, similarity
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "strict_dtypes")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 B, T, Q, D = 2, 5, 3, 4
 flow, self_flow = jax.jit(attention_flow), jax.jit(self_attention_flow)

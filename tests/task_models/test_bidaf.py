@@ -19,8 +19,6 @@ from bert_elmo_jax.task_models import BidafConfig, answer_scores, bidaf_coeffici
 from bert_elmo_jax.task_models.bidaf import bidaf_shapes, scores_of
 from bert_elmo_jax.text import Lexicon
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ORACLE = runpy.run_path(str(Path(__file__).with_name("bidaf_oracle.py")))
 LAYERS, WIDTH, WORDS = 2, 3, 7
 CONFIG = BidafConfig(

@@ -21,8 +21,6 @@ from bert_elmo_jax.task_models import (
 )
 from bert_elmo_jax.task_models.tagger import scores_of, tagger_shapes
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 LAYERS, WIDTH, WORDS, TAGS = 3, 6, 7, ("B-LOC", "I-LOC", "O")
 CONFIG = TaggerConfig(
     num_tags=3, num_words=WORDS, word_size=4, lstm_size=5, scheme="IOB2", encoder_layers=LAYERS, encoder_width=WIDTH

@@ -25,7 +25,7 @@ from bert_elmo_jax.task_models.bcn import bcn_shapes
 from bert_elmo_jax.task_models.esim import esim_shapes
 from bert_elmo_jax.task_models.texts import label_coefficients
 
-pytestmark = pytest.mark.usefixtures("quick_compiles", "strict_dtypes")
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 ORACLE = runpy.run_path(str(Path(__file__).with_name("text_oracle.py")))
 LAYERS, WIDTH, WORDS, LABELS = 3, 6, 7, 3

@@ -15,8 +15,6 @@ from bert_elmo_jax.optim import adagrad, places, values
 from bert_elmo_jax.train import make_mesh, make_step, new_state, over_mesh, over_pmap
 from bert_elmo_jax.train.parallel import DEVICES
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 CONFIG = BertConfig(
     vocab_size=64, hidden_size=16, num_layers=1, num_heads=4, feed_forward_size=32, dropout=0.0, attention_dropout=0.0
 )

@@ -19,6 +19,9 @@ from bert_elmo_jax.text import Lexicon, word_spans
 
 TRAINED_ON = 400  # words of a context, as Seo et al. 2017 have it; a batch is no wider
 READ_AT_ONCE = 1024  # words: the self-attention compares each with each
+# Widths are multiples of these, and an answer has room for so many places where it stands: every width of a context
+# meets every width of a question, and compiling a reader for one more pair takes as long as ten of its steps.
+CONTEXT_STEP, QUESTION_STEP, PLACES = 32, 16, 8
 QUESTION = "question_"  # what the entries of a batch begin with that are of the question
 
 
@@ -134,16 +137,16 @@ def collate_questions(
     >>> lexicon = Lexicon(["배는"], "unk", width=4)
     >>> batch = collate_questions(training_rows([question], lexicon).rows, 2, lexicon)
     >>> {name: array.shape for name, array in batch.items()}  # doctest: +NORMALIZE_WHITESPACE
-    {'words': (2, 8), 'lengths': (2,), 'question_words': (2, 8), 'question_lengths': (2,), 'answers': (2, 1, 2),
+    {'words': (2, 32), 'lengths': (2,), 'question_words': (2, 16), 'question_lengths': (2,), 'answers': (2, 8, 2),
      'weights': (2,)}
     """
     contexts, questions = zip(*(row.texts for row in rows))
-    batch = collate_words(contexts, height, lexicon, layers, tags=False)
-    asked = collate_words(questions, height, lexicon, layers, tags=False)
+    batch = collate_words(contexts, height, lexicon, layers, tags=False, step=CONTEXT_STEP)
+    asked = collate_words(questions, height, lexicon, layers, tags=False, step=QUESTION_STEP)
     batch |= {QUESTION + name: array for name, array in asked.items()}
     if targets:
         right = [row.answers if row.answers is not None else np.zeros((0, 2), np.int32) for row in rows]
-        most = max(1, *map(len, right))
+        most = max(PLACES, *map(len, right))
         batch["answers"] = np.full((height, 1 << (most - 1).bit_length(), 2), -1, np.int32)
         batch["weights"] = np.zeros(height, np.float32)
         for n, spans in enumerate(right):

@@ -12,7 +12,7 @@ from bert_elmo_jax.text import Lexicon, character_table
 
 Batch = dict[str, np.ndarray]
 CHARACTERS = 50  # of a word, its two marks among them
-STEP = 8  # widths of a batch's characters are multiples of it
+STEP = 8  # widths of a batch, in words and in characters, are multiples of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +65,28 @@ def make_word_rows(
 
 
 def collate_words(
-    rows: Sequence[WordRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, tags: bool = True
+    rows: Sequence[WordRow],
+    height: int,
+    lexicon: Lexicon,
+    layers: Layers | None = None,
+    *,
+    tags: bool = True,
+    step: int = STEP,
 ) -> Batch:
-    """Rows as arrays, padded to one of a few widths and with rows of nothing to `height`.
+    """Rows as arrays, padded to one of a few widths, multiples of `step`, and with rows of nothing to `height`.
 
     >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
     >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
     >>> {name: array.shape for name, array in batch.items()}
     {'words': (2, 8), 'lengths': (2,), 'characters': (2, 8, 16), 'tags': (2, 8)}
     """
-    width = word_width(max(row.width for row in rows))
+    width = word_width(max(row.width for row in rows), step)
     batch: Batch = {"words": np.zeros((height, width), np.int32), "lengths": np.zeros(height, np.int32)}
     for n, row in enumerate(rows):
         batch["words"][n, : row.width] = row.ids
         batch["lengths"][n] = row.width
     if lexicon.unknown == "characters":
-        batch["characters"] = characters_of(rows, height, width)
+        batch["characters"] = characters_of(rows, height, width, step)
     if lexicon.brings_vectors:
         batch["brought"] = np.zeros((height, width, lexicon.width), np.float32)
         for n, row in enumerate(rows):
@@ -95,7 +101,9 @@ def collate_words(
     return batch
 
 
-def characters_of(rows: Sequence[WordRow], height: int, width: int) -> Int32[np.ndarray, "{height} {width} C"]:
+def characters_of(
+    rows: Sequence[WordRow], height: int, width: int, step: int = STEP
+) -> Int32[np.ndarray, "{height} {width} C"]:
     """The characters of every word, cut behind those of the longest; 0 where there is no word.
 
     >>> row = WordRow(0, ("a",), np.array([0], np.int32))
@@ -106,7 +114,7 @@ def characters_of(rows: Sequence[WordRow], height: int, width: int) -> Int32[np.
     places = [[distinct.setdefault(word, len(distinct)) for word in row.words] for row in rows]
     longest = max(len(word.encode("utf-8", "replace")) for word in distinct) + 2
     # A filter of three sees the last mark with two places of padding behind it; more would show it nothing new.
-    cut = min(CHARACTERS, -(-(longest + 2) // STEP) * STEP)
+    cut = min(CHARACTERS, -(-(longest + 2) // step) * step)
     table = character_table(list(distinct), cut)
     whole = np.zeros((height, width, table.shape[1]), np.int32)
     for n, row in enumerate(places):
@@ -114,11 +122,11 @@ def characters_of(rows: Sequence[WordRow], height: int, width: int) -> Int32[np.
     return whole
 
 
-def word_width(length: int) -> int:
-    """How many words a row of this length is padded to: a multiple of 8; from 64 on, four widths up to each doubling.
+def word_width(length: int, step: int = STEP) -> int:
+    """How many words a row of this length is padded to: a multiple of `step`, and at most four widths a doubling.
 
     >>> [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)]
     [8, 16, 24, 40, 80, 96, 320, 640]
     """
-    step = max(8, (1 << (length - 1).bit_length()) // 8)
+    step = max(step, (1 << (length - 1).bit_length()) // 8)
     return -(-length // step) * step

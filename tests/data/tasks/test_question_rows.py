@@ -140,19 +140,19 @@ def test_a_batch():
     questions = [asking("배는 강가에 있다 . " * 3, "강가에", text="강가에 배는 ?"), asking("하나")]
     rows = training_rows(questions, random).rows
     batch = collate_questions(rows, 4, random)
-    assert batch["words"].shape == (4, 16)
-    assert batch["question_words"].shape == (4, 8)
+    assert batch["words"].shape == (4, 32)
+    assert batch["question_words"].shape == (4, 16)
     assert batch["lengths"].tolist() == [12, 1, 0, 0]
     assert batch["question_lengths"].tolist() == [3, 3, 0, 0]
     assert batch["weights"].tolist() == [1, 1, 0, 0]
-    assert batch["answers"].tolist() == [[[1, 1]], *[[[-1, -1]]] * 3]
+    assert batch["answers"].tolist() == [[[1, 1], *[[-1, -1]] * 7], *[[[-1, -1]] * 8] * 3]
     np.testing.assert_array_equal(batch["brought"][0, 1], batch["question_brought"][0, 0])  # 강가에, in both
     assert batch["brought"][0, 1].any()
     assert not {"answers", "weights"} & set(collate_questions(rows, 4, random, targets=False))
     read = Lexicon(["배는"], "characters", width=4)
     batch = collate_questions(reading_rows(questions, read), 2, read, targets=False)
-    assert batch["characters"].shape == (2, 16, 16)
-    assert batch["question_characters"].shape == (2, 8, 16)
+    assert batch["characters"].shape == (2, 32, 32)
+    assert batch["question_characters"].shape == (2, 16, 16)
 
 
 def test_the_layers_of_an_encoder_are_asked_for_both_texts():
@@ -177,7 +177,7 @@ def test_rows_are_told_apart_and_go_into_training():
     assert len({digest([row]) for row in (*rows, other, asked, unasked)}) == 8
     batches = TaskBatches(rows, 2, 0, lambda rows, height: collate_questions(rows, height, LEXICON))
     assert batches.epoch_size == 3
-    assert next(batches)["answers"].shape == (2, 1, 2)
+    assert next(batches)["answers"].shape == (2, 8, 2)
 
 
 @pytest.mark.parametrize(
