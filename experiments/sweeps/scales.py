@@ -198,7 +198,7 @@ ELMO = {
             "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
                      {**_TOY_NETWORK, "feed_size": 24, "epochs": 20.0}),
             "SRL": ("tagger", TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
-                    {**_TOY_NETWORK, "epochs": 40.0, "lstm_layers": 1}),
+                    {**_TOY_NETWORK, "epochs": 20.0, "lstm_layers": 1}),
         },
         (0, 1),
     ),

@@ -24,6 +24,12 @@ PAPER = Paper(
     reference="as pretrained",
 )
 
+NOTES = {
+    "toy": "The perplexity falls as in the paper. The task need not gain: three epochs over 256 sentences teach the "
+    "biLM these sentences and cost it what it knew; in a trial with 300 of them and three seeds accuracy fell by 8 "
+    "points."
+}
+
 
 def sweep(add: Add) -> None:
     """One biLM, and a task's network on its layers before and after it has read the task's texts."""

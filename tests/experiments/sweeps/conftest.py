@@ -84,7 +84,7 @@ def sweep(add):
     """A pretraining, and a task with its layers."""
     s = ELMO["toy"]
     network, task, how = s.tasks["SRL"]
-    small = {"steps": 20, "eval_every": 20, "checkpoint_every": 10, "batch_size": 16}
+    small = {"steps": 20, "eval_every": 20, "checkpoint_every": 10, "batch_size": 16, "model.filters": ((1, 8),)}
     data = {"data": TOY_DATA.corpus("words", 8_192, 300)}
     elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **{**s.pretraining, **small, **data})
     how = {**task.settings, **how, "encoder": elmo, "epochs": 10.0, "batch_size": 256, "lstm_size": 16}

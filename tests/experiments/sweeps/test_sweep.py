@@ -79,10 +79,13 @@ def test_commands_for_others(sweep, sweeps, program, tmp_path, capsys):
     assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]) == 41
 
 
-def run_toy(file, workdir, *more):
+QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # of pretrainings, too: these are hardly any steps
+
+
+def run_toy(file, workdir, *more, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
-        cwd=ROOT, env={**os.environ, "XLA_FLAGS": ""}, capture_output=True, text=True, timeout=1800,
+        cwd=ROOT, env={**os.environ, "XLA_FLAGS": "", **environment}, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stderr
@@ -90,7 +93,7 @@ def run_toy(file, workdir, *more):
 
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     """A pretraining, and a task with it and without: everything that a sweep does."""
-    said = run_toy(write_toy(), tmp_path)
+    said = run_toy(write_toy(), tmp_path, **QUICK)
     folder = tmp_path / "tiny-toy"
     text = (folder / "table.md").read_text(encoding="utf-8")
     assert re.search(r"\| from nothing \(reference\) \| \d+\.\d\d ± \d+\.\d\d \| 70.5 \|", text)
@@ -108,7 +111,7 @@ def test_a_sweep_of_real_trainings(write_toy, tmp_path):
 
 def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
     """A pretraining that networks read, and figures that they have learned beside their scores."""
-    run_toy(write_toy(text=write_toy.elmo), tmp_path)
+    run_toy(write_toy((0,), write_toy.elmo), tmp_path, **QUICK)
     text = (tmp_path / "tiny-toy" / "table.md").read_text(encoding="utf-8")
     lines = csv.DictReader((tmp_path / "tiny-toy" / "table.csv").read_text(encoding="utf-8").splitlines())
     shares = [float(line["mean"]) for line in lines if line["column"] == "words, %"]
