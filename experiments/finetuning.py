@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.api import TaskModel, TaskNetwork
+from bert_elmo_jax.api.analysis.layer_weights import layer_shares
 from bert_elmo_jax.api.run_directory import best_step, is_run_directory
 from bert_elmo_jax.api.task_report import task_sections
 from bert_elmo_jax.api.task_scores import figures_of, score_name
@@ -90,7 +91,7 @@ def run(
                 extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
             )  # fmt: skip
     if stopped is None:
-        finish(workdir, data)
+        finish(workdir, data, config.batch_size)
     return stopped
 
 
@@ -109,16 +110,22 @@ def lengths_of(config: ConfigDict, epoch: int) -> tuple[int, int, int]:
     return steps, eval_every, checkpoint_every
 
 
-def finish(workdir: Path, data: Data) -> None:
-    """The best model on the dev data, scored and shown; `result.json` comes last."""
+def finish(workdir: Path, data: Data, batch_size: int) -> None:
+    """The best model on the dev data, scored and shown; `result.json` comes last.
+
+    Batches are of the run's size: those shapes have been compiled for.
+    """
     model = load(workdir)
     assert isinstance(model, TaskModel | TaskNetwork)
-    predictions = model.predict_examples(data.dev)
+    predictions = model.predict_examples(data.dev, batch_size=batch_size)
     figures = {"dev": figures_of(model.task, data.dev, predictions)}
     if data.test:
-        figures["test"] = figures_of(model.task, data.test, model.predict_examples(data.test))
+        figures["test"] = figures_of(model.task, data.test, model.predict_examples(data.test, batch_size=batch_size))
     report = train.write_report(workdir, task_sections(model, data.dev, predictions, figures))
-    write_json(workdir / RESULT, {"step": best_step(workdir), "score": score_name(model.task), **figures})
+    # Where the model mixes an encoder's layers: how much of each it takes.
+    mixed = {place: shares.tolist() for place, shares in layer_shares(model.params).items()}
+    shares = {"layer_shares": mixed} if mixed else {}
+    write_json(workdir / RESULT, {"step": best_step(workdir), "score": score_name(model.task), **figures, **shares})
     for part, values in figures.items():
         say(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in values.items())}")
     say(f"{report}: the curves of this run, and its mistakes")

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict, config_flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.api.run_directory import describe_run
+from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.models import ElmoConfig
 from bert_elmo_jax.train.parallel import DEVICES
 from experiments import command_line
@@ -24,6 +25,9 @@ FLAGS = flags.FLAGS
 
 # What may be another when a run goes on: it changes speed and comfort, not the numbers (beyond rounding).
 FREE = ("data", "workers", "mesh", "log_every", "checkpoint_every", "keep")
+
+
+BEFORE = "before.json"  # the held-out figures of given weights, before the first step
 
 
 class Task(NamedTuple):
@@ -92,6 +96,7 @@ def pretrain(
                 if found is None and init is not None:
                     before = task.figures(means(parallel.gather(state)))
                     if first:
+                        write_json(workdir / BEFORE, before)
                         say(f"before the first step: {', '.join(f'{name} {x:.4g}' for name, x in before.items())}")
                 state, stopped = train.train(
                     state, parallel, task.batches, run=workdir, schedule=schedule_of(config), checkpoints=checkpoints,

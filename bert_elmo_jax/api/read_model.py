@@ -39,13 +39,15 @@ def read_model(
 ) -> StoredModel:
     """The model of a folder in any format, of a checkpoint's prefix, of a file of ELMo's weights, or of a hub name.
 
+    Of a run directory it is the newest checkpoint, or the one that is named: `runs/bert/checkpoints/2000`.
     The tokenizer is None where nothing beside the weights says how text becomes ids, and where an ELMo needs none.
 
     >>> read_model("tests/goldens/bert_tiny").report.heads
     ('mlm', 'nsp')
     """
+    run_of, step = _checkpoint_of(Path(path).expanduser())
     try:
-        found = resolve(path)
+        found = run_of if step is not None else resolve(path)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
@@ -57,7 +59,7 @@ def read_model(
             raise ValueError(
                 f"{found} is a run directory, which says all of this itself: leave out {', '.join(useless)}"
             )
-        run = read_run_directory(found)
+        run = read_run_directory(found, step=step)
         report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
         return StoredModel(
             run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features,
@@ -84,3 +86,10 @@ def read_model(
     tokenizer = family.find_tokenizer(folder, config, lowercase) if family.has_pieces(config, report.heads) else None
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
     return StoredModel(config, params, tokenizer, report, labels, problem_type)
+
+
+def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
+    """The run directory and the step of a checkpoint's folder; of any other path, that path and None."""
+    if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
+        return path.parent.parent, int(path.name)
+    return path, None

@@ -102,11 +102,15 @@ def task_outputs(
     if frozen:
         encoder = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in encoder.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
+    # From left to right the first piece has seen nothing of its row: the last one stands for the whole.
+    at_end = head.pooled and config.attention == "causal"
+    ends = jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]
+    pooled_at: dict[str, Any] = {"nsp_positions": ends} if at_end else {}
     output: Any = Bert(config, add_pooler=head.pooled).apply(
         {"params": encoder}, tokens, types, None, segments, layers=head.features and head.features.layers,
-        **_with_dropout(None if frozen else keys[0]),
+        **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
-    x: Any = output.pooled if head.pooled else output.last
+    x: Any = (output.pooled[:, 0] if at_end else output.pooled) if head.pooled else output.last
     if head.features is not None:
         real = segments > 0
         reader = {"params": params.get("reader", {})}

@@ -103,20 +103,30 @@ class Add:
 
     def transfer(
         self, row: str, column: str, config: str, *, of: str, seeds: Sequence[int], score: str = "", **settings: Any
-    ) -> None:
-        """A cell: runs of `finetune`, one for each seed."""
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise ValueError(f"{row}, {column}: seeds={list(seeds)}, expected one or more, none of them twice")
-        points = [
-            self._named(Point(f"{row}, {column}, seed {seed}", "finetune", config, {**settings, "seed": seed}))
-            for seed in seeds
-        ]
+    ) -> tuple[Point, ...]:
+        """A cell: runs of `finetune`, one for each seed; `figure` may show more of them."""
+        points = self.runs(f"{row}, {column}", config, seeds=seeds, **settings)
         percent = settings.get("task") not in QUESTIONS  # whose official scorers say per cent themselves
-        self._cell(Cell(row, column, tuple(points), tuple(seeds), of, score, percent))
+        self._cell(Cell(row, column, points, tuple(seeds), of, score, percent))
+        return points
 
-    def figure(self, row: str, column: str, point: Point, *, of: str, score: str, percent: bool = False) -> None:
-        """A cell that shows the last figure of a pretraining itself, such as held_out/mlm_perplexity."""
-        self._cell(Cell(row, column, (point,), (point.resolved.seed,), of, score, percent))
+    def runs(self, name: str, config: str, *, seeds: Sequence[int], **settings: Any) -> tuple[Point, ...]:
+        """Runs of `finetune`, one for each seed, that stand in no cell by themselves: `figure` shows what is theirs."""
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
+        return tuple(
+            self._named(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
+        )
+
+    def figure(
+        self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
+    ) -> None:
+        """A cell that shows another figure of runs that there are, by its name (see `table.figures_of`).
+
+        Of a pretraining such as held_out/mlm_perplexity; of a task's runs such as layer_shares/mix/input/0.
+        """
+        runs = (points,) if isinstance(points, Point) else tuple(points)
+        self._cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
 
     def _named(self, point: Point) -> Point:
         if point.name in self._names:

@@ -17,12 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 
 class Launch(NamedTuple):
-    """What is started: a module as a program, its words, and the file for what it says."""
+    """What is started: a module as a program, its words, the file for what it says, variables of its environment."""
 
     key: str
     module: str
     words: list[str]
     log: str
+    variables: Mapping[str, str] = {}
 
 
 class Ended(NamedTuple):
@@ -84,7 +85,7 @@ class Forks:
         Path(launch.log).parent.mkdir(parents=True, exist_ok=True)
         self._order({
             "start": launch.key, "module": launch.module, "words": launch.words, "log": launch.log,
-            "environment": environment(device, self._share) if given is None else dict(given),
+            "environment": {**launch.variables, **(environment(device, self._share) if given is None else given)},
         })  # fmt: skip
 
     def wait(self, seconds: float) -> list[Ended]:

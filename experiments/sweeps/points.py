@@ -42,7 +42,7 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A run: `settings` are fields and flags beside those of the config's file; a value may be a Point or a File.
+    """A run: `settings` are fields and flags beside those of the config's file, or a Point, a Step or a File for one.
 
     >>> bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 100})
     >>> tagger = Point("tagger", "finetune", "finetune", {"init": bert, "task": "sst2", "train": File("train.tsv")})
@@ -64,7 +64,8 @@ class Point:
     @property
     def needs(self) -> list["Point"]:
         """The points whose results it begins with."""
-        return [value for value in self.settings.values() if isinstance(value, Point)]
+        needs = (value.point if isinstance(value, Step) else value for value in self.settings.values())
+        return [value for value in needs if isinstance(value, Point)]
 
     @property
     def files(self) -> list[File]:
@@ -113,12 +114,37 @@ class Point:
         return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a pretraining was after so many of its steps: one of the checkpoints that it keeps.
+
+    >>> bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 300, "checkpoint_every": 100, "keep": 2})
+    >>> Step(bert, 100)
+    Traceback (most recent call last):
+    ValueError: bert keeps no checkpoint of step 100: it keeps 2, one every 100 of 300 steps
+    """
+
+    point: Point
+    step: int
+
+    def __post_init__(self) -> None:
+        asked = self.point.resolved
+        every, last = asked.checkpoint_every, asked.steps
+        kept = [last, *range(last - (last % every or every), 0, -every)][: asked.keep]
+        if self.step not in kept:
+            raise ValueError(
+                f"{self.point.name} keeps no checkpoint of step {self.step}: it keeps {asked.keep}, one every {every} "
+                f"of {last} steps"
+            )
+
+
 @dataclass(frozen=True)
 class Places:
     """Where things lie: everything that is made in one working directory, data that are given below another."""
 
     workdir: Path
     data: Path | None = None
+    quick: bool = False  # tasks compile much and compute little
     _runs: dict[str, Path] = field(default_factory=dict, repr=False)
 
     def run(self, point: Point) -> Path:
@@ -143,7 +169,8 @@ class Places:
         for name, value in point.settings.items():
             text = shown(self._written(value))
             words.append(f"--{name}={text}" if name in named else f"--config.{name}={text}")
-        if "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point):
+        shared = "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point)
+        if shared and not point.resolved.adapt.epochs:  # an adapted encoder is the run's own
             words.append(f"--config.cache={self.workdir / 'vectors' / _texts(point)}")
         return [*words, f"--workdir={self.run(point)}"]
 
@@ -156,6 +183,10 @@ class Places:
         """
         return f"python -m experiments.{point.program} {shlex.join(self.words(point))}"
 
+    def variables(self, point: Point) -> dict[str, str]:
+        """Variables of the environment that a point is run with."""
+        return {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if self.quick and point.program == "finetune" else {}
+
     def is_done(self, point: Point) -> bool:
         """Whether a point needs nothing more: the last thing that its program writes is there."""
         return (self.run(point) / DONE[point.program]).is_file()
@@ -163,6 +194,8 @@ class Places:
     def _written(self, value: Any) -> Any:
         if isinstance(value, Point):
             return str(self.run(value))
+        if isinstance(value, Step):
+            return str(self.run(value.point) / "checkpoints" / str(value.step))
         return str(self.file(value)) if isinstance(value, File) else value
 
 
@@ -200,6 +233,8 @@ def _texts(point: Point) -> str:
 def _told(value: Any) -> Any:
     if isinstance(value, Point):
         return f"point {value.identity}"
+    if isinstance(value, Step):
+        return f"step {value.step} of point {value.point.identity}"
     return f"file {value.name}" if isinstance(value, File) else value
 
 

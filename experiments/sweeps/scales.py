@@ -5,10 +5,15 @@
 
   corpora/novels, corpora/novels_words     novels, prepared (configs/bert_novels.py and elmo_novels.py say how)
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
+  corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: little but characters
+  corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
   conll2003/{train,dev}.txt                CoNLL-2003, English, four columns
   sst2/{train,dev}.tsv                     SST-2, GLUE's columns
   mnli/{train,dev_matched}.tsv             MNLI, GLUE's columns
+  qnli/{train,dev}.tsv, mrpc/{train,dev}.tsv   QNLI, and MRPC in its original columns
+  nsmc/{train,dev}.tsv                     NSMC: id, document, label
+  klue_ner/{train,dev}.tsv                 KLUE's named entities
   snli/{train,dev}.tsv                     SNLI: sentence1, sentence2, gold_label
   squad/{train,dev}-v1.1.json              SQuAD 1.1
   glove/glove.txt                          word vectors in GloVe's format, of any width
@@ -31,7 +36,11 @@ class TaskOf(NamedTuple):
 
 
 class BertScale(NamedTuple):
-    """BERT at a scale: its pretraining, the two kinds of task, and how they are learned."""
+    """BERT at a scale: its pretraining, its tasks, and how they are learned.
+
+    `tasks` are by the paper's name what stands for it, with the config of fine-tuning; `pairs` and `entities` are those
+    that every scale has.
+    """
 
     config: str
     pretraining: Settings
@@ -41,6 +50,7 @@ class BertScale(NamedTuple):
     tuning: Settings  # beside the config of fine-tuning
     features: Settings  # beside the config that reads frozen layers
     seeds: tuple[int, ...]
+    tasks: Mapping[str, tuple[str, TaskOf]] = {}
 
 
 class ElmoScale(NamedTuple):
@@ -62,21 +72,37 @@ def toy(data: ToyData, which: str, **settings: str) -> dict[str, Any]:
     return {**settings, "train": data.file(which, "train"), "dev": data.file(which, "dev")}
 
 
-TOY_DATA = ToyData(topics=2, words=2, train=300, dev=300)
-WORLD = {"language": TOY_DATA.language, "topics": TOY_DATA.topics, "words": TOY_DATA.words}
+TOY_DATA = ToyData(topics=2, words=2, train=256, dev=256)  # four batches each: few shapes to compile for
+TOY_DOCUMENTS = 3_000
 TOY_TOPICS = toy(TOY_DATA, "topics", task="classification", text="text", label="label")
 TOY_SENSES = toy(TOY_DATA, "senses", task="entities", text="0", label="1")
+# Texts that a biLM of TOY_DATA's world has not read: of other topics, with other words.
+TOY_ELSEWHERE = toy(ToyData(topics=4, words=4, train=256, dev=256), "topics", task="classification", text="text",
+                    label="label")  # fmt: skip
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
 CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
 SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
 MNLI = {"task": "mnli", **files("mnli", "train.tsv", "dev_matched.tsv")}
+QNLI = {"task": "qnli", **files("qnli", "train.tsv", "dev.tsv")}
+MRPC = {"task": "mrpc", **files("mrpc", "train.tsv", "dev.tsv")}
 SNLI = {"task": "snli", **files("snli", "train.tsv", "dev.tsv")}
+NSMC = {"task": "nsmc", **files("nsmc", "train.tsv", "dev.tsv")}
+KLUE_NER = {"task": "klue_ner", "context": False, **files("klue_ner", "train.tsv", "dev.tsv")}
 SQUAD = {"task": "squad", **files("squad", "train-v1.1.json", "dev-v1.1.json")}
 GLOVE = {"vectors": File("glove/glove.txt"), "tune_words": False}
 
+LEFT_TO_RIGHT = {"model.attention": "causal", "masking.kind": "next"}  # each word from those before it
+_GLUE = {
+    "MNLI": ("finetune", TaskOf("MNLI, matched, accuracy", MNLI)),
+    "QNLI": ("finetune", TaskOf("QNLI, accuracy", QNLI)),
+    "MRPC": ("finetune", TaskOf("MRPC, accuracy", MRPC)),
+    "SST-2": ("finetune", TaskOf("SST-2, accuracy", SST2)),
+    "SQuAD": ("finetune_squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
+}
+
 # Rows of one short example: so a small model leaves "how frequent are words" behind within 200 steps.
-_TOY_BERT = {
-    **{f"toyworld.{name}": value for name, value in WORLD.items()}, "toyworld.documents": 3_000,
+_TOY_BERT: dict[str, Any] = {
+    "data": TOY_DATA.corpus("wordpiece", 8_192, TOY_DOCUMENTS),
     "model.hidden_size": 64, "model.feed_forward_size": 256, "model.max_positions": 64,
     "steps": 300, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
     "optimizer.warmup": 0.1, "eval_every": 300, "checkpoint_every": 100, "eval_batches": 4,
@@ -87,19 +113,25 @@ _LAPTOP_BERT = {
 }  # fmt: skip
 _ONE_GPU_BERT = {
     "data": File("corpora/wiki"), "steps": 100_000, "long_share": 0.0, "model.dtype": "bfloat16",
-    "checkpoint_every": 2_500,
+    "checkpoint_every": 2_500, "keep": 40,
 }  # fmt: skip
+
+_TOY_PAIRS = TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS)
+_TOY_ENTITIES = TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES)
 
 BERT = {
     "toy": BertScale(
         "bert_toy", _TOY_BERT, 2,
-        TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
-        TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
-        {"epochs": 8.0, "batch_size": 16, "dropout": 0.0, "optimizer.learning_rate": 1e-3, "eval_every": 100_000},
-        {"epochs": 8.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
-         "batch_size": 16, "dropout": 0.0, "optimizer.learning_rate": 5e-3, "context": False,
+        _TOY_PAIRS, _TOY_ENTITIES,
+        {"epochs": 20.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 1e-3, "eval_every": 100_000},
+        {"epochs": 20.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
+         "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-3,
          "features.lstm_layers": 1, "features.lstm_size": 32, "features.dropout": 0.0},
-        (0, 1, 2),
+        (0, 1),
+        {
+            "MNLI": ("finetune", _TOY_PAIRS),
+            "SQuAD": ("finetune_entities", _TOY_ENTITIES),
+        },
     ),
     "laptop": BertScale(
         "bert_novels", _LAPTOP_BERT, 2,
@@ -113,22 +145,46 @@ BERT = {
     "one_gpu": BertScale(
         "bert_small", _ONE_GPU_BERT, 4,
         TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
-        {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2),
+        {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2), _GLUE,
     ),
     "paper": BertScale(
-        "bert_base", {"data": File("corpora/wiki")}, 12,
+        "bert_base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12,
         TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
-        {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4),
+        {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4), _GLUE,
     ),
 }  # fmt: skip
 
+# The same world prepared with another vocabulary, of more pieces a word: then rows are longer.
+TOY_PIECES = {"length": 40, "batch_size": 40}
+
+_TOY_KOREAN = TOY_DATA._replace(language="ko")
+KOREAN = {
+    "toy": {
+        "NSMC": ("finetune", TaskOf("topic of a sentence (toy world in Korean), accuracy",
+                                    toy(_TOY_KOREAN, "topics", task="classification", text="text", label="label"))),
+        "KLUE NER": ("finetune_entities",
+                     TaskOf("words of several senses as entities (toy world in Korean), F1",
+                            toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"))),
+    },
+    "real": {
+        "NSMC": ("finetune", TaskOf("NSMC, accuracy", NSMC)),
+        "KLUE NER": ("finetune_entities", TaskOf("KLUE's named entities, F1", KLUE_NER)),
+    },
+}  # fmt: skip
+
+
+def toy_corpus(tokenizer: str, vocab_size: int, language: str = "en") -> File:
+    """The toy world of BERT's toy scale with a vocabulary of its own."""
+    return TOY_DATA._replace(language=language).corpus(tokenizer, vocab_size, TOY_DOCUMENTS)
+
+
 _TOY_ELMO = {
-    **{f"toyworld.{name}": value for name, value in WORLD.items()}, "toyworld.documents": 3_000,
+    "data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS),
     "model.cell_size": 64, "model.projection_size": 32, "model.filters": ((1, 16), (2, 16), (3, 32)),
     "steps": 250, "batch_size": 64, "eval_every": 250, "checkpoint_every": 50, "eval_batches": 4,
 }  # fmt: skip
 _TOY_NETWORK = {
-    "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 16,
+    "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 64,
     "optimizer.learning_rate": 5e-3, "patience": 0, "eval_every": 100_000,
 }  # fmt: skip
 _LAPTOP_NETWORK = {"lstm_size": 64, "patience": 0, **GLOVE}
@@ -140,11 +196,11 @@ ELMO = {
         {
             # A reader's functions take minutes to compile: no SQuAD here.
             "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
-                     {**_TOY_NETWORK, "feed_size": 24, "epochs": 6.0}),
+                     {**_TOY_NETWORK, "feed_size": 24, "epochs": 20.0}),
             "SRL": ("tagger", TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
-                    {**_TOY_NETWORK, "epochs": 6.0, "lstm_layers": 1}),
+                    {**_TOY_NETWORK, "epochs": 20.0, "lstm_layers": 1}),
         },
-        (0, 1, 2),
+        (0, 1),
     ),
     "laptop": ElmoScale(
         "elmo_novels",

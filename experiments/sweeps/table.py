@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from scipy import stats
 
@@ -155,16 +156,32 @@ def value_of(cell: Cell, point: Point, places: Places) -> float | None:
     if not places.is_done(point):
         return None
     run = places.run(point)
-    times = 100.0 if cell.percent else 1.0
-    if point.program == "finetune":
-        result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-        figures, name = result["dev"], cell.score or result["score"]
-    else:
-        figures = {name: value for line in read_metrics(run) for name, value in line.items()}  # the last ones remain
-        name = cell.score
+    figures = figures_of(point, run)
+    name = cell.score or figures["score"]
     if name not in figures:
         raise ValueError(f"{run} has no figure {name!r}; it has {', '.join(sorted(figures))}")
-    return None if figures[name] is None else times * figures[name]
+    return None if figures[name] is None else (100.0 if cell.percent else 1.0) * figures[name]
+
+
+def figures_of(point: Point, run: Path) -> dict[str, Any]:
+    """All figures of a run that is done, by name.
+
+    Of a task's run those of its dev data, `score` (the name of the one that counts), `layer_shares/mix/input/0` and so
+    on where it mixes layers, and `adapted/…` where its encoder has read the task's texts first: those of that reading,
+    `adapted/before/…` from before it. Of a pretraining the last ones of its metrics.
+    """
+    if point.program != "finetune":
+        return {name: value for line in read_metrics(run) for name, value in line.items()}  # the last ones remain
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    found = {**result["dev"], "score": result["score"]}
+    for place, shares in result.get("layer_shares", {}).items():
+        found |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
+    if (run / "adapted").is_dir():
+        before = json.loads((run / "adapted" / "before.json").read_text(encoding="utf-8"))
+        after = {name: value for line in read_metrics(run / "adapted") for name, value in line.items()}
+        found |= {f"adapted/before/{name}": value for name, value in before.items()}
+        found |= {f"adapted/{name}": value for name, value in after.items()}
+    return found
 
 
 def lines_of(table: Table) -> Iterator[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""The toy scale's tasks: files of the toy world, made before a sweep begins, whose names say all that is in them."""
+"""The toy scale's data: files of the toy world, made before a sweep begins, whose names say all that is in them."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_elmo_jax.data.toy_corpus import toy_corpus
 from bert_elmo_jax.data.toyworld import (
     ToyWorld,
     next_examples,
@@ -17,6 +18,7 @@ from bert_elmo_jax.data.toyworld import (
 from experiments.sweeps.points import File
 
 ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
+CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
 
 
 class ToyData(NamedTuple):
@@ -41,17 +43,29 @@ class ToyData(NamedTuple):
         """A task's file."""
         return File(f"{self.name}/{task}/{part}.{ENDINGS[task]}", made=True)
 
+    def corpus(self, tokenizer: str, vocab_size: int, documents: int) -> File:
+        """Documents of the same world, prepared: what `pretrain_bert` and `pretrain_elmo` read."""
+        name = f"toy-{self.language}-topics{self.topics}-words{self.words}"
+        return File(f"{name}/{tokenizer}-vocabulary{vocab_size}-documents{documents}", made=True)
+
 
 def write_made(root: Path, files: Iterable[File]) -> None:
     """Make those files that are not there."""
     for file in files:
         target = root / file.name
+        if corpus := re.fullmatch(CORPUS, file.name):
+            language, topics, words, tokenizer, size, documents = corpus.groups()
+            toy_corpus(
+                target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
+                vocab_size=int(size), documents=int(documents), heldout=0.02,
+            )  # fmt: skip
+            continue
         if target.is_file():
             continue
         found = re.fullmatch(r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+", file.name)
         if found is None:
             raise ValueError(
-                f"{file.name} is no name of toy data, such as {ToyData(4, 2, 300, 200).file('next', 'dev')}"
+                f"{file.name} is no name of toy data, such as {ToyData(4, 2, 300, 200).file('next', 'dev').name}"
             )
         language, topics, words, train, dev, task, part = found.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))

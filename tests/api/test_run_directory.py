@@ -11,6 +11,7 @@ from bert_elmo_jax.api import write_run_directory
 from bert_elmo_jax.api.read_model import read_model
 from bert_elmo_jax.api.run_directory import read_run_directory
 from bert_elmo_jax.heads import init_params
+from bert_elmo_jax.train.checkpoint import save_params
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +195,18 @@ def test_parameters_that_are_no_numbers_are_named(tmp_path, encoder):
         ValueError, match="holds NaN or infinity in nsp/kernel; the file is damaged or training diverged"
     ):
         load(tmp_path)
+
+
+def test_a_checkpoint_is_named_by_its_folder(run, encoder):
+    """The newest is that of the run directory; others by their step, and one that is not there is told from those."""
+    later = jax.tree.map(lambda x: np.asarray(x) + 1.0, dict(encoder.params))
+    save_params(run, 5, later)
+    names = {"": 5, "checkpoints/0": 0, "checkpoints/5": 5}
+    for name, step in names.items():
+        stored = read_model(run / name)
+        assert stored.report.source == f"{run}, step {step}"
+        expected = later if step else encoder.params
+        np.testing.assert_array_equal(stored.params["encoder"]["pooler"]["bias"], expected["encoder"]["pooler"]["bias"])
+        assert stored.tokenizer.fingerprint == encoder.tokenizer.fingerprint
+    with pytest.raises(FileNotFoundError, match="has no checkpoint of step 7; there are 0, 5"):
+        load(run / "checkpoints" / "7")

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import json
 from pathlib import Path
 
 import jax
@@ -114,6 +115,8 @@ def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)  # compiled otherwise, see the fixture
     lines = read_metrics(tmp_path / "adapted")
     assert [line["step"] for line in lines] == [line["step"] for line in read_metrics(folder / "adapted")]
+    kept = json.loads((tmp_path / "adapted" / "before.json").read_text(encoding="utf-8"))
+    assert kept["held_out/perplexity"] == pytest.approx(before, rel=1e-3)
     assert lines[-1]["held_out/perplexity"] < before
 
 

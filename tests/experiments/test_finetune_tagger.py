@@ -73,6 +73,8 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
     assert load(tmp_path / "run" / "encoder").encode(["영화"]).last.shape[2] == 16
     report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Weights of the encoder" in report
+    shares = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))["layer_shares"]
+    assert all(sum(layers) == pytest.approx(1) and min(layers) > 0 for layers in shares.values()) and shares
     with pytest.raises(ValueError, match="is a task's network, which is no encoder"):
         program("with_network").network_start(config_of({}, encoder=str(tmp_path / "run")), None, None)
 

@@ -211,3 +211,21 @@ def test_shapes_are_those_of_the_parameters(features):
         }
         assert found == features.shapes(8)
         assert params["tag"]["kernel"].shape == (features.width(8, 1), 3)
+
+
+@pytest.mark.parametrize("kind", ["classification", "choice"])
+def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
+    """The first has seen nothing: a word at the end changes the scores, and what is padding does not."""
+    config = dataclasses.replace(CONFIG, attention="causal")
+    head, batch = head_of(kind), batch_of(kind)
+    params = init(config, head, jax.random.key(0))
+    # Of a row (or choice) of two pieces or more the last one becomes another.
+    row = (0,) if kind == "classification" else (0, 1)
+    last = int(batch["segments"][row].sum()) - 1
+    other, padded = ({name: x.copy() for name, x in batch.items()} for _ in range(2))
+    other["tokens"][(*row, last)] = 5 + (batch["tokens"][(*row, last)] - 4) % 25
+    padded["tokens"][(*row, slice(last + 1, None))] = 9
+    scores, changed, same = (outputs_of(config, head, params, one, None, False) for one in (batch, other, padded))
+    assert np.abs(scores - changed)[row].max() > 1e-3
+    np.testing.assert_allclose(scores[0], same[0], atol=1e-6)
+    np.testing.assert_allclose(scores[1:-1], changed[1:-1], atol=1e-6)

@@ -49,25 +49,49 @@ def write_small(tmp_path):
     return write
 
 
-TINY = '''
-"""Table 8, smaller."""
+BERT = '''
+"""A BERT and what it is worth, as small as can be."""
 
 from experiments.sweeps.definition import Paper
-from experiments.sweeps.scales import BERT
+from experiments.sweeps.scales import BERT, TOY_DATA
 
 SCALES = ("toy",)
-PAPER = Paper("Devlin et al. 2018, table 8, dev", ("MNLI",), {"80/10/10": (84.2,), "0/0/100": (83.6,)}, "80/10/10")
+PAPER = Paper("somebody, table 1", ("MNLI",), {"from nothing": (70.5,), "pretrained": (84.2,)}, "from nothing")
 
 
 def sweep(add):
-    """Two pretrainings and a task."""
-    s = BERT[add.scale]
-    for row, split in (("80/10/10", (0.8, 0.1, 0.1)), ("0/0/100", (0.0, 1.0, 0.0))):
-        small = {"steps": 30, "eval_every": 30, "checkpoint_every": 10, "masking.split": split}
-        size = {"model.num_layers": 1, "toyworld.documents": 300}
-        bert = add.pretrain(f"BERT {row}", "pretrain_bert", s.config, **{**s.pretraining, **small, **size})
-        how = {**s.pairs.settings, **s.tuning, "share": 0.5, "epochs": 4.0}
-        add.transfer(row, "MNLI", "finetune", of=s.pairs.of, init=bert, seeds=SEEDS, **how)
+    """A pretraining, and a task with it and without."""
+    s = BERT["toy"]
+    small = {"steps": 30, "eval_every": 30, "checkpoint_every": 10, "batch_size": 32, "model.num_layers": 1}
+    data = {"data": TOY_DATA.corpus("wordpiece", 8_192, 300)}
+    bert = add.pretrain("BERT", "pretrain_bert", s.config, **{**s.pretraining, **small, **data})
+    how = {**s.pairs.settings, **s.tuning, "epochs": 20.0, "batch_size": 256}  # few shapes to compile for
+    for row, begin in (("from nothing", {"tokenizer": bert, "preset": bert}), ("pretrained", {"init": bert})):
+        add.transfer(row, "MNLI", "finetune", of=s.pairs.of, seeds=SEEDS, **begin, **how)
+'''
+
+ELMO = '''
+"""An ELMo, whose layers a tagger reads at one place or the other, and how much of each it takes."""
+
+from experiments.sweeps.definition import Paper
+from experiments.sweeps.scales import ELMO, TOY_DATA
+
+SCALES = ("toy",)
+PAPER = Paper("somebody, table 2", ("NER", "words, %"), {"input": (84.7, None), "output": (80.9, None)}, "input")
+
+
+def sweep(add):
+    """A pretraining, and a task with its layers."""
+    s = ELMO["toy"]
+    network, task, how = s.tasks["SRL"]
+    small = {"steps": 20, "eval_every": 20, "checkpoint_every": 10, "batch_size": 16, "model.filters": ((1, 8),)}
+    data = {"data": TOY_DATA.corpus("words", 8_192, 300)}
+    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **{**s.pretraining, **small, **data})
+    how = {**task.settings, **how, "encoder": elmo, "epochs": 10.0, "batch_size": 256, "lstm_size": 16}
+    for row in PAPER.rows:
+        runs = add.transfer(row, "NER", network, of=task.of, seeds=SEEDS, **how, places=row)
+        shown = f"layer_shares/mix/{row}/0"
+        add.figure(row, "words, %", runs, of="share of the lowest layer", score=shown, percent=True)
 '''
 
 
@@ -75,9 +99,10 @@ def sweep(add):
 def write_toy(tmp_path):
     """Writes a sweep of real trainings, as small as they can be."""
 
-    def write(seeds=(0, 1)):
+    def write(seeds=(0, 1), text=BERT):
         file = tmp_path / "tiny.py"
-        file.write_text(f"{TINY.strip()}\n\n\nSEEDS = {seeds!r}\n", encoding="utf-8")
+        file.write_text(f"{text.strip()}\n\n\nSEEDS = {seeds!r}\n", encoding="utf-8")
         return str(file)
 
+    write.bert, write.elmo = BERT, ELMO
     return write

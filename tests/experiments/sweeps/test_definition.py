@@ -5,6 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from absl import flags
+from ml_collections import config_flags
+
+from bert_elmo_jax.api.networks import check_task
+from bert_elmo_jax.data.store import open_store
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.models import BertConfig
+from experiments.config_flags import NAMED, fields_of
 
 ROOT = Path(__file__).parents[3]
 SWEEPS = sorted((ROOT / "experiments" / "configs" / "sweeps").glob("[!_]*.py"))
@@ -33,14 +41,8 @@ MISTAKES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Where toy data are made once."""
-    return tmp_path_factory.mktemp("made")
-
-
 @pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
-def test_the_sweeps_that_come_along(sweeps, file, tmp_path, made):
+def test_the_sweeps_that_come_along(sweeps, file):
     text = file.read_text(encoding="utf-8")
     for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/sweeps/{file.name}", "Scales:"):
         assert part in text, part
@@ -51,20 +53,136 @@ def test_the_sweeps_that_come_along(sweeps, file, tmp_path, made):
     for scale in scales:
         sweep = sweeps.definition.read_sweep(str(file), scale)
         rows, columns = {cell.row for cell in sweep.cells}, {cell.column for cell in sweep.cells}
-        assert rows == set(sweep.paper.rows)
+        assert rows == set(sweep.paper.rows) or (scale == "toy" and len(rows) > 3)
+        assert sweep.paper.reference in rows
         assert len(sweep.cells) == len(rows) * len(columns), "no hole in the table"
-        assert all(len(cell.seeds) >= (5 if scale == "paper" else 3) for cell in sweep.cells)
-        for data in {data for point in sweep.points for data in point.files}:
-            if data.made:
-                assert scale == "toy"
-                sweeps.toy_tasks.write_made(made, [data])
-                assert (made / data.name).stat().st_size > 1000
-            else:
-                folder, _, name = data.name.partition("/")
-                assert f"{folder}/" in told and (folder == "corpora" or Path(name).suffix in told), data.name
+        least = {"paper": 5, "toy": 2}.get(scale, 3)
+        tasks = [cell for cell in sweep.cells if cell.points[0].program == "finetune"]
+        assert all(len(cell.seeds) >= least for cell in tasks)
+        for data in {data for point in sweep.points for data in point.files if not data.made}:
+            folder, _, name = data.name.partition("/")
+            assert f"{folder}/" in told and (folder == "corpora" or Path(name).suffix in told), data.name
+            assert scale != "toy"
+
+
+@pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # by which ml_collections reads configs
+@pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
+def test_every_command_is_one_that_its_program_takes(sweeps, program, file, tmp_path):
+    """Flags, fields, and what the program would look at before it begins; a seed stands for the others of its cell."""
+    asked = {"pretrain_bert": pretraining, "pretrain_elmo": pretraining, "finetune": finetuning}
+    for scale in re.search(r"SCALES = \((.*)\)", file.read_text(encoding="utf-8"))[1].replace('"', "").split(", "):
+        places = sweeps.points.Places(tmp_path, tmp_path / "data")
+        sweep = sweeps.definition.read_sweep(str(file), scale)
+        seen = set()
         for point in sweep.points:
-            words = sweeps.points.Places(tmp_path).words(point)
-            assert all("Point(" not in word and "File(" not in word for word in words)
+            cell = point.name.rpartition(", seed ")[0] or point.name
+            if cell not in seen:
+                seen.add(cell)
+                asked[point.program](program, point, parsed(point, places.words(point)))
+
+
+def parsed(point, words):
+    """The config that a point's words come to, by the flags of its program alone."""
+    sources = [f"{point.program}.py", *(["pretraining.py"] if point.program != "finetune" else [])]
+    text = "".join((ROOT / "experiments" / name).read_text(encoding="utf-8") for name in sources)
+    values = flags.FlagValues()
+    config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=[point.program, *words])
+    for name in re.findall(r'DEFINE_(?:string|list|enum)\("(\w+)"', text):
+        flags.DEFINE_string(name, None, "", flag_values=values)
+    values([point.program, *words])
+    assert all("Point(" not in word and "File(" not in word and "Step(" not in word for word in words)
+    config = values.config
+    for name, value in point.settings.items():
+        if isinstance(value, bool | int | float | tuple) and name in dict(fields_of(config)):
+            assert dict(fields_of(config))[name] == value, name
+    given = {name: values[name].value for name in NAMED if name in values and values[name].value is not None}
+    config.update(given)
+    return config
+
+
+def pretraining(program, point, config):
+    """Examples, masking, model and schedule fit each other."""
+    objective = program("objectives").objective_of(config, 1_000)
+    assert sum(phase.steps for phase in objective.phases) == config.steps > 0
+    program("optimisation").optimizer(config.optimizer, lambda step: 0.0)
+    program("optimisation").learning_rate(config.optimizer, config.steps)
+    assert config.keep >= 1 and config.data
+
+
+def finetuning(program, point, config):
+    """The task is one, a network or a head is there for it, and the schedule is one."""
+    assert config.train and config.dev and 0 < config.share <= 1
+    names = {name: config[name] or None for name in ("text", "pair", "label")}
+    task = task_named(config.task, **names, file=config.train)
+    program("optimisation").optimizer(config.optimizer, lambda step: 0.0)
+    program("optimisation").learning_rate(config.optimizer, 100)
+    if "network" in config:
+        check_task(config.network, task)
+        assert program("adaptation").wanted(config, []) == bool(config.adapt.epochs)
+        assert set(config.places.split(",")) <= {"input", "between", "output"}
+        return
+    needs = {name for name, value in point.settings.items() if name in ("init", "tokenizer")}
+    assert needs in ({"init"}, {"tokenizer"})
+    layers = point.needs[0].resolved.model.num_layers
+    features = program("transfer").features_of(config, BertConfig(num_layers=layers))
+    assert (features is None) == (not config.features.layers)
+    assert config.transfer in program("transfer").WAYS
+
+
+def test_toy_data_are_made(sweeps, tmp_path):
+    """Those of all sweeps together, each once."""
+    toys = [sweeps.definition.read_sweep(str(file), "toy") for file in SWEEPS]
+    made = {data for sweep in toys for point in sweep.points for data in point.files}
+    assert all(data.made for data in made)
+    small = [data for data in made if "corpus" not in data.name and "vocabulary" not in data.name]
+    sweeps.toy_tasks.write_made(tmp_path, small)
+    assert all((tmp_path / data.name).stat().st_size > 1000 for data in small)
+    corpora = sorted(data.name for data in made if data not in small)
+    assert [re.fullmatch(sweeps.toy_tasks.CORPUS, name) is not None for name in corpora] == [True] * len(corpora)
+    tiny = sweeps.toy_tasks.ToyData(2, 2, 300, 300).corpus("wordpiece", 79, 30)
+    for _ in range(2):
+        sweeps.toy_tasks.write_made(tmp_path, [tiny])
+    assert open_store(tmp_path / tiny.name).manifest["tokenizer"]["vocab_size"] == 79
+    with pytest.raises(ValueError, match="x is no name of toy data, such as toy-en-topics4"):
+        sweeps.toy_tasks.write_made(tmp_path, [sweeps.points.File("x", made=True)])
+
+
+def test_points_that_sweeps_share_are_one(sweeps):
+    """What two sweeps have in common has one identity, so that one working directory runs it once."""
+
+    def of(name, scale):
+        sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
+        return {point.identity: point for point in sweep.points}
+
+    for scale in ("toy", "one_gpu", "paper"):
+        table8 = of("bert_table8", scale)
+        for name in ("bert_table5", "bert_table6", "bert_mask_rate", "bert_steps", "bert_sample_efficiency", "own_sop"):
+            if (name, scale) == ("bert_table6", "one_gpu"):
+                continue  # whose sizes are its own
+            both = table8.keys() & of(name, scale).keys()
+            assert "pretrain_bert" in {table8[identity].program for identity in both}, (name, scale)
+        table3 = of("elmo_table3", scale)
+        assert of("elmo_figure2", scale).keys() <= table3.keys()
+        for name in ("elmo_table2", "elmo_figure1", "elmo_domain", "own_sampled_softmax"):
+            shared = {point.program for identity, point in of(name, scale).items() if identity in table3}
+            assert "pretrain_elmo" in shared, (name, scale)
+    steps = of("bert_steps", "one_gpu").values()
+    assert {point.identity for point in steps if point.program != "finetune"} <= of("bert_table5", "one_gpu").keys()
+
+
+def test_checkpoints_of_a_pretraining(sweeps, tmp_path):
+    Point, Step, places = sweeps.points.Point, sweeps.points.Step, sweeps.points.Places(tmp_path)
+    bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 250, "checkpoint_every": 100, "keep": 2})
+    with pytest.raises(ValueError, match="bert keeps no checkpoint of step 100: it keeps 2, one every 100 of 250"):
+        Step(bert, 100)
+
+    def tagger(init):
+        return Point("tagger", "finetune", "finetune", {"init": init, "task": "uner"})
+
+    early = tagger(Step(bert, 200))
+    assert early.needs == [bert] and len({early.identity, tagger(bert).identity, tagger(Step(bert, 250)).identity}) == 3
+    assert early.identity == tagger(Step(bert, 200)).identity
+    assert f"--init={places.run(bert)}/checkpoints/200" in places.words(early)
 
 
 def test_laptop_scale_where_real_text_is_at_hand(sweeps):
@@ -154,6 +272,9 @@ def test_where_a_point_lies(sweeps, tmp_path):
     elmo = Point("elmo", "pretrain_elmo", "elmo_toy")
     settings = {"encoder": elmo, "task": "uner", "train": sweeps.points.File("x.iob2")}
     taggers = [Point("t", "finetune", "tagger", {**settings, **more}) for more in ({}, {"seed": 1}, {"share": 0.5})]
+    quick = sweeps.points.Places(tmp_path / "w", quick=True)
+    assert [bool(quick.variables(point)) for point in (elmo, *taggers)] == [False, True, True, True]
+    assert not places.variables(taggers[0])
     caches = [next(w for w in places.words(tagger) if w.startswith("--config.cache=")) for tagger in taggers]
     assert caches[0] == caches[1] != caches[2], "vectors are shared by runs that read the same texts"
     assert f"--train={tmp_path / 'data' / 'x.iob2'}" in places.words(taggers[0])

@@ -1,0 +1,123 @@
+r"""Search the fields of a config: by chance, or by what earlier runs came to; bad runs are ended early.
+
+  python -m experiments.search --over='optimizer.learning_rate=1e-5..1e-3,log;batch_size=16,32' --trials=20 \
+      --workdir=runs/search -- --task=sst2 --train=sst2/train.tsv --dev=sst2/dev.tsv --init=runs/bert
+  python -m experiments.search --program=pretrain_bert --over='optimizer.learning_rate=1e-4..1e-2,log' --trials=12 \
+      --score=held_out/mlm_perplexity --lowest --workdir=runs/rates -- --config=experiments/configs/bert_toy.py
+
+Behind `--` stands the program's own command, without --workdir; each trial is an ordinary run of it, with the fields of
+--over added: a range of numbers (`low..high`, with `,log` each tenfold counts alike) or values with commas. What is
+done is kept in WORKDIR/search.journal: the same command goes on where a stopped or killed search was, and draws what it
+would have drawn. table.md, table.csv and report.html have all trials, the best first. Needs the extra `search`
+(optuna). Exit status: 0 done, 2 refused, 75 asked to stop and saved.
+"""
+
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import train
+from bert_elmo_jax.api.task_scores import score_name
+from bert_elmo_jax.data.tasks.task import task_named
+from experiments.command_line import start
+from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, config_file, config_of, unknown_field
+from experiments.endings import endings
+from experiments.searching.results import write_results
+from experiments.searching.space import space_of
+from experiments.searching.trials import SAMPLERS, Search, library, open_study, run_search
+from experiments.starting_weights import say
+from experiments.sweeps.forks import Forks
+
+flags.DEFINE_enum("program", "finetune", list(PROGRAMS), "Whose runs they are.")
+flags.DEFINE_string("over", "", "Fields and what they may be: 'epochs=2..4;optimizer.learning_rate=1e-5..1e-3,log'.")
+flags.DEFINE_integer("trials", 20, "How many runs; a larger number later goes on from there.")
+flags.DEFINE_string("workdir", None, "Where the trials and what they come to lie.")
+flags.DEFINE_enum("sampler", "bayesian", SAMPLERS, "How values are drawn: by what earlier runs came to, or by chance.")
+flags.DEFINE_string("score", None, "The figure that is to be high; that of the task (dev/…) or of the pretraining.")
+flags.DEFINE_bool("lowest", False, "The figure is to be low.")
+flags.DEFINE_bool("end_bad", True, "End a run early whose score is below the median of the others at the same step.")
+flags.DEFINE_integer("seed", 0, "Of what is drawn.")
+flags.DEFINE_string("device", "", "The number of a GPU or TPU chip; none for a CPU.")
+FLAGS = flags.FLAGS
+HEADINGS = {"program": "What is searched", "workdir": "How"}
+SCORES = {"pretrain_bert": "held_out/mlm_accuracy", "pretrain_elmo": "held_out/score"}
+
+
+def search_of_flags(words: Sequence[str]) -> int:
+    """Run the search that the flags ask for over a program's words; the exit status."""
+    if not FLAGS.workdir:
+        raise ValueError("--workdir=… is needed: where the trials come to lie")
+    if FLAGS.trials < 1:
+        raise ValueError(f"--trials={FLAGS.trials}: expected 1 or more")
+    config = config_behind(words)
+    space = space_of(FLAGS.over, config)
+    search = Search(
+        FLAGS.program, tuple(words), space, FLAGS.score or score_of(config), FLAGS.lowest, Path(FLAGS.workdir)
+    )
+    library()  # or say what is missing
+    asked = {"program": FLAGS.program, "words": list(words), "over": FLAGS.over, "score": search.score}
+    asked |= {"lowest": FLAGS.lowest, "sampler": FLAGS.sampler, "end_bad": FLAGS.end_bad, "seed": FLAGS.seed}
+    command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
+    heard: list[int] = []
+    with train.only_process(search.workdir):
+        train.same_run(search.workdir, asked)
+        before = {n: signal.signal(n, lambda n, _: heard.append(n)) for n in (signal.SIGTERM, signal.SIGINT)}
+        study = open_study(search, FLAGS.end_bad)
+        runner = Forks(1, [FLAGS.device] if FLAGS.device else [], search.workdir.absolute() / "compiled")
+        try:
+            whole = run_search(
+                search, study, runner, trials=FLAGS.trials, sampler=FLAGS.sampler, seed=FLAGS.seed, say=say,
+                changed=lambda: write_results(search, study, command), stop=lambda: len(heard),
+            )  # fmt: skip
+        finally:
+            runner.close()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if not whole:
+            say("stopped; the same command goes on from there")
+            return train.STOPPED
+        say(write_results(search, study, command))
+        say(f"{search.workdir / 'report.html'}: all trials, each with its command")
+    return 0
+
+
+def config_behind(words: Sequence[str]) -> ConfigDict:
+    """The config that a program's words name, with the task's flags in it; what cannot be meant is refused."""
+    if any(word.startswith("--workdir") for word in words):
+        raise ValueError("behind -- there is a --workdir, but each trial has its own: give the search's before --")
+    file = config_file(words) or (str(CONFIGS / "finetune.py") if FLAGS.program == "finetune" else None)
+    if file is None:
+        raise ValueError(f"behind -- there is no --config=…, which {FLAGS.program} needs")
+    config, _ = config_of(file)
+    check_program(file, config, FLAGS.program)
+    if told := unknown_field(words, config):
+        raise ValueError(told)
+    given = dict(word.lstrip("-").partition("=")[::2] for word in words)
+    if FLAGS.program == "finetune":
+        config.update({name: given[name] for name in NAMED if name in given})
+    return config
+
+
+def score_of(config: ConfigDict) -> str:
+    """The figure by which the program itself keeps its best model."""
+    if FLAGS.program != "finetune":
+        return SCORES[FLAGS.program]
+    if not config.task:
+        raise ValueError("behind -- there is no --task=…, which finetune needs")
+    names = {name: config[name] or None for name in ("text", "pair", "label")}
+    return f"dev/{score_name(task_named(config.task, **names, file=config.train))}"
+
+
+def main(argv: list[str]) -> None:
+    """The program: every expected trouble ends in one message and a status of its own."""
+    with endings("search", argv[:1], "", "stopped; the same command goes on from there"):
+        sys.exit(search_of_flags(argv[1:]))
+
+
+if __name__ == "__main__":
+    start(main, "search", HEADINGS)
