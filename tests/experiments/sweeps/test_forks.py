@@ -72,7 +72,8 @@ def test_every_way_to_end(sweeps, odd):
     assert found["work"].seconds > 0 and found["work"].processor > 0.01
 
 
-def test_variables_of_its_own_also_for_a_library_that_is_there(sweeps, odd):
+def test_variables_of_its_own_also_for_a_library_that_is_there(sweeps, odd, monkeypatch):
+    monkeypatch.delenv("JAX_DISABLE_MOST_OPTIMIZATIONS")  # which is that of all tests
     (odd / "told.py").write_text(
         "import os, jax\nprint(jax.config.values['jax_disable_most_optimizations'], os.environ.get('MINE'))\n"
     )
