@@ -8,7 +8,8 @@ output, 84.8 at the output alone (table 3; --config.places). The network is Clar
 https://arxiv.org/abs/1710.10723, with LSTMs for GRUs; where some questions of the training data have no answer, it
 learns their score for that. Peters et al. leave GloVe's vectors as they are: --config.tune_words=false.
 Answers are whole words: of data whose answers end inside of them, as KorQuAD's before a particle, a run says how many.
-Cost: not measured here.
+Here, SQuAD's 6,111 questions, four epochs, LSTMs of 60, 50-number GloVe and an ELMo of an hour: F1 22.1 without it,
+27.6 with it; 17 and 20 minutes of one core.
 
 Command:
   python -m experiments.finetune --config=experiments/configs/bidaf.py --config.encoder=runs/elmo_novels \
