@@ -32,7 +32,7 @@ flags.DEFINE_bool("open", True, "Open the report in a browser, where there is on
 FLAGS = flags.FLAGS
 
 TASK_OF = {"pretrain_bert": pretrain_bert.task_of, "pretrain_elmo": pretrain_elmo.task_of}
-USUAL = {"pretrain_bert": 130, "pretrain_elmo": 140, "finetune": 20}  # seconds of two cores, for the time left
+USUAL = {"pretrain_bert": 71, "pretrain_elmo": 70, "finetune": 20}  # seconds of two cores, for the time left
 TIMES = "seconds.json"
 
 
@@ -79,7 +79,7 @@ def left(following: list[Part], parts: list[Part], times: dict[str, float]) -> s
 
     >>> parts = parts_of(Path("runs/quickstart"), Sizes())
     >>> left(parts[1:], parts, {"bert": 220.0}), left(parts, parts, {})
-    (', about 11 minutes left', ', about 8 minutes left')
+    (', about 16 minutes left', ', about 6 minutes left')
     """
     usual = sum(USUAL[part.program] for part in following)
     timed = [part for part in parts if part not in following and part.name in times]
