@@ -118,6 +118,9 @@ def kill_and_go_on(undisturbed, corpora, workdir, kills, seed):
     same(workdir, alone)
 
 
+@pytest.mark.parametrize(  # the ELMo goes through the same loop, and takes a minute
+    "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
+)
 def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path):
     kill_and_go_on(undisturbed, corpora, tmp_path, kills=1, seed=1)
 

@@ -146,8 +146,8 @@ def test_fresh_rows_forget_and_the_others_do_not():
     state = encode().state
     fresh = np.array([True, False, False, True])
     mixed, kept, forgot = encode(state=state, fresh=fresh), encode(state=state), encode()
-    close(mixed.layers[:, fresh], forgot.layers[:, fresh], 0)
-    close(mixed.layers[:, ~fresh], kept.layers[:, ~fresh], 0)
+    close(mixed.layers[:, fresh], forgot.layers[:, fresh])
+    close(mixed.layers[:, ~fresh], kept.layers[:, ~fresh])
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
