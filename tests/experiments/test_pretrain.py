@@ -118,9 +118,13 @@ def kill_and_go_on(undisturbed, corpora, workdir, kills, seed):
     same(workdir, alone)
 
 
-@pytest.mark.parametrize(  # the ELMo goes through the same loop, and takes a minute
+# What both programs share is tried with one of them in every run of the tests, and with the other in the long one.
+ONE = pytest.mark.parametrize(
     "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
 )
+
+
+@ONE
 def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path):
     kill_and_go_on(undisturbed, corpora, tmp_path, kills=1, seed=1)
 
@@ -144,12 +148,6 @@ def test_a_run_is_complete(undisturbed):
     assert encoder.encode([["ship", "배"]]).last.shape[0] == 1
     assert not list((workdir / "checkpoints").glob("*.tmp*"))
     assert len(list((workdir / "checkpoints").iterdir())) in (2, 3)  # the newest two, and the best
-
-
-# What both programs share is tried with one of them in every run of the tests, and with the other in the long one.
-ONE = pytest.mark.parametrize(
-    "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
-)
 
 
 @ONE
