@@ -119,8 +119,8 @@ def test_any_number_of_workers_gives_the_same(english, tmp_path):
             assert batches.state() == expected.state()
         assert type(next(batches)["tokens"]) is np.ndarray
         next(expected)
-        shutil.rmtree(corpus / "shard-00001")
-        with pytest.raises(DamagedStore, match=r"shard-00001/train/documents.npy: missing"):
+        shutil.rmtree(corpus / "shard-00001")  # beside workers that read: any of its files may be asked for first
+        with pytest.raises(DamagedStore, match=r"shard-00001/train/\w+\.npy: missing"):
             for _ in range(60):
                 before = batches.state()
                 assert same(next(batches), next(expected))
