@@ -1,7 +1,9 @@
 """Rows of mixed lengths through a compiled function of a batch: sorted, padded to few shapes, and back in order."""
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -45,22 +47,41 @@ def scores_of(
     [3, 4, 5]
     """
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # the longest first: no surprise at the end
+    parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
+    batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
     found: list[Any] = [None] * len(rows)
-    pending: tuple[list[int], Any] | None = None
-
-    def settle() -> None:
-        if pending is not None:
-            chosen, outputs = pending
-            arrays = jax.device_get(outputs)
+    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
+        for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
             for k, n in enumerate(chosen):
                 found[n] = jax.tree.map(operator.itemgetter(k), arrays)
-
-    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
-        for at in range(0, len(order), batch_size):
-            chosen = order[at : at + batch_size]
-            outputs = run(collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)))
-            settle()  # the batch before, while this one is computed
-            pending = (chosen, outputs)
             bar.update(len(chosen))
-        settle()
     return found
+
+
+def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+    """What `run` gives for each batch, in their order, as numpy arrays; two batches are computed side by side.
+
+    An accelerator computes one while the other's answer is fetched. On a CPU, many small steps, as those of a recurrent
+    network, cannot keep two cores busy with one batch; and two new shapes are compiled at the same time.
+
+    >>> import jax.numpy as jnp
+    >>> [int(total) for total in two_at_a_time(lambda batch: batch.sum(), [jnp.ones(3), jnp.zeros(2), jnp.ones(1)])]
+    [3, 0, 1]
+    """
+    # Several devices must be given what they compute together in one order: by one thread.
+    alone = jax.device_count() == 1
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            for batch in batches:
+                if alone:
+                    waiting.append(pool.submit(lambda batch: jax.device_get(run(batch)), batch))
+                else:
+                    waiting.append(pool.submit(jax.device_get, run(batch)))
+                if len(waiting) > 2:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # whoever stops half way does not wait for what had not begun
+            for future in waiting:
+                future.cancel()

@@ -6,11 +6,11 @@ r"""A BiLSTM-CRF tagger with cached ELMo vectors: words a second in training and
 Sentences of 4 to 60 words drawn at random, in batches of similar length, with layers [L, T, D] as they come from a
 cache; 100 numbers a word, a mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the
 tags. Both sides have the same weights (their losses are compared first) and the same batches as numpy arrays. Training
-is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path (ours
-with the probability of each of its tags, as `predict` gives it, is held against the same). A pass over all batches of
-one, then of the other; medians, and the median of the pairs' ratios. The aim is 1.5 times PyTorch's words a
-second. The interpreter given to --peers holds torch; both sides use all the cores that this process may (bind it with
-taskset to give them fewer).
+is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path (ours with the
+probability of each of its tags, as `predict` gives it, is held against the same), two batches at a time, as `predict`
+has them. A pass over all batches of one, then of the other; medians, and the median of the pairs' ratios. The aim is
+1.5 times PyTorch's words a second. The interpreter given to --peers holds torch; both sides use all the cores that this
+process may (bind it with taskset to give them fewer).
 """
 
 import statistics
@@ -24,6 +24,7 @@ import numpy as np
 from absl import flags
 
 from bert_elmo_jax import optim, train
+from bert_elmo_jax.api.task_forward import two_at_a_time
 from bert_elmo_jax.data.tasks.word_rows import word_width
 from bert_elmo_jax.interop.parameter_tree import flatten
 from bert_elmo_jax.losses import viterbi
@@ -84,13 +85,9 @@ def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
         jax.block_until_ready((state.params, metrics))
 
     def prediction(tags_of: Callable) -> None:
-        found = None
-        for batch in batches:
-            following = tags_of(params, {name: batch[name] for name in batch if name != "tags"})
-            if found is not None:
-                jax.device_get(found)  # while the next one is computed
-            found = following
-        jax.device_get(found)
+        read = ({name: batch[name] for name in batch if name != "tags"} for batch in batches)
+        for _ in two_at_a_time(partial(tags_of, params), read):
+            pass
 
     passes: Passes = {
         "training": training,
