@@ -61,7 +61,7 @@ def sweep_of_flags() -> int:
             raise ValueError(f"--{name}={given}: expected {least} or more")
     sweep = read_sweep(FLAGS.sweep, FLAGS.scale)
     data = None if FLAGS.data is None else Path(FLAGS.data).absolute()
-    places = Places(Path(FLAGS.workdir).absolute(), data, quick=FLAGS.scale == "toy")
+    places = Places(Path(FLAGS.workdir).absolute(), data)
     check_data(sweep, places)
     write_made(places.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])
     if FLAGS.runner == "print":

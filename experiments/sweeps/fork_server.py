@@ -85,9 +85,6 @@ def _become(order: Mapping[str, Any]) -> NoReturn:
     for file, place in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(file, place)
     os.environ.update(order["environment"])
-    for name in order["environment"]:
-        if name.startswith("JAX_"):  # JAX has read its variables when it was imported
-            import_module("jax").config.update(name.lower(), order["environment"][name] == "1")
     threading.Thread(target=_watch, args=(commands,), daemon=True).start()
     try:
         status = _run(order["module"], order["words"])

@@ -17,13 +17,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Launch(NamedTuple):
-    """What is started: a module as a program, its words, the file for what it says, variables of its environment."""
+    """What is started: a module as a program, its words, the file for what it says."""
 
     key: str
     module: str
     words: list[str]
     log: str
-    variables: Mapping[str, str] = {}
 
 
 class Ended(NamedTuple):
@@ -85,7 +84,7 @@ class Forks:
         Path(launch.log).parent.mkdir(parents=True, exist_ok=True)
         self._order({
             "start": launch.key, "module": launch.module, "words": launch.words, "log": launch.log,
-            "environment": {**launch.variables, **(environment(device, self._share) if given is None else given)},
+            "environment": environment(device, self._share) if given is None else dict(given),
         })  # fmt: skip
 
     def wait(self, seconds: float) -> list[Ended]:

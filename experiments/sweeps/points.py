@@ -144,7 +144,6 @@ class Places:
 
     workdir: Path
     data: Path | None = None
-    quick: bool = False  # tasks compile much and compute little
     _runs: dict[str, Path] = field(default_factory=dict, repr=False)
 
     def run(self, point: Point) -> Path:
@@ -182,10 +181,6 @@ class Places:
         ['experiments.pretrain_bert', '--config=experiments/configs/bert_toy.py', '--config.steps=100']
         """
         return f"python -m experiments.{point.program} {shlex.join(self.words(point))}"
-
-    def variables(self, point: Point) -> dict[str, str]:
-        """Variables of the environment that a point is run with."""
-        return {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if self.quick and point.program == "finetune" else {}
 
     def is_done(self, point: Point) -> bool:
         """Whether a point needs nothing more: the last thing that its program writes is there."""

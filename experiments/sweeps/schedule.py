@@ -92,8 +92,8 @@ def _start_what_can(state: State, places: Places, runner: Runner, say: Callable[
             _write_facts(run, point, places, None)
             state.running[point.identity] = time.monotonic()
             words = places.words(point)
-            log, variables = str((run / LOG).absolute()), places.variables(point)
-            runner.start(Launch(point.identity, f"experiments.{point.program}", words, log, variables))
+            log = str((run / LOG).absolute())
+            runner.start(Launch(point.identity, f"experiments.{point.program}", words, log))
 
 
 def _note(point: Point, ended: Ended, state: State, places: Places, retries: int, say: Callable[[str], object]) -> None:

@@ -72,22 +72,6 @@ def test_every_way_to_end(sweeps, odd):
     assert found["work"].seconds > 0 and found["work"].processor > 0.01
 
 
-def test_variables_of_its_own_also_for_a_library_that_is_there(sweeps, odd, monkeypatch):
-    monkeypatch.delenv("JAX_DISABLE_MOST_OPTIMIZATIONS")  # which is that of all tests
-    (odd / "told.py").write_text(
-        "import os, jax\nprint(jax.config.values['jax_disable_most_optimizations'], os.environ.get('MINE'))\n"
-    )
-    runner = sweeps.forks.Forks(1, preloaded=("jax",))
-    try:
-        for key, variables in (("a", {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "MINE": "배"}), ("b", {})):
-            runner.start(sweeps.forks.Launch(key, "told", [], str(odd / f"{key}.txt"), variables))
-            assert collect(runner, 1)[key].status == 0
-    finally:
-        runner.close()
-    said = [(odd / f"{key}.txt").read_text(encoding="utf-8").strip() for key in "ab"]
-    assert said == ["True 배", "False None"]
-
-
 def test_asked_to_stop_they_save(sweeps, odd):
     runner = sweeps.forks.Forks(1, preloaded=())
     try:
