@@ -5,11 +5,12 @@ r"""Everything once, small: a toy BERT and a toy ELMo are pretrained, put to use
 
 Minutes on two cores, without a download. The text is the toy world's, English and Korean, of which the best
 possible score is known. What comes out is one page, `report.html` in the run directory: what both learned, what that is
-worth on three tasks, and the command that made each part. Stopped at any moment, the same command goes on.
+worth on three tasks, and the command that made each part; a part's `log.txt` says how it went. Stopped at any moment,
+the same command goes on. Exit status: 0 done, 1 a part failed, 2 refused, 75 asked to stop and saved.
 """
 
-import json
-import time
+import os
+import signal
 import webbrowser
 from pathlib import Path
 
@@ -17,85 +18,68 @@ import jax
 from absl import flags
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.npy import write_json
-from experiments import pretrain_bert, pretrain_elmo, pretraining
 from experiments.command_line import start
 from experiments.endings import endings
-from experiments.quickstart_parts import Part, Sizes, parts_of, read_words, write_tasks
+from experiments.quickstart_parts import Folder, Sizes, parts_of, read_words, write_tasks
+from experiments.quickstart_progress import Progress, seconds
 from experiments.quickstart_report import write_quickstart_report
-from experiments.quickstart_transfer import RESULT, transfer
-from experiments.starting_weights import devices, say
+from experiments.starting_weights import may_have_accelerator, say
+from experiments.sweeps.fork_server import PRELOADED
+from experiments.sweeps.forks import Forks
+from experiments.sweeps.schedule import facts_of, run_points, seconds_of
 from experiments.toy_worlds import worlds_of
 
 flags.DEFINE_string("workdir", "runs/quickstart", "Where everything comes to lie.")
 flags.DEFINE_bool("open", True, "Open the report in a browser, where there is one.")
 FLAGS = flags.FLAGS
 
-TASK_OF = {"pretrain_bert": pretrain_bert.task_of, "pretrain_elmo": pretrain_elmo.task_of}
-USUAL = {"pretrain_bert": 71, "pretrain_elmo": 70, "finetune": 20}  # seconds of two cores, for the time left
-TIMES = "seconds.json"
+
+def jobs_here() -> int:
+    """Two parts at a time on a CPU of two cores or more; an accelerator is one process's."""
+    return 1 if may_have_accelerator() or (os.cpu_count() or 1) < 2 else 2
 
 
-def quickstart(workdir: Path, sizes: Sizes | None = None) -> int:
+def quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int = 1) -> int:
     """Make every part that is not there yet, and the page; the exit status."""
     sizes = sizes or Sizes()
-    parts = parts_of(workdir, sizes)
-    worlds = [*worlds_of(read_words(parts[0]).config.to_dict()).values()]
-    say(f"{workdir}: {len(parts)} parts, on {devices()}; {workdir / 'report.html'} will show them")
+    parts, folder = parts_of(workdir, sizes), Folder(workdir)
+    worlds = [*worlds_of(read_words(parts[0].words).config.to_dict()).values()]
+    where = f"two at a time on the {os.cpu_count()} cores here" if jobs > 1 else "one after the other on this machine"
+    say(f"{workdir}: {len(parts)} parts, {where}; {workdir / 'report.html'} will show them")
     write_tasks(workdir / "tasks", worlds, sizes.examples)
-    file = workdir / TIMES
-    times: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    for number, part in enumerate(parts, start=1):
-        if is_done(workdir, part):
-            continue
-        say(f"\npart {number} of {len(parts)}{left(parts[number - 1 :], parts, times)}\n{part.command}")
-        began = time.perf_counter()
-        status = make(workdir, part)
-        times[part.name] = times.get(part.name, 0.0) + time.perf_counter() - began
-        write_json(file, times)
-        if status:
-            return status
-    say("\nthe report")
+    asked: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    runner = Forks(jobs, cache=workdir / "compiled", preloaded=(*PRELOADED, "experiments.side_by_side"))
+    progress = Progress(parts, folder, jobs)
+    try:  # the longest first, so that none is left alone at the end
+        state = run_points(
+            sorted(parts, key=seconds, reverse=True), folder, runner, retries=0, tick=progress.tick,
+            changed=progress.changed, say=progress.say, stop=lambda: len(asked),
+        )  # fmt: skip
+    finally:
+        runner.close()
+        progress.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if state.stopping:
+        say("stopped; the same command goes on from there")
+        return train.STOPPED
+    if state.failed:
+        return 1
+    say("the report")
+    jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    times = {part.name: seconds_of(facts_of(folder.run(part))) for part in parts}
     say(f"{write_quickstart_report(workdir, parts, worlds, times)}: open it in a browser")
     return 0
-
-
-def is_done(workdir: Path, part: Part) -> bool:
-    """Whether a part needs nothing more: the last thing that it writes is there."""
-    return (workdir / part.name / (RESULT if part.task else "report.html")).is_file()
-
-
-def make(workdir: Path, part: Part) -> int:
-    """Run one part; the exit status."""
-    if part.task:
-        transfer(part, workdir / part.name)
-        return 0
-    given = read_words(part)
-    return pretraining.pretrain(given.config, workdir / part.name, None, TASK_OF[part.program], part.program)
-
-
-def left(following: list[Part], parts: list[Part], times: dict[str, float]) -> str:
-    """How long the rest will take, at the speed of what is done.
-
-    >>> parts = parts_of(Path("runs/quickstart"), Sizes())
-    >>> left(parts[1:], parts, {"bert": 220.0}), left(parts, parts, {})
-    (', about 16 minutes left', ', about 6 minutes left')
-    """
-    usual = sum(USUAL[part.program] for part in following)
-    timed = [part for part in parts if part not in following and part.name in times]
-    pace = sum(times[p.name] for p in timed) / sum(USUAL[p.program] for p in timed) if timed else 1.0
-    minutes = round(usual * pace / 60)
-    return f", about {minutes} minutes left" if minutes > 1 else ", a minute left"
 
 
 def main(argv: list[str]) -> None:
     """The program: every expected trouble ends in one message and a status of its own."""
     with endings("quickstart", argv, "--workdir=…", "stopped; the same command goes on from there"):
         workdir = Path(FLAGS.workdir)
-        jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # the same small functions for each task
         with train.only_process(workdir):
-            status = quickstart(workdir)
+            status = quickstart(workdir, jobs=jobs_here())
         if not status and FLAGS.open:
             webbrowser.open((workdir / "report.html").absolute().as_uri())
         raise SystemExit(status)

@@ -123,7 +123,7 @@ def looks(workdir: Path, parts: Sequence[Part]) -> str:
     part = next(part for part in parts if part.task == "questions" and part.column == COLUMNS[1])
     model = load(workdir / part.name)
     assert isinstance(model, TaskModel)
-    questions = read_data(read_words(part).config).dev
+    questions = read_data(read_words(part.words).config).dev
     shown = []
     for example in (questions[0], questions[-1]):
         answer = model.predict([(example.text, example.context)])[0]

@@ -24,6 +24,7 @@ TASKS = {
     "questions": ("--task=squad", "json"),
 }
 NETWORKS = {"senses": "tagger", "topics": "bcn", "questions": "bidaf"}
+RESULT = "result.json"
 COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
 
 
@@ -51,11 +52,40 @@ class Part:
     words: tuple[str, ...]
     task: str = ""
     column: str = ""
+    needs: tuple["Part", ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What it is known by."""
+        return self.name
 
     @property
     def command(self) -> str:
+        """As it is typed; the quickstart itself trains a task's seeds side by side."""
+        return f"python -m experiments.{'finetune' if self.task else self.program} {shlex.join(self.words)}"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where the parts lie: by their names in the quickstart's run directory."""
+
+    workdir: Path
+
+    def run(self, part: Part) -> Path:
+        """The run directory of a part."""
+        return self.workdir / part.name
+
+    def words(self, part: Part) -> list[str]:
+        """What stands behind the program."""
+        return [*part.words]
+
+    def command(self, part: Part) -> str:
         """As it is typed."""
-        return f"python -m experiments.{self.program} {shlex.join(self.words)}"
+        return part.command
+
+    def is_done(self, part: Part) -> bool:
+        """Whether a part needs nothing more: the last thing that it writes is there."""
+        return (self.run(part) / (RESULT if part.task else "report.html")).is_file()
 
 
 def parts_of(workdir: Path, sizes: Sizes) -> list[Part]:
@@ -69,11 +99,12 @@ def parts_of(workdir: Path, sizes: Sizes) -> list[Part]:
         Part(name, f"pretrain_{name}", _words(f"{name}_quickstart", more, "", workdir / name))
         for name, more in (("bert", sizes.bert), ("elmo", sizes.elmo))
     ]
-    return [*pretrained, *_transfer(workdir, sizes)]
+    return [*pretrained, *_transfer(workdir, sizes, *pretrained)]
 
 
-def _transfer(workdir: Path, sizes: Sizes) -> Iterator[Part]:
-    bert, elmo = workdir / "bert", workdir / "elmo"
+def _transfer(workdir: Path, sizes: Sizes, *pretrained: Part) -> Iterator[Part]:
+    bert, elmo = (workdir / part.name for part in pretrained)
+    needs = (pretrained[:1], pretrained[:1], (), pretrained[1:])
     starts = (
         f"--tokenizer={bert} --config.preset={bert}",
         f"--init={bert}",
@@ -88,7 +119,8 @@ def _transfer(workdir: Path, sizes: Sizes) -> Iterator[Part]:
             name = f"{task}_{('bert_from_scratch', 'bert', 'network', 'network_elmo')[n]}"
             more = f"{what} {files} {start} {size} {'--config.patience=0 --config.eval_every=100000' * network}"
             seeds = f"--seeds={','.join(map(str, sizes.seeds))}"
-            yield Part(name, "finetune", _words(config, more, seeds, workdir / name), task, column)
+            words = _words(config, more, seeds, workdir / name)
+            yield Part(name, "quickstart_transfer", words, task, column, needs[n])
 
 
 def _words(config: str, more: str, last: str, workdir: Path) -> tuple[str, ...]:
@@ -105,9 +137,9 @@ class Given(NamedTuple):
     seeds: list[int]
 
 
-def read_words(part: Part) -> Given:
+def read_words(words: Sequence[str]) -> Given:
     """What the words of a part's command say, as its program reads them."""
-    given = dict(word.removeprefix("--").split("=", 1) for word in part.words)
+    given = dict(word.removeprefix("--").split("=", 1) for word in words)
     config: ConfigDict = runpy.run_path(given.pop("config"))["get_config"]()
     workdir, init, tokenizer = Path(given.pop("workdir")), given.pop("init", None), given.pop("tokenizer", None)
     seeds = [int(seed) for seed in given.pop("seeds", "0").split(",")]

@@ -10,8 +10,7 @@ from bert_elmo_jax.api.task_report import table
 from bert_elmo_jax.data.toyworld import ToyWorld
 from bert_elmo_jax.train.report import STYLE
 from experiments.quickstart_models import learned, looks, senses, weights
-from experiments.quickstart_parts import COLUMNS, TASKS, Part
-from experiments.quickstart_transfer import RESULT
+from experiments.quickstart_parts import COLUMNS, RESULT, TASKS, Part
 
 PER_CENT = {"questions": 1}  # the official scorer's figures are per cent already
 MORE = "figure{max-width:26rem}"

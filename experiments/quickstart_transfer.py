@@ -1,31 +1,33 @@
-"""One line of the quickstart's table: a task's seeds trained side by side, scored, and the best of them kept."""
+"""One cell of the quickstart's table: a task's seeds trained side by side, scored, and the best of them kept.
+
+The quickstart starts it with the words of `finetune`.
+"""
 
 import shutil
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.api.task_scores import score_name
 from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.train.checkpoint import save_params
-from experiments.quickstart_parts import Part, read_words
+from experiments.quickstart_parts import RESULT, read_words
 from experiments.side_by_side import train_seeds
 from experiments.task_data import read_data
 from experiments.transfer import start_of
 from experiments.with_network import network_start
 
-RESULT = "result.json"
 
-
-def transfer(part: Part, workdir: Path) -> None:
+def transfer(words: Sequence[str]) -> None:
     """Train, score, and write: the model of the seed that scored best, and last of all `result.json`."""
-    shutil.rmtree(workdir, ignore_errors=True)  # what a start before this one has left half done
     began = time.perf_counter()
-    given = read_words(part)
+    given = read_words(words)
+    workdir = given.workdir
+    shutil.rmtree(workdir / "checkpoints", ignore_errors=True)  # of a start before this one, half done
     data = read_data(given.config)
     start = (network_start if "network" in given.config else start_of)(given.config, given.init, given.tokenizer)
-    trained = train_seeds(given.config, workdir, data, start, given.seeds, part.name)
+    trained = train_seeds(given.config, workdir, data, start, given.seeds, workdir.name)
     score = score_name(data.task)
     seeds = {str(one.seed): dict(one.figures) for one in trained}
     if data.task.kind == "tags":
@@ -48,3 +50,7 @@ def accuracy_where_tagged(sentences: Sequence[Any], predictions: Sequence[Any]) 
     """
     pairs = [(a, b) for s, p in zip(sentences, predictions) for a, b in zip(s.tags, p.tags) if a != "O"]
     return sum(a == b for a, b in pairs) / len(pairs)
+
+
+if __name__ == "__main__":
+    transfer(sys.argv[1:])

@@ -1,8 +1,11 @@
 """Parameters to begin a run with: those of given weights, and what they lack."""
 
 import dataclasses
+import os
+import pkgutil
 import sys
 from collections.abc import Mapping
+from importlib import metadata, util
 from typing import Any
 
 import jax
@@ -37,6 +40,15 @@ def devices() -> str:
     '8 × cpu'
     """
     return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
+
+
+def may_have_accelerator() -> bool:
+    """Whether JAX is installed for more than CPUs, told without starting it: a process that starts a TPU holds it."""
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        return False
+    plugins = util.find_spec("jax_plugins")
+    there = [] if plugins is None else [*pkgutil.iter_modules(plugins.submodule_search_locations)]
+    return bool(there or metadata.entry_points(group="jax_plugins") or util.find_spec("libtpu"))
 
 
 def say(line: str) -> None:

@@ -31,7 +31,7 @@ from experiments.sweeps.definition import SCALES, Sweep, check_data, read_sweep
 from experiments.sweeps.forks import Forks, Runner
 from experiments.sweeps.markdown import write_tables
 from experiments.sweeps.page import write_sweep_report
-from experiments.sweeps.points import Places
+from experiments.sweeps.points import Places, Point
 from experiments.sweeps.print_runner import commands
 from experiments.sweeps.ray_runner import RayTasks, resources_of
 from experiments.sweeps.schedule import State, run_points
@@ -94,7 +94,7 @@ def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where:
         f"{runner.slots} at a time on {where}. Stopped at any time, the same command goes on"
     )
 
-    def changed(state: State) -> None:
+    def changed(state: State[Point]) -> None:
         lost = {name: f"failed: {why}" for name, why in state.failed.items()}
         lost |= {name: f"not run: needs {which}" for name, which in state.blocked.items()}
         table = read_table(sweep, places, lost)

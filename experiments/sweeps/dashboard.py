@@ -27,7 +27,7 @@ class Dashboard:
         print(line, file=self._out, flush=True)
         self._show(self._shown)
 
-    def changed(self, state: State) -> None:
+    def changed(self, state: State[Point]) -> None:
         """A point has ended."""
         for point in state.points:
             if point.identity in state.done and point.identity not in self._seconds:
@@ -35,7 +35,7 @@ class Dashboard:
         if not self._live:
             print(self.status(state, names=False), file=self._out, flush=True)
 
-    def tick(self, state: State) -> None:
+    def tick(self, state: State[Point]) -> None:
         """Time has passed."""
         if self._live:
             self._wipe()
@@ -46,7 +46,7 @@ class Dashboard:
         self._wipe()
         self._shown = ""
 
-    def status(self, state: State, names: bool = True) -> str:
+    def status(self, state: State[Point], names: bool = True) -> str:
         """Done, running, failed, time left."""
         of = {point.identity: point for point in state.points}
         lost = len(state.failed) + len(state.blocked)
@@ -74,7 +74,7 @@ class Dashboard:
             print(line, end="", file=self._out, flush=True)
 
 
-def time_left(state: State, seconds: Mapping[str, float], jobs: int) -> float | None:
+def time_left(state: State[Point], seconds: Mapping[str, float], jobs: int) -> float | None:
     """How long the rest takes, at the pace of points of the same kind that are done; None before any is.
 
     >>> a, b = (Point(name, "pretrain_bert", "bert_toy", {"seed": n}) for n, name in enumerate("ab"))

@@ -79,6 +79,8 @@ def _become(order: Mapping[str, Any]) -> NoReturn:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    if order["cores"]:
+        os.sched_setaffinity(0, order["cores"])
     commands = os.dup(COMMANDS)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -55,16 +55,18 @@ class Runner(Protocol):
 class Forks:
     """A Runner of `jobs` processes side by side.
 
-    `devices` are numbers of GPUs or of TPU chips that the processes share out among themselves; a CPU has none.
+    `devices` are numbers of GPUs or of TPU chips that the processes share out among themselves; without any they share
+    out the cores of the CPU: two that compute on all of them are slower than each on its own.
     """
 
     def __init__(
         self, jobs: int, devices: Sequence[str] = (), cache: Path | None = None, preloaded: Sequence[str] = PRELOADED
     ):
         self.slots = jobs
-        self._free = [devices[n % len(devices)] if devices else "" for n in range(jobs)]
+        cores = [[]] * jobs if devices else cores_of(jobs)
+        self._free = [(devices[n % len(devices)] if devices else "", cores[n]) for n in range(jobs)]
         self._share = -(-jobs // len(devices)) if devices else 1
-        self._running: dict[str, str] = {}
+        self._running: dict[str, tuple[str, list[int]]] = {}
         self._heard = b""
         kept = {} if cache is None else {
             "JAX_COMPILATION_CACHE_DIR": str(cache.absolute()),
@@ -80,10 +82,10 @@ class Forks:
 
     def start(self, launch: Launch, given: Mapping[str, str] | None = None) -> None:
         """Start one; there is room for it. Its environment is what is `given`, or that of its device."""
-        device = self._running[launch.key] = self._free.pop(0)
+        device, cores = self._running[launch.key] = self._free.pop(0)
         Path(launch.log).parent.mkdir(parents=True, exist_ok=True)
         self._order({
-            "start": launch.key, "module": launch.module, "words": launch.words, "log": launch.log,
+            "start": launch.key, "module": launch.module, "words": launch.words, "log": launch.log, "cores": cores,
             "environment": environment(device, self._share) if given is None else dict(given),
         })  # fmt: skip
 
@@ -121,6 +123,17 @@ class Forks:
         assert self._server.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # `wait` says that it is gone
             self._server.stdin.write(json.dumps(what).encode() + b"\n")
+
+
+def cores_of(jobs: int) -> list[list[int]]:
+    """Which cores each of so many processes has for itself; none where there are too few, or no telling them apart.
+
+    As many for each: how a sum is shared out among cores can change its last digit.
+    """
+    if jobs == 1 or not hasattr(os, "sched_getaffinity"):
+        return [[]] * jobs
+    there = sorted(os.sched_getaffinity(0))
+    return [there[n::jobs][: len(there) // jobs] for n in range(jobs)]
 
 
 def environment(device: str, share: int = 1) -> dict[str, str]:

@@ -7,22 +7,61 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from bert_elmo_jax.data.npy import write_json
 from experiments.sweeps.forks import Ended, Launch, Runner
-from experiments.sweeps.points import Places, Point
 
 POINT, LOG, DEVICE = "point.json", "log.txt", "device.txt"
 TICK = 0.5  # seconds between two looks at everything
 LAST = 12  # lines of a log that a failure is reported with
 
 
+class Runnable(Protocol):
+    """What can be run: a point of a sweep, or a part of the quickstart."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def identity(self) -> str:
+        """What it is known by."""
+
+    @property
+    def program(self) -> str:
+        """The module of `experiments` that is started."""
+
+    @property
+    def needs(self) -> "Sequence[Runnable]":
+        """What must be done before."""
+
+
+Run = TypeVar("Run", bound=Runnable)
+To = TypeVar("To", bound=Runnable, contravariant=True)
+
+
+class Where(Protocol[To]):
+    """Where runs lie and how they are started; `points.Places` says it of points."""
+
+    def run(self, point: To, /) -> Path:
+        """The run directory."""
+
+    def words(self, point: To, /) -> list[str]:
+        """What stands behind the program."""
+
+    def command(self, point: To, /) -> str:
+        """As it is typed."""
+
+    def is_done(self, point: To, /) -> bool:
+        """Whether it needs nothing more."""
+
+
 @dataclass
-class State:
+class State(Generic[Run]):
     """What has become of each point, by its identity."""
 
-    points: Sequence[Point]
+    points: Sequence[Run]
     running: dict[str, float] = field(default_factory=dict)  # since when
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)  # why
@@ -32,23 +71,23 @@ class State:
     stopping: bool = False
 
     @property
-    def left(self) -> list[Point]:
+    def left(self) -> list[Run]:
         """Points of which nothing is known yet, and that are not running."""
         ended = {*self.running, *self.done, *self.failed, *self.blocked}
         return [point for point in self.points if point.identity not in ended]
 
 
 def run_points(
-    points: Sequence[Point],
-    places: Places,
+    points: Sequence[Run],
+    places: Where[Run],
     runner: Runner,
     *,
     retries: int = 1,
-    changed: Callable[[State], object] = lambda state: None,
-    tick: Callable[[State], object] = lambda state: None,
+    changed: Callable[[State[Run]], object] = lambda state: None,
+    tick: Callable[[State[Run]], object] = lambda state: None,
     say: Callable[[str], object] = lambda line: None,
     stop: Callable[[], int] = lambda: 0,
-) -> State:
+) -> State[Run]:
     """Run all points that are not done; `stop` tells how often it was asked to end early.
 
     `changed` is called whenever a point is done or has failed, `tick` every half second.
@@ -73,7 +112,7 @@ def run_points(
     return state
 
 
-def _start_what_can(state: State, places: Places, runner: Runner, say: Callable[[str], object]) -> None:
+def _start_what_can(state: State[Run], places: Where[Run], runner: Runner, say: Callable[[str], object]) -> None:
     for point in state.left:
         lost = next((n for n in point.needs if n.identity in state.failed or n.identity in state.blocked), None)
         if lost is not None:
@@ -96,7 +135,9 @@ def _start_what_can(state: State, places: Places, runner: Runner, say: Callable[
             runner.start(Launch(point.identity, f"experiments.{point.program}", words, log))
 
 
-def _note(point: Point, ended: Ended, state: State, places: Places, retries: int, say: Callable[[str], object]) -> None:
+def _note(
+    point: Run, ended: Ended, state: State[Run], places: Where[Run], retries: int, say: Callable[[str], object]
+) -> None:
     """What the end of a process means for its point."""
     run, name = places.run(point), point.identity
     state.running.pop(name, None)
@@ -158,7 +199,7 @@ def seconds_of(facts: Mapping[str, Any], what: str = "seconds") -> float:
     return sum(start[what] for start in facts.get("starts", []))
 
 
-def _write_facts(run: Path, point: Point, places: Places, ended: Ended | None) -> None:
+def _write_facts(run: Path, point: Run, places: Where[Run], ended: Ended | None) -> None:
     facts = facts_of(run)
     starts = facts.get("starts", [])
     if ended is not None:

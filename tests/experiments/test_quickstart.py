@@ -1,7 +1,9 @@
 """The quickstart: its parts are commands that their programs understand, its files are read, and its page tells all."""
 
+import os
 import re
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ from absl import flags
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.toyworld import ToyWorld
-from experiments.quickstart_parts import COLUMNS, TASKS, Sizes, parts_of, read_words, write_tasks
-from experiments.quickstart_transfer import RESULT
+from experiments.quickstart_parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words, write_tasks
+from experiments.quickstart_progress import Progress, seconds
+from experiments.sweeps.schedule import State
 from experiments.task_data import read_data
 
 WORLDS = [ToyWorld(language, topics=4, words=4) for language in ("en", "ko")]
@@ -32,13 +35,14 @@ def test_every_part_is_a_command_of_its_program(program, tmp_path):
     own = {name: program(name).FLAGS for name in ("finetune",)}
     for part in parts_of(tmp_path, TINY):
         words = shlex.split(part.command)
-        assert words[:2] == ["python", "-m"] and words[2] == f"experiments.{part.program}"
-        given = read_words(part)
+        shown = "finetune" if part.task else part.program
+        assert words[:3] == ["python", "-m", f"experiments.{shown}"]
+        given = read_words(part.words)
         assert given.workdir == tmp_path / part.name
         for word in words[3:]:
             name = word.partition("=")[0].removeprefix("--")
-            if part.program in own and not name.startswith("config"):
-                assert name in own[part.program], word
+            if part.task and not name.startswith("config"):
+                assert name in own["finetune"], word
         if part.task:
             data = read_data(given.config)
             assert given.config.epochs == 1 and len(data.train) >= 40 and len(data.dev) > 20
@@ -65,25 +69,56 @@ def test_the_tasks_are_in_both_languages_and_can_be_learned(tmp_path):
     assert not list(tmp_path.rglob("*.partial"))
 
 
+def test_the_bar_and_the_time_left(tmp_path, monkeypatch):
+    parts, now = parts_of(tmp_path, Sizes()), [100.0]
+    monkeypatch.setattr("experiments.quickstart_progress.time.monotonic", lambda: now[0])
+    progress = Progress(parts, Folder(tmp_path), jobs=2)
+    said: list[str] = []
+    monkeypatch.setattr(progress, "say", said.append)
+    state = State(parts, done={"senses_network"})  # of an earlier start
+    progress.changed(state)
+    whole = sum(map(seconds, parts))
+    assert said == [] and progress.made(state) == seconds(parts[4]) < whole / 10
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "log.txt").write_bytes("  7%|▋ |\r 12%|█▏        | 180/1500".encode())
+    state.running.update(bert=now[0], senses_bert=now[0])
+    now[0] += 0.4 * seconds(parts[3])
+    made = progress.made(state) - seconds(parts[4])
+    assert made == pytest.approx(0.12 * seconds(parts[0]) + 0.4 * seconds(parts[3]))
+    now[0] += 1000.0
+    assert progress.share(parts[3], 100.0) == 0.95, "what takes longer than usual is not done for that"
+    state.done.add("bert")
+    state.running.clear()
+    progress.changed(state)
+    assert len(said) == 1 and said[0].startswith("bert: done, 2 of 14, about ")
+    progress.close()
+
+
+def test_parts_need_what_they_begin_with():
+    for part in parts_of(Path("runs/quickstart"), Sizes()):
+        named = {word for word in ("bert", "elmo") if f"runs/quickstart/{word}" in shlex.join(part.words[:-1])}
+        assert {need.name for need in part.needs} == named, part.name
+
+
 @pytest.mark.long
 def test_all_of_it_stopped_and_gone_on_with(program, tmp_path, capsys, monkeypatch):
+    """Two parts at a time, each in a process of its own."""
     quickstart = program("quickstart")
-    made: list[str] = []
-    make = quickstart.make
+    changed = quickstart.Progress.changed
 
-    def stop_after_four(workdir, part):
-        if len(made) == 4:
-            raise KeyboardInterrupt
-        made.append(part.name)
-        return make(workdir, part)
+    def stop_after_four(self, state):
+        changed(self, state)
+        if len(state.done) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(quickstart, "make", stop_after_four)
-    with pytest.raises(KeyboardInterrupt):
-        quickstart.quickstart(tmp_path, TINY)
+    monkeypatch.setattr(quickstart.Progress, "changed", stop_after_four)
+    assert quickstart.quickstart(tmp_path, TINY, jobs=2) == 75
+    assert "the same command goes on from there" in capsys.readouterr().err
+    monkeypatch.setattr(quickstart.Progress, "changed", changed)
+    made = [part for part in parts_of(tmp_path, TINY) if Folder(tmp_path).is_done(part)]
+    assert 4 <= len(made) <= 5
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob(RESULT)}
-    assert len(made) == 4 and len(kept) == 2
-    monkeypatch.setattr(quickstart, "make", make)
-    assert quickstart.quickstart(tmp_path, TINY) == 0
+    assert quickstart.quickstart(tmp_path, TINY, jobs=2) == 0
     assert {file: file.stat().st_mtime_ns for file in kept} == kept  # what is done is not done again
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for part in parts_of(tmp_path, TINY):
@@ -100,5 +135,5 @@ def test_all_of_it_stopped_and_gone_on_with(program, tmp_path, capsys, monkeypat
     assert load(tmp_path / "senses_network_elmo").predict(["배를 타고 갔다 ."])[0].tags
     capsys.readouterr()
     assert quickstart.quickstart(tmp_path, TINY) == 0
-    assert "part 1 of" not in capsys.readouterr().err
+    assert ": done" not in capsys.readouterr().err
     assert flags.FLAGS["workdir"].default == "runs/quickstart"

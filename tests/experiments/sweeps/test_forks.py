@@ -72,6 +72,26 @@ def test_every_way_to_end(sweeps, odd):
     assert found["work"].seconds > 0 and found["work"].processor > 0.01
 
 
+def test_each_has_cores_of_its_own(sweeps, odd, monkeypatch):
+    with monkeypatch.context() as five:
+        five.setattr(os, "sched_getaffinity", lambda _: {5, 2, 7, 3, 11})
+        assert sweeps.forks.cores_of(2) == [[2, 5], [3, 7]], "as many for each"
+        assert sweeps.forks.cores_of(1) == [[]] and sweeps.forks.cores_of(6) == [[]] * 6
+    there = os.sched_getaffinity(0)
+    if len(there) < 2:
+        pytest.skip("this machine has one core")
+    (odd / "cores.py").write_text("import os, time\nprint(*os.sched_getaffinity(0))\ntime.sleep(0.2)\n")
+    runner = sweeps.forks.Forks(2, preloaded=())
+    try:
+        for key in "ab":
+            runner.start(sweeps.forks.Launch(key, "cores", [], str(odd / f"{key}.txt")))
+        assert {ended.status for ended in collect(runner, 2).values()} == {0}
+    finally:
+        runner.close()
+    a, b = (set(map(int, (odd / f"{key}.txt").read_text().split())) for key in "ab")
+    assert a and b and not a & b and a | b <= there
+
+
 def test_asked_to_stop_they_save(sweeps, odd):
     runner = sweeps.forks.Forks(1, preloaded=())
     try:
