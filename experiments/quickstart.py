@@ -20,9 +20,10 @@ from absl import flags
 from bert_elmo_jax import train
 from experiments.command_line import start
 from experiments.endings import endings
-from experiments.quickstart_parts import Folder, Sizes, parts_of, read_words, write_tasks
+from experiments.quickstart_parts import Folder, Sizes, parts_of, read_words
 from experiments.quickstart_progress import Progress, seconds
 from experiments.quickstart_report import write_quickstart_report
+from experiments.quickstart_tasks import write_tasks
 from experiments.starting_weights import may_have_accelerator, say
 from experiments.sweeps.fork_server import PRELOADED
 from experiments.sweeps.forks import Forks

@@ -1,22 +1,18 @@
 """What the quickstart is made of: every part is the command that makes it, and is run as that command would be."""
 
-import json
 import runpy
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
 from experiments.grid import value_of
 
 CONFIGS = Path("experiments") / "configs"
 LANGUAGES = ("en", "ko")
-SHORT = 30  # words of a passage that questions are asked of
 # Of each task: what `finetune` calls it, and its files' ending.
 TASKS = {
     "senses": ("--task=tags --text=0 --label=1", "conll"),
@@ -120,7 +116,7 @@ def _transfer(workdir: Path, sizes: Sizes, *pretrained: Part) -> Iterator[Part]:
             more = f"{what} {files} {start} {size} {'--config.patience=0 --config.eval_every=100000' * network}"
             seeds = f"--seeds={','.join(map(str, sizes.seeds))}"
             words = _words(config, more, seeds, workdir / name)
-            yield Part(name, "quickstart_transfer", words, task, column, needs[n])
+            yield Part(name, "_quickstart_transfer", words, task, column, needs[n])
 
 
 def _words(config: str, more: str, last: str, workdir: Path) -> tuple[str, ...]:
@@ -147,34 +143,3 @@ def read_words(words: Sequence[str]) -> Given:
         name = name.removeprefix("config.")  # the others, such as task and train, are fields too
         config.update_from_flattened_dict({name: value_of(config, name, text)})
     return Given(config, workdir, init, tokenizer, seeds)
-
-
-def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None:
-    """The tasks' files, so many examples of each language to train on (of passages half), and half as many in `dev`."""
-    known: set[str] = set()
-    for part, count in (("train", examples), ("dev", max(2, examples // 2))):
-        found = [s for world in worlds for s in islice(sense_examples(world, part), count)]
-        known |= {tag for s in found for tag in s.tags} if part == "train" else set()
-        # A sense that so few sentences happen not to have cannot be learned from them.
-        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in found if known.issuperset(s.tags))
-        _write(folder / "senses" / f"{part}.conll", "\n".join(lines))
-        topics = ("\t".join(row) for world in worlds for row in islice(topic_examples(world, part), count))
-        _write(folder / "topics" / f"{part}.tsv", "\n".join(["text\tlabel", *topics]))
-        data = [
-            {"title": world.language, "paragraphs": list(islice(_short(question_examples(world, part)), count // 2))}
-            for world in worlds
-        ]
-        text = json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
-        _write(folder / "questions" / f"{part}.json", text)
-
-
-def _short(paragraphs: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Those that are read quickly: their longest decides how long all take."""
-    return (paragraph for paragraph in paragraphs if len(paragraph["context"].split()) <= SHORT)
-
-
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial")
-    partial.write_text(f"{text}\n", encoding="utf-8")
-    partial.replace(file)

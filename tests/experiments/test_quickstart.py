@@ -11,8 +11,9 @@ from absl import flags
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.toyworld import ToyWorld
-from experiments.quickstart_parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words, write_tasks
+from experiments.quickstart_parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words
 from experiments.quickstart_progress import Progress, seconds
+from experiments.quickstart_tasks import write_tasks
 from experiments.sweeps.schedule import State
 from experiments.task_data import read_data
 
