@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from .notebook_files import FILES, PRETRAIN, ROOT, TWINS, code_of, read, settings_of
+from .notebook_files import FILES, PAPER, PRETRAIN, ROOT, TWINS, code_of, read, settings_of
 
 MOST = 200_000  # bytes of a notebook with its outputs
 ELSEWHERE = re.compile(r"(?<![\w.:])/(home|root|Users|work|tmp|mnt|opt|usr|var|private|workspace)/")
@@ -30,12 +30,18 @@ def test_outputs_are_stored(name):
         for call, kind in wanted.items():
             if any(line.startswith(call) for line in last):
                 assert kind in kinds, f"{name}: a cell has no picture or table: {last[-1]}"
-    said = "".join(output.text for cell in cells for output in cell.outputs if output.get("name") == "stderr")
-    steps = settings_of(notebook)["steps"] or 1_500
-    assert f"{steps:,} steps" in said
-    assert "Warning" not in said
+    said = {
+        stream: "".join(output.text for cell in cells for output in cell.outputs if output.get("name") == stream)
+        for stream in ("stderr", "stdout")
+    }
+    if name.startswith(PAPER):
+        assert re.search(r"\b(\d+) of \1 done", said["stdout"])
+    else:
+        steps = settings_of(notebook)["steps"] or 1_500
+        assert f"{steps:,} steps" in said["stderr"]
+    assert "Warning" not in said["stderr"]
     if name == PRETRAIN:
-        assert re.search(r"going on from step [\d,]+", said)
+        assert re.search(r"going on from step [\d,]+", said["stderr"])
     assert len(text.encode()) < MOST
     assert not ELSEWHERE.search(text), f"{name} names a folder of some machine: {ELSEWHERE.search(text)[0]}"
 
@@ -72,6 +78,23 @@ SAID = {
     "predicted": "예측",
     "sure": "확신",
     "says ": "확신 ",
+    "run": "실행",
+    "program": "프로그램",
+    "begins with": "출발점",
+    "none": "없음",
+    "paper": "논문",
+    "ours": "여기",
+    ": beside ": ": 기준은 ",
+    "row of the table": "표의 행",
+    "points": "점",
+    "row": "행",
+    "column": "열",
+    "seed": "시드",
+    "score of each seed": "시드별 점수",
+    "p against the reference": "기준에 대한 p",
+    "seconds": "초",
+    " runs, ": "개 실행, 프로세서 시간 ",
+    " seconds of processor time; shared by cells: ": "초. 여러 칸이 함께 쓰는 것: ",
     "How often it is right": "실제로 맞힌 비율",
     "least sure first": "자신 없는 것부터",
     "Probability of each label": "레이블마다의 확률",
@@ -100,8 +123,8 @@ class InEnglish(ast.NodeTransformer):
 
 def in_english(source, english):
     """Korean code as the English twin should have it, said where the English says something else in its place."""
-    korean = {b: a for a, b in SAID.items()}
-    return ast.dump(InEnglish({b: a for b, a in korean.items() if a in english}).visit(ast.parse(source)))
+    said = {korean: theirs for theirs, korean in SAID.items() if theirs in english}
+    return ast.dump(InEnglish(said).visit(ast.parse(source)))
 
 
 def strings(source):

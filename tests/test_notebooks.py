@@ -17,13 +17,31 @@ from types import SimpleNamespace
 
 import pytest
 
-from .notebook_files import FILES, FINETUNE, PRETRAIN, ROOT, SENSES, code_of, nbformat, read, settings_of
+from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, code_of, nbformat, read, settings_of
 
 TINY = {
     SENSES: {"steps": 6, "documents": 100, "per_sense": 12},
     PRETRAIN: {"steps": 40, "documents": 100},
     FINETUNE: {"steps": 4, "documents": 100, "examples": 40, "epochs": 1},
 }
+SWEEP = '''
+"""Taggers of a row each."""
+
+from experiments.sweeps.definition import Paper
+from experiments.sweeps.scales import ELMO
+
+SCALES = ("toy",)
+PAPER = Paper("somebody, table 1", ("NER",), ROWS, "two epochs")
+
+
+def sweep(add):
+    """A tagger for each number of epochs."""
+    network, task, how = ELMO["toy"].tasks["SRL"]
+    small = {**task.settings, **how, "lstm_size": 2, "batch_size": 256}
+    for row, epochs in zip(PAPER.rows, (2.0, 3.0, 4.0)):
+        add.transfer(row, "NER", network, of=task.of, seeds=(0, 1), **{**small, "epochs": epochs})
+'''
+ROWS = {"two epochs": (80.0,), "three epochs": (81.0,)}
 HANGUL = re.compile("[가-힣]")
 
 # Before the first cell of what a test runs: a warning is an error, and the network is out of reach.
@@ -100,6 +118,13 @@ def executed(tmp_path_factory):
     def english():
         for name in (SENSES, FINETUNE):
             yield name, start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name])
+
+        folder = tmp_path_factory.mktemp("sweep")
+        texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
+        (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
+        settings = {"sweep": "taggers.py", "own": texts[1]}
+        yield PAPER, start(PAPER, folder, compiled, settings)
+        yield f"{PAPER}.ko", start(f"{PAPER}.ko", folder, compiled, settings)  # what is done is not run again
 
     def on_ones_own():
         yield "killed", start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)
@@ -194,6 +219,25 @@ def test_fine_tuning_on_ones_own_file(executed):
     *_, tried = outputs(executed[f"{FINETUNE}.ko"], "image/svg+xml")
     assert "정말 좋다" in tried
     assert not (executed[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
+
+
+def test_from_a_paper_to_the_table(executed):
+    published, points, table, seeds, cost, own = outputs(executed[PAPER], "text/html")
+    assert "somebody, table 1" in published and "<td>81.0</td>" in published
+    assert points.count("finetune") == 4
+    for html in (table, own):
+        assert re.search(r"two epochs \(reference\)</td><td>\d+\.\d\d ± \d+\.\d\d</td><td>80<", html)
+        assert "Kendall" in html
+    assert "네 에포크" in own and "네 에포크" not in table
+    assert seeds.count(", ") >= 2
+    assert cost.count("<tr>") == 5
+    (picture,) = outputs(executed[PAPER], "image/svg+xml")
+    assert "beside two epochs" in picture
+    said = "".join(outputs(executed[PAPER], "stdout"))
+    assert "6 of 6 done" in said and "4 runs, " in said
+    assert executed[f"{PAPER}.ko"].seconds < executed[PAPER].seconds
+    again = "".join(outputs(executed[f"{PAPER}.ko"], "stdout"))
+    assert "4 of 4 done" in again and "1 of 4 done" not in again
 
 
 def test_the_strictness_of_these_tests_is_felt(monkeypatch):

@@ -70,7 +70,7 @@ def significance(table: Table) -> Iterator[str]:
     )
     if compared:
         yield (
-            f"{len(compared)} comparisons: {LEVEL * len(compared):.1f} of them would be marked by chance if no row "
+            f"Compared {len(compared)} times: {LEVEL * len(compared):.1f} would be marked by chance if no row "
             f"differed; {sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a "
             "row is one run, whose own chance they do not show."
         )
