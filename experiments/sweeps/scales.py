@@ -72,12 +72,13 @@ def toy(data: ToyData, which: str, **settings: str) -> dict[str, Any]:
     return {**settings, "train": data.file(which, "train"), "dev": data.file(which, "dev")}
 
 
-TOY_DATA = ToyData(topics=2, words=2, train=256, dev=256)  # four batches each: few shapes to compile for
+# Few examples: what words have to do with one another is learned from text, or not at all.
+TOY_DATA = ToyData(topics=4, words=4, train=128, dev=256)
 TOY_DOCUMENTS = 3_000
 TOY_TOPICS = toy(TOY_DATA, "topics", task="classification", text="text", label="label")
 TOY_SENSES = toy(TOY_DATA, "senses", task="entities", text="0", label="1")
 # Texts that a biLM of TOY_DATA's world has not read: of other topics, with other words.
-TOY_ELSEWHERE = toy(ToyData(topics=4, words=4, train=256, dev=256), "topics", task="classification", text="text",
+TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics", task="classification", text="text",
                     label="label")  # fmt: skip
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
 CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
@@ -100,12 +101,12 @@ _GLUE = {
     "SQuAD": ("finetune_squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
 }
 
-# Rows of one short example: so a small model leaves "how frequent are words" behind within 200 steps.
+# Rows of one short example: so a small model leaves "how frequent are words" behind within 400 steps.
 _TOY_BERT: dict[str, Any] = {
     "data": TOY_DATA.corpus("wordpiece", 8_192, TOY_DOCUMENTS),
     "model.hidden_size": 64, "model.feed_forward_size": 256, "model.max_positions": 64,
-    "steps": 300, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
-    "optimizer.warmup": 0.1, "eval_every": 300, "checkpoint_every": 100, "eval_batches": 4,
+    "steps": 2_250, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
+    "optimizer.warmup": 0.1, "eval_every": 2_250, "checkpoint_every": 750, "eval_batches": 4,
 }  # fmt: skip
 _LAPTOP_BERT = {
     "data": File("corpora/novels"), "model.num_layers": 2, "model.hidden_size": 128, "model.num_heads": 2,
@@ -117,14 +118,15 @@ _ONE_GPU_BERT = {
 }  # fmt: skip
 
 _TOY_PAIRS = TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS)
-_TOY_ENTITIES = TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES)
+# Sentences by themselves, as in the pretraining: what stands around one has nothing to do with it.
+_TOY_ENTITIES = TaskOf("words of several senses as entities (toy world), F1", {**TOY_SENSES, "context": False})
 
 BERT = {
     "toy": BertScale(
         "bert_toy", _TOY_BERT, 2,
         _TOY_PAIRS, _TOY_ENTITIES,
-        {"epochs": 20.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 1e-3, "eval_every": 100_000},
-        {"epochs": 20.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
+        {"epochs": 60.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-4, "eval_every": 100_000},
+        {"epochs": 60.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
          "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-3,
          "features.lstm_layers": 1, "features.lstm_size": 32, "features.dropout": 0.0},
         (0, 1),
@@ -164,7 +166,7 @@ KOREAN = {
                                     toy(_TOY_KOREAN, "topics", task="classification", text="text", label="label"))),
         "KLUE NER": ("finetune_entities",
                      TaskOf("words of several senses as entities (toy world in Korean), F1",
-                            toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"))),
+                            {**toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"), "context": False})),
     },
     "real": {
         "NSMC": ("finetune", TaskOf("NSMC, accuracy", NSMC)),
@@ -181,7 +183,7 @@ def toy_corpus(tokenizer: str, vocab_size: int, language: str = "en") -> File:
 _TOY_ELMO = {
     "data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS),
     "model.cell_size": 64, "model.projection_size": 32, "model.filters": ((1, 16), (2, 16), (3, 32)),
-    "steps": 250, "batch_size": 64, "eval_every": 250, "checkpoint_every": 50, "eval_batches": 4,
+    "steps": 750, "batch_size": 64, "eval_every": 750, "checkpoint_every": 250, "eval_batches": 4,
 }  # fmt: skip
 _TOY_NETWORK = {
     "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 64,
@@ -196,9 +198,9 @@ ELMO = {
         {
             # A reader's functions take minutes to compile: no SQuAD here.
             "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
-                     {**_TOY_NETWORK, "feed_size": 24, "epochs": 20.0}),
+                     {**_TOY_NETWORK, "feed_size": 24, "epochs": 100.0}),
             "SRL": ("tagger", TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
-                    {**_TOY_NETWORK, "epochs": 20.0, "lstm_layers": 1}),
+                    {**_TOY_NETWORK, "epochs": 100.0, "lstm_layers": 1}),
         },
         (0, 1),
     ),
