@@ -56,15 +56,17 @@ warnings.simplefilter("error")
 warnings.filterwarnings("default", module="ipykernel|IPython|jupyter_client|tornado|zmq")  # the kernel's own affairs
 """
 # Once there is a checkpoint, what a machine does that is taken away.
+# The first touch of a later checkpoint is the kill: earlier ones are whole, and no thread has to be quick enough.
 KILLED = """
-import os, pathlib, signal, threading, time
+import os, re, signal, sys
 
-def _kill():
-    while not list(pathlib.Path("runs").glob("**/checkpoints/[1-9]*/files.json")):
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGKILL)
+def _kill(event, args):
+    if event in ("open", "os.mkdir", "os.rename"):
+        found = re.search(r"checkpoints/(\\d+)", str(args[0]))
+        if found and int(found[1]) >= 10:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-threading.Thread(target=_kill, daemon=True).start()
+sys.addaudithook(_kill)
 """
 OWN_TEXT = """The boat on the river is old .
 배를 타고 강을 건넜다 .
