@@ -132,7 +132,7 @@ def test_all_of_it_stopped_and_gone_on_with(program, tmp_path, capsys, monkeypat
     shown = re.findall(r'font-weight="600">(.*?), \d+% right<', picture)
     assert shown == ["배: ELMo, layer 0", "배: ELMo, layer 2", "bank: BERT, layer 1"]
     model = load(tmp_path / "questions_bert")
-    assert model.predict([("Who is at sea ?", "The ship is at sea .")])[0].text
+    assert model.predict([("Who is at sea ?", "The ship is at sea .")])[0].answer
     assert load(tmp_path / "senses_network_elmo").predict(["배를 타고 갔다 ."])[0].tags
     capsys.readouterr()
     assert quickstart.quickstart(tmp_path, TINY) == 0
