@@ -101,7 +101,7 @@ _GLUE = {
     "SQuAD": ("finetune_squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
 }
 
-# Rows of one short example: so a small model leaves "how frequent are words" behind within 400 steps.
+# Rows of one short example: so a small model leaves "how frequent are words" behind within 700 steps.
 _TOY_BERT: dict[str, Any] = {
     "data": TOY_DATA.corpus("wordpiece", 8_192, TOY_DOCUMENTS),
     "model.hidden_size": 64, "model.feed_forward_size": 256, "model.max_positions": 64,

@@ -20,6 +20,7 @@ SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "QNLI", "SQuAD")
 ROWS = {"NSP": "nsp", "SOP": "sop", "none": "documents"}
 PAPER = Paper("none", COLUMNS, {row: (None,) * len(COLUMNS) for row in ROWS}, "NSP")
+NOTES = {"toy": "No task here has two texts, which is where SOP should help."}
 
 
 def sweep(add: Add) -> None:
