@@ -2,7 +2,6 @@
 
 import re
 
-import jax
 import pytest
 from absl.testing import flagsaver
 
@@ -31,7 +30,6 @@ def fields_of(read):
 @pytest.fixture
 def refused(program, tmp_path, capsys):
     finetune = program("finetune")
-    cache = jax.config.values["jax_compilation_cache_dir"]
 
     def run(fields, **more):
         from experiments.configs import finetune as usual
@@ -47,8 +45,7 @@ def refused(program, tmp_path, capsys):
         assert not (tmp_path / "run" / "run.json").exists()
         return said
 
-    yield run
-    jax.config.update("jax_compilation_cache_dir", cache)
+    return run
 
 
 # Dev data of one label are no mistake.

@@ -196,8 +196,6 @@ def command(fields, workdir):
 
 @pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
 def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     one = os.environ["XLA_FLAGS"].replace("count=8", "count=1")  # the compiling is most of it
     monkeypatch.setenv("XLA_FLAGS", one)
     alone, killed = tmp_path / "alone", tmp_path / "killed"

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 from absl.testing import flagsaver
 
@@ -102,8 +101,6 @@ def model(tmp_path_factory):
 def test_from_a_table_to_a_table(program, reviews, model, tmp_path, capsys, one_device):
     """As the commands do it: a share for dev, the run's encoding for what is to be predicted, a table for Excel."""
     finetune = program("finetune")
-    cache = jax.config.values["jax_compilation_cache_dir"]
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "compiled"))
     flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
 
     def start(**changes):
@@ -113,21 +110,18 @@ def test_from_a_table_to_a_table(program, reviews, model, tmp_path, capsys, one_
                 finetune.main(["finetune"])
         return ended.value.code, capsys.readouterr().err
 
-    try:
-        status, said = start()
-        assert status == 0, said
-        assert "20 examples of" in said
-        assert "new, and untrained at the start, because the weights have none: classify\n" in said
-        before = read_metrics(tmp_path / "run")
-        status, said = start()
-        assert (status, read_metrics(tmp_path / "run")) == (0, before)
-        assert "untrained" not in said
-        assert "20 examples of" in said
-        status, said = start(dev="0.5")
-        assert status == 2
-        assert "dev_share: 0.25 then, 0.5 now" in said
-    finally:
-        jax.config.update("jax_compilation_cache_dir", cache)
+    status, said = start()
+    assert status == 0, said
+    assert "20 examples of" in said
+    assert "new, and untrained at the start, because the weights have none: classify\n" in said
+    before = read_metrics(tmp_path / "run")
+    status, said = start()
+    assert (status, read_metrics(tmp_path / "run")) == (0, before)
+    assert "untrained" not in said
+    assert "20 examples of" in said
+    status, said = start(dev="0.5")
+    assert status == 2
+    assert "dev_share: 0.25 then, 0.5 now" in said
 
     new = write_reviews(tmp_path / "new.csv", 5, seed=1)
     (tmp_path / "lines.txt").write_text("좋다 영화\n싫다, 영화\n", encoding="utf-8")

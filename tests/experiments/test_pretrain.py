@@ -218,9 +218,6 @@ def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
         ({"mesh.fsdp": 3}, None, "a mesh of"),
         ({}, "/nowhere/at/all", "nowhere"),
     ]
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "compiled"))  # else it would name one of its own
     for fields, init, message in cases:
         config = importlib.import_module(f"experiments.configs.{model}_toy").get_config()
         config.data = str(corpora[model])
@@ -228,7 +225,6 @@ def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
         with pytest.raises((ValueError, OSError), match=re.escape(message)):
             pretrain(config, tmp_path / "new", init, task_of, f"pretrain_{model}")
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
-    jax.config.update("jax_compilation_cache_dir", None)
 
 
 @ONE
