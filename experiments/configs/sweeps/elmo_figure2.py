@@ -42,7 +42,7 @@ def sweep(add: Add) -> None:
     runs = {}
     for name, (network, task, how) in s.tasks.items():
         settings: dict[str, Any] = {"encoder": elmo, "places": "input,output", **task.settings, **how}
-        runs[name] = add.runs(f"{name}, input and output", network, seeds=s.seeds, **settings)
+        runs[name] = add.runs(f"{name}, input and output", network, seeds=s.seeds_of(name), **settings)
     for column, (name, place) in COLUMNS.items():
         for row, layer in LAYERS.items():
             if name in runs:

@@ -47,7 +47,7 @@ def sweep(add: Add) -> None:
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():
-        same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, **task.settings, **how}
+        same: dict[str, Any] = {"of": task.of, "seeds": s.seeds_of(column), **task.settings, **how}
         add.transfer("baseline", column, network, **same)
         for row, layers in LAYERS.items():
             add.transfer(row, column, network, **same, encoder=elmo, **layers)

@@ -35,4 +35,4 @@ def sweep(add: Add) -> None:
     for column, (network, task, how) in s.tasks.items():
         for row, places in PLACES.items():
             settings = {"encoder": elmo, "places": places, **task.settings, **how}
-            add.transfer(row, column, network, of=task.of, seeds=s.seeds, **settings)
+            add.transfer(row, column, network, of=task.of, seeds=s.seeds_of(column), **settings)
