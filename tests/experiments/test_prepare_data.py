@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,13 +118,18 @@ def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path,
     coins = random.Random(seed)
     asked = flags_for(text, tmp_path / "out", kind, "--workers=2")
     kills = 0
-    for _ in range(3):
+    while kills < 3:
         process = subprocess.Popen(command(*asked), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(coins.uniform(0.1, 0.6) * duration)
-        kills += process.poll() is None
+        finished = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert kills
+        if finished and kills:
+            break
+        if finished:  # the one that was left alone had less of the machine: begin again, and do not wait so long
+            shutil.rmtree(tmp_path / "out")
+            duration /= 2
+        kills += not finished
     time.sleep(0.5)  # workers notice that their parent is gone
     done = run(*asked)
     assert done.returncode == 0, done.stderr
