@@ -13,6 +13,8 @@ VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 RUN = $(VENV)/bin/python
 INSTALLED = $(VENV)/installed
 DOCUMENTED = $(VENV)/installed-docs
+# A file's tests stay in one worker, and begin in the order of tests/conftest.py.
+TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: quickstart test test-all lint format check-python bench docs goldens peers lock clean
 
@@ -22,10 +24,10 @@ quickstart: $(INSTALLED)
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(RUN) -m experiments.quickstart
 
 test: lint
-	$(RUN) -m pytest -n $(JOBS) --dist loadfile --doctest-modules bert_elmo_jax tests
+	$(TESTS) --doctest-modules bert_elmo_jax tests
 
 test-all: lint
-	$(RUN) -m pytest -n $(JOBS) --dist loadfile --doctest-modules -m "" bert_elmo_jax tests
+	$(TESTS) --doctest-modules -m "" bert_elmo_jax tests
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check --quiet .

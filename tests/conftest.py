@@ -32,6 +32,11 @@ GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"
 
 
+def pytest_collection_modifyitems(items):
+    """The sweeps, more than half of `make test-all`, come first, so that no worker is left alone with them."""
+    items.sort(key=lambda item: "sweeps" not in item.path.parts)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def compiled_for_one_file():
     """What a file's tests have compiled is let go of with it: all of it together would want gigabytes."""
