@@ -114,10 +114,11 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     output.mkdir(parents=True, exist_ok=True)
     with _locked(output):
         _check_plan(output, _plan(request, files))
+        own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
+        for leftover in (path for pattern in own for path in output.glob(pattern)):  # of runs that were killed
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if manifest := _finished(output):
             return manifest
-        for leftover in output.glob("work/*.partial"):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         (output / "work").mkdir(exist_ok=True)
         sources, skipped = _unpack_all(files, request, runner, phase)
         tally.skipped.update(skipped)
