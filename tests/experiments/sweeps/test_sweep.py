@@ -153,6 +153,7 @@ def test_overhead(write_toy, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*JAX is multithreaded:RuntimeWarning")  # where a test before this one used it
 def test_ray_of_two_nodes_comes_to_the_same(write_toy, tmp_path):
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     file = write_toy()
