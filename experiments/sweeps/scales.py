@@ -113,9 +113,11 @@ _TOY_BERT: dict[str, Any] = {
     "steps": 2_250, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
     "optimizer.warmup": 0.1, "eval_every": 2_250, "checkpoint_every": 750, "eval_batches": 4,
 }  # fmt: skip
+# In rows of 32 pieces such a model knows more than how frequent words are after 300 steps, in rows of 64 after 900.
 _LAPTOP_BERT = {
     "data": File("corpora/novels"), "model.num_layers": 2, "model.hidden_size": 128, "model.num_heads": 2,
-    "model.feed_forward_size": 512, "steps": 1_200, "long_share": 0.0, "eval_every": 600, "checkpoint_every": 300,
+    "model.feed_forward_size": 512, "steps": 1_800, "length": 32, "batch_size": 128, "long_length": 64,
+    "long_batch_size": 64, "eval_every": 900, "checkpoint_every": 300,
 }  # fmt: skip
 _ONE_GPU_BERT = {
     "data": File("corpora/wiki"), "steps": 100_000, "long_share": 0.0, "model.dtype": "bfloat16",
@@ -143,7 +145,7 @@ BERT = {
     "laptop": BertScale(
         "bert_novels", _LAPTOP_BERT, 2,
         TaskOf("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
-        TaskOf("UNER English EWT, F1", UNER),
+        TaskOf("UNER English EWT, F1", {**UNER, "context": False}),  # rows no longer than those of the pretraining
         {"epochs": 2.0, "dropout": 0.1, "optimizer.learning_rate": 5e-4},
         {"epochs": 3.0, "dropout": 0.1, "features.layers": "-2,-1", "features.lstm_size": 64,
          "features.lstm_layers": 1},
