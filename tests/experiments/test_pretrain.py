@@ -1,6 +1,7 @@
 """The pretraining programs as people run them: killed, stopped, harmed, and gone on with."""
 
 import importlib
+import os
 import random
 import re
 import shutil
@@ -33,7 +34,6 @@ MODELS["elmo"].append("--config.model.max_characters=12")  # one width of words,
 def compiled(tmp_path_factory):
     """What one run has compiled, the next need not; and compiling takes longer than these runs do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         yield
@@ -65,21 +65,36 @@ def command(model, workdir, corpora, *more):
     ]
 
 
-def run(model, workdir, corpora, *more):
+def environment(devices):
+    """For one device the programs take half the time that they take for eight."""
+    return {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
+
+
+def run(model, workdir, corpora, *more, devices=1):
     return subprocess.run(
-        command(model, workdir, corpora, *more), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+        command(model, workdir, corpora, *more), cwd=ROOT, env=environment(devices), capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+
+
+def leave_alone(model, workdir, corpora, devices):
+    start = time.monotonic()
+    done = run(model, workdir, corpora, devices=devices)
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"^{workdir}: {STEPS} steps of 8 rows, on {devices} × cpu$", done.stderr, re.M)
+    return model, workdir, time.monotonic() - start
 
 
 @pytest.fixture(scope="module", params=["bert", "elmo"])
 def undisturbed(request, tmp_path_factory, corpora):
     """A run that was left alone: its model, its folder, and how long it took."""
-    workdir = tmp_path_factory.mktemp(request.param)
-    start = time.monotonic()
-    done = run(request.param, workdir, corpora)
-    assert done.returncode == 0, done.stderr
-    assert re.search(rf"^{workdir}: {STEPS} steps of 8 rows, on \d+ × cpu$", done.stderr, re.M)
-    return request.param, workdir, time.monotonic() - start
+    return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=1)
+
+
+@pytest.fixture(scope="module", params=["bert", "elmo"])
+def undisturbed_on_eight(request, tmp_path_factory, corpora):
+    """The same on eight devices."""
+    return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=8)
 
 
 def same(workdir, other):
@@ -98,14 +113,15 @@ def compare(ours, theirs):
             np.testing.assert_array_equal(ours[name], theirs[name], name)
 
 
-def kill_and_go_on(undisturbed, corpora, workdir, kills, seed):
+def kill_and_go_on(undisturbed, corpora, workdir, kills, seed, devices):
     model, alone, duration = undisturbed
     coins = random.Random(seed)
     done = 0
     while done < kills:
         process = subprocess.Popen(
-            command(model, workdir, corpora), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+            command(model, workdir, corpora), cwd=ROOT, env=environment(devices), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         time.sleep(coins.uniform(0.2, 1.0) * duration)
         finished = process.poll() is not None
         process.send_signal(signal.SIGKILL)
@@ -113,7 +129,8 @@ def kill_and_go_on(undisturbed, corpora, workdir, kills, seed):
         done += 1
         if finished:
             break
-    last = run(model, workdir, corpora, "--config.workers=1" if kills < 5 else "--config.workers=0")
+    workers = "--config.workers=1" if kills < 5 else "--config.workers=0"
+    last = run(model, workdir, corpora, workers, devices=devices)
     assert last.returncode == 0, last.stderr
     same(workdir, alone)
 
@@ -126,13 +143,13 @@ ONE = pytest.mark.parametrize(
 
 @ONE
 def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path):
-    kill_and_go_on(undisturbed, corpora, tmp_path, kills=1, seed=1)
+    kill_and_go_on(undisturbed, corpora, tmp_path, kills=1, seed=1, devices=1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
-def test_killed_many_times(undisturbed, corpora, tmp_path, seed):
-    kill_and_go_on(undisturbed, corpora, tmp_path, kills=5, seed=seed)
+def test_killed_many_times(undisturbed_on_eight, corpora, tmp_path, seed):
+    kill_and_go_on(undisturbed_on_eight, corpora, tmp_path, kills=5, seed=seed, devices=8)
 
 
 def test_a_run_is_complete(undisturbed):
@@ -153,7 +170,7 @@ def test_a_run_is_complete(undisturbed):
 @ONE
 def test_given_weights_are_scored_before_the_first_step(undisturbed, corpora, tmp_path):
     model, alone, _ = undisturbed
-    done = run(model, tmp_path, corpora, f"--init={alone}", "--parallel=pmap", "--config.steps=1")
+    done = run(model, tmp_path, corpora, f"--init={alone}", "--parallel=pmap", "--config.steps=1", devices=8)
     assert done.returncode == 0, done.stderr
     last = {name: value for name, value in read_metrics(alone)[-1].items() if name.startswith("held_out/")}
     said = done.stderr.partition("before the first step: ")[2].splitlines()[0]
@@ -167,7 +184,9 @@ def test_asked_to_stop_it_saves(undisturbed, corpora, tmp_path, monkeypatch):
     model, alone, _ = undisturbed
     if model == "elmo":  # left to itself, a run keeps what it has compiled
         monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    process = subprocess.Popen(command(model, tmp_path, corpora), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(model, tmp_path, corpora), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
+    )
     while not (tmp_path / "metrics.jsonl").is_file() or len(read_metrics(tmp_path)) < 5:
         time.sleep(0.05)
         assert process.poll() is None, process.stderr.read()
@@ -246,7 +265,9 @@ def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
     model, alone, _ = undisturbed
     copy = {model: tmp_path / "data"}
     shutil.copytree(corpora[model], copy[model])
-    process = subprocess.Popen(command(model, tmp_path / "run", copy), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(model, tmp_path / "run", copy), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
+    )
     while not any((tmp_path / "run").glob("checkpoints/6/files.json")):
         time.sleep(0.05)
         assert process.poll() is None, process.stderr.read()
