@@ -1,6 +1,7 @@
 """Strict JAX for every test: eight CPU devices, no silent rank promotion, shapes and types checked on each call."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -27,6 +28,8 @@ import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("bert_elmo_jax", "beartype.beartype")
+# Tracing makes many objects that live, and looking through all of them so often takes a twentieth of the time.
+gc.set_threshold(20_000, 50, 100)
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"
