@@ -17,7 +17,7 @@ if version("jaxlib").startswith("0.10."):
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
-# What one test has compiled no other need compile, in whichever worker or program: a fifth of the processor's time.
+# What one test has compiled no other need compile, in whichever worker or program: a tenth of the time or more.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     compiled = tempfile.mkdtemp(prefix="bert_elmo_jax-compiled-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
