@@ -16,6 +16,9 @@ DOCUMENTED = $(VENV)/installed-docs
 # A file's tests stay in one worker, and begin in the order of tests/conftest.py.
 TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
+# Where Python is told to keep no bytecode, only collecting the tests takes 29 seconds instead of 8.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: quickstart test test-all lint format check-python bench docs goldens peers lock clean
 
 # Without huge pages a third of the time of such small steps on Linux goes into asking for memory; elsewhere the

@@ -211,10 +211,12 @@ def test_extract_says_what_is_wrong(tmp_path, goldens):
 STOP = """
 encoder = module.load.__globals__[{encoder!r}]
 batches = encoder.encode_batches
+stops = iter([{stops}])
 def stopped(self, *args, **kwargs):
+    after, error = next(stops)
     for number, batch in enumerate(batches(self, *args, **kwargs)):
-        if number == {after}:
-            raise {error}
+        if number == after:
+            raise error
         yield batch
 encoder.encode_batches = stopped
 """
@@ -241,13 +243,13 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model):
         (7, "ValueError('of any kind')", 2, "extract: of any kind"),
     ]
     encoder = "ElmoEncoder" if model == "elmo_tiny" else "BertEncoder"
-    for after, error, status, message in stops:
-        patch = STOP.format(encoder=encoder, after=after, error=error)
-        [(found, said)] = run_many("extract", [[*flags, f"--output={path}"]], patch)
-        assert found == status
+    plan = ", ".join(f"({after}, {error})" for after, error, _, _ in stops)
+    found = run_many("extract", [[*flags, f"--output={path}"]] * len(stops), STOP.format(encoder=encoder, stops=plan))
+    for (status, said), (_, _, expected, message) in zip(found, stops, strict=True):
+        assert status == expected
         assert message in said
         assert "Traceback" not in said
-        assert not path.exists()
+    assert not path.exists()
     (tmp_path / "other.txt").write_text("w1 w2\nw4\n" * 20)
     flags.append(f"--output={path}")
     elsewhere = [flags[0], f"--input={tmp_path}/other.txt", *flags[2:]]

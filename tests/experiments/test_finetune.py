@@ -77,6 +77,7 @@ def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsy
     assert "http" not in report.replace("http-equiv", "")
 
 
+@pytest.mark.usefixtures("one_device")
 def test_learning(program, files, model, tmp_path):
     """The words decide; a model that learns finds them."""
     config = config_of(files["classification"], epochs=25.0, eval_every=50, dropout=0.0)
@@ -95,6 +96,7 @@ WAYS = {
 }
 
 
+@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("way", WAYS)
 def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], dropout=0.0, **{"epochs": 1.0, "features.lstm_size": 4, **WAYS[way]})
@@ -147,6 +149,7 @@ def test_weights_of_labels(program, files):
             task_data.class_weights(wrong, data.task, data.train)
 
 
+@pytest.mark.usefixtures("one_device")
 def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model, tmp_path):
     config = config_of(files["sst2"], epochs=40.0, patience=2, dropout=0.0)
     config.optimizer.learning_rate = 1e-7  # nothing gets better
@@ -162,6 +165,7 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == metrics
 
 
+@pytest.mark.usefixtures("one_device")
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
     grid, data = program("grid"), program("task_data").read_data(config)

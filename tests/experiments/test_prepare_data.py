@@ -96,7 +96,7 @@ def undisturbed(request, text, tmp_path_factory):
     return request.param, tree(output), time.monotonic() - start
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_number_of_workers_changes_no_byte(text, tmp_path, undisturbed, workers):
     kind, expected, _ = undisturbed
     done = run(*flags_for(text, tmp_path / "out", kind, f"--workers={workers}"))
@@ -104,6 +104,9 @@ def test_the_number_of_workers_changes_no_byte(text, tmp_path, undisturbed, work
     assert tree(tmp_path / "out") == expected
 
 
+@pytest.mark.parametrize(
+    "undisturbed", ["words", pytest.param("wordpiece", marks=pytest.mark.long)], indirect=True, scope="module"
+)
 def test_ray_changes_no_byte(text, tmp_path, undisturbed):
     pytest.importorskip("ray", reason="needs the extra `cluster`")
     kind, expected, _ = undisturbed
@@ -112,7 +115,7 @@ def test_ray_changes_no_byte(text, tmp_path, undisturbed):
     assert tree(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 10))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 10))])
 def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path, undisturbed, seed):
     kind, expected, duration = undisturbed
     coins = random.Random(seed)
