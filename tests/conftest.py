@@ -37,7 +37,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 def pytest_collection_modifyitems(items):
     """The sweeps, more than half of `make test-all`, come first, so that no worker is left alone with them."""
-    items.sort(key=lambda item: "sweeps" not in item.path.parts)
+    items.sort(key=lambda item: (not item.path.name.startswith("test_toy_scale"), "sweeps" not in item.path.parts))
 
 
 @pytest.fixture(scope="module", autouse=True)

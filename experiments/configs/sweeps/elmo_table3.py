@@ -34,5 +34,5 @@ def sweep(add: Add) -> None:
     elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():
         for row, places in PLACES.items():
-            settings = {"encoder": elmo, "places": places, **task.settings, **how}
+            settings = {"encoder": elmo, "places": places, "mix_l2": 0.001, **task.settings, **how}
             add.transfer(row, column, network, of=task.of, seeds=s.seeds_of(column), **settings)

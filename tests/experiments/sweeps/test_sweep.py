@@ -1,16 +1,15 @@
 """The program: what it refuses, what it prints for others to run, and a sweep of real trainings from end to end."""
 
 import csv
-import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from .toy_runs import ROOT, run_toy
+
 TABLE8 = "experiments/configs/sweeps/bert_table8.py"
 
 
@@ -79,18 +78,6 @@ def test_commands_for_others(sweep, sweeps, program, tmp_path, capsys):
     assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]) == 41
 
 
-def run_toy(file, workdir, *more, quick=False):
-    """Run a sweep on one device; where it computes more than it compiles, not as the other tests are compiled."""
-    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
-    usual = {} if quick else {"XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
-        cwd=ROOT, env={**one, **usual}, capture_output=True, text=True, timeout=1800,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stderr
-
-
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     """A pretraining, and a task with it and without: everything that a sweep does."""
     said = run_toy(write_toy(), tmp_path, quick=True)
@@ -118,22 +105,6 @@ def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
     assert len(shares) == 2 and all(20 < share < 50 and share != 100 / 3 for share in shares), "they begin with a third"
     assert "- NER: " in text and "–" not in text
     assert len(list(tmp_path.glob("vectors/*"))) == 1, "vectors of the same texts are computed once"
-
-
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    """One for all sweeps, as it is meant: what they have in common is run once."""
-    return tmp_path_factory.mktemp("sweeps")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / TABLE8).parent.glob("[!_]*.py")))
-def test_toy_scale(name, workdir):
-    run_toy(f"experiments/configs/sweeps/{name}.py", workdir, "--jobs=2")
-    text = (workdir / f"{name}-toy" / "table.md").read_text(encoding="utf-8")
-    assert "–" not in text and text.count("±") > 3
-    lines = list(csv.DictReader((workdir / f"{name}-toy" / "table.csv").read_text(encoding="utf-8").splitlines()))
-    assert lines and all(line["n"] == line["seeds"] and line["mean"] for line in lines)
 
 
 @pytest.mark.long
