@@ -83,6 +83,7 @@ def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
     assert open_store(folder / "adapted" / "corpus").manifest["counts"]["train"]["unknown"] == 0
 
 
+@pytest.mark.long
 def test_released_weights_without_a_softmax_get_the_words_of_the_text(program, files, tmp_path, capsys):
     start, _ = adapt(program, config_of(files, ELMO, epochs=1.0), tmp_path)
     assert "new, and untrained at the start, because the weights have none: lm" in capsys.readouterr().err

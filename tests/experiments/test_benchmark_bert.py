@@ -36,6 +36,7 @@ def test_ours_alone(run, capsys):
     assert "2 x 16 tokens, 2 predictions a row" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_utilisation(run, capsys):
     run(what="utilisation", presets=["tiny"], lengths=["16"], tokens=32, repeats=2, product=64)
     lines = capsys.readouterr().out.splitlines()
@@ -59,6 +60,7 @@ def test_operations_are_those_that_xla_counts(benchmark):
     assert 0.4 * forward < ours < forward  # at this size element-wise work, which is not counted, weighs much
 
 
+@pytest.mark.long
 def test_encoding_runs_at_a_toy_size():
     """Ours alone, from the sentences to the figure."""
     import subprocess

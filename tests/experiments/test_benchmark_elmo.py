@@ -41,7 +41,7 @@ def test_ours_alone(run, capsys):
     assert [line.split()[0] for line in lines[1:3]] == ["forward", "both"]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.long)])
 def test_training(run, capsys, dtype):
     run(what="train", presets=["tiny"], window="2x5", dtype=dtype, repeats=2)
     assert f"tiny, {dtype}, 2 x 5" in capsys.readouterr().out

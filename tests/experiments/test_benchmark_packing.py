@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 
+@pytest.mark.long
 def test_packed_rows_hold_more_real_tokens():
     command = [
         sys.executable,

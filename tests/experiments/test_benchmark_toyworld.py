@@ -180,6 +180,7 @@ def test_bert_beside_the_best(benchmark, pieces, capsys):
     assert float(rows["next sentence"][1]) > 0.9 and "mlm_accuracy" in lines[-1]
 
 
+@pytest.mark.long
 def test_elmo_beside_the_best(benchmark, words, capsys):
     vocabulary = WordVocabulary.load(words / "tokenizer")
     model = ElmoConfig.preset("toy", vocab_size=len(vocabulary), cell_size=8, projection_size=4, filters=((1, 4),))
@@ -196,6 +197,7 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
     assert count == rows["en"][5] + rows["ko"][5]
 
 
+@pytest.mark.long
 def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, capsys):
     """Whose sentences are scored as those of the world they are from: another one would not know their chances."""
     size = {"topics": 4, "words": 2}

@@ -104,9 +104,7 @@ def test_the_number_of_workers_changes_no_byte(text, tmp_path, undisturbed, work
     assert tree(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize(
-    "undisturbed", ["words", pytest.param("wordpiece", marks=pytest.mark.long)], indirect=True, scope="module"
-)
+@pytest.mark.long
 def test_ray_changes_no_byte(text, tmp_path, undisturbed):
     pytest.importorskip("ray", reason="needs the extra `cluster`")
     kind, expected, _ = undisturbed

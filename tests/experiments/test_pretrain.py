@@ -112,45 +112,34 @@ def compare(ours, theirs):
             np.testing.assert_array_equal(ours[name], theirs[name], name)
 
 
-def kill_and_go_on(undisturbed, corpora, workdir, kills, seed, devices):
-    model, alone, duration = undisturbed
-    coins = random.Random(seed)
-    done = 0
-    while done < kills:
-        process = subprocess.Popen(
-            command(model, workdir, corpora), cwd=ROOT, env=environment(devices), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        time.sleep(coins.uniform(0.2, 1.0) * duration)
-        finished = process.poll() is not None
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        done += 1
-        if finished:
-            break
-    workers = "--config.workers=1" if kills < 5 else "--config.workers=0"
-    last = run(model, workdir, corpora, workers, devices=devices)
-    assert last.returncode == 0, last.stderr
-    same(workdir, alone)
-
-
 # What both programs share is tried with one of them in every run of the tests, and with the other in the long one.
 ONE = pytest.mark.parametrize(
     "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
 )
 
 
-@ONE
-def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path):
-    kill_and_go_on(undisturbed, corpora, tmp_path, kills=1, seed=1, devices=1)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
-def test_killed_many_times(undisturbed_on_eight, corpora, tmp_path, seed):
-    kill_and_go_on(undisturbed_on_eight, corpora, tmp_path, kills=5, seed=seed, devices=8)
+def test_killed_anywhere_it_ends_as_if_left_alone(undisturbed_on_eight, corpora, tmp_path, seed):
+    model, alone, duration = undisturbed_on_eight
+    coins = random.Random(seed)
+    for _ in range(5):
+        process = subprocess.Popen(
+            command(model, tmp_path, corpora), cwd=ROOT, env=environment(8), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(coins.uniform(0.2, 1.0) * duration)
+        finished = process.poll() is not None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if finished:
+            break
+    last = run(model, tmp_path, corpora, f"--config.workers={seed % 2}", devices=8)
+    assert last.returncode == 0, last.stderr
+    same(tmp_path, alone)
 
 
+@ONE
 def test_a_run_is_complete(undisturbed):
     _model, workdir, _ = undisturbed
     lines = read_metrics(workdir)
@@ -167,31 +156,44 @@ def test_a_run_is_complete(undisturbed):
 
 
 @ONE
-def test_given_weights_are_scored_before_the_first_step(undisturbed, corpora, tmp_path):
+def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
+    """They are scored before the first step, and training starts where it ended, not from nothing."""
     model, alone, _ = undisturbed
-    done = run(model, tmp_path, corpora, f"--init={alone}", "--parallel=pmap", "--config.steps=1", devices=2)
+    more = ["--parallel=pmap", "--config.steps=12", "--config.optimizer.learning_rate=1e-6"]
+    done = run(model, tmp_path, corpora, f"--init={alone}", *more, devices=2)
     assert done.returncode == 0, done.stderr
     last = {name: value for name, value in read_metrics(alone)[-1].items() if name.startswith("held_out/")}
     said = done.stderr.partition("before the first step: ")[2].splitlines()[0]
     assert {name: float(value) for name, value in (part.split(" ") for part in said.split(", "))} == pytest.approx(
         last, rel=2e-3
     )
+    figure = "held_out/mlm_perplexity" if model == "bert" else "held_out/perplexity"
+    assert read_metrics(tmp_path)[-1][figure] == pytest.approx(last[figure], rel=0.01)
 
 
 @ONE
-def test_asked_to_stop_it_saves(undisturbed, corpora, tmp_path, monkeypatch):
+def test_killed_and_asked_to_stop_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path, monkeypatch):
     model, alone, _ = undisturbed
     if model == "elmo":  # left to itself, a run keeps what it has compiled
         monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    process = subprocess.Popen(
-        command(model, tmp_path, corpora), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
-    )
-    while not (tmp_path / "metrics.jsonl").is_file() or len(read_metrics(tmp_path)) < 5:
-        time.sleep(0.05)
-        assert process.poll() is None, process.stderr.read()
+
+    def started(steps):
+        process = subprocess.Popen(
+            command(model, tmp_path, corpora), cwd=ROOT, env=environment(1), stderr=subprocess.PIPE, text=True
+        )
+        while not (tmp_path / "metrics.jsonl").is_file() or len(read_metrics(tmp_path)) < steps:
+            time.sleep(0.05)
+            assert process.poll() is None, process.stderr.read()
+        return process
+
+    process = started(steps=9)
+    process.kill()
+    process.communicate()
+    process = started(steps=15)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=120)[1]
     if process.returncode != 0:  # it may have been quicker
+        assert re.search(r"going on from step \d+", said), said
         assert process.returncode == 75, said
         assert re.search(r"asked to stop: saved at step \d+; the same command goes on from there", said)
     done = run(model, tmp_path, corpora)
@@ -242,19 +244,6 @@ def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
         with pytest.raises((ValueError, OSError), match=re.escape(message)):
             pretrain(config, tmp_path / "new", init, task_of, f"pretrain_{model}")
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
-
-
-@ONE
-def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
-    """Training on from a run's weights starts where it ended, not from nothing."""
-    model, alone, _ = undisturbed
-    done = run(
-        model, tmp_path, corpora, f"--init={alone}", "--config.steps=12", "--config.optimizer.learning_rate=1e-6"
-    )
-    assert done.returncode == 0, done.stderr
-    before, after = read_metrics(alone), read_metrics(tmp_path)
-    figure = "held_out/mlm_perplexity" if model == "bert" else "held_out/perplexity"
-    assert after[-1][figure] == pytest.approx(before[-1][figure], rel=0.01)
 
 
 @pytest.mark.long

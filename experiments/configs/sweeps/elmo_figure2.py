@@ -41,7 +41,8 @@ def sweep(add: Add) -> None:
     elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
     runs = {}
     for name, (network, task, how) in s.tasks.items():
-        settings: dict[str, Any] = {"encoder": elmo, "places": "input,output", **task.settings, **how}
+        both: dict[str, Any] = {"places": "input,output", "mix_l2": 0.001}
+        settings = {"encoder": elmo, **both, **task.settings, **how}
         runs[name] = add.runs(f"{name}, input and output", network, seeds=s.seeds_of(name), **settings)
     for column, (name, place) in COLUMNS.items():
         for row, layer in LAYERS.items():
