@@ -4,8 +4,9 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 are best for SQuAD and SNLI, whose networks attend behind their first BiLSTM; for semantic roles the input alone is.
 There is no network for semantic roles here: named entities stand for them.
 Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. The biLM is that of elmo_table2. Cost: toy,
-360 seconds of processor time in 13 runs; the others are not measured yet.
+UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. The biLM is that of elmo_table2, and λ is
+0.001: so the last row of that table is run once for both. Cost: toy, 340 seconds of processor time in 13 runs; the
+others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
