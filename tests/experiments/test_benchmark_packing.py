@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 
 @pytest.mark.long
 def test_packed_rows_hold_more_real_tokens():
