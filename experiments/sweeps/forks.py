@@ -96,9 +96,11 @@ class Forks:
             return []
         some = os.read(self._server.stdout.fileno(), 1 << 16)
         if not some:
+            status = self._server.wait()
+            memory = status == -signal.SIGKILL  # which is how a system that runs out of it ends processes
             raise OSError(
-                f"the process that runs the points ended with status {self._server.wait()}, perhaps for lack of "
-                "memory; the same command goes on, with fewer --jobs if that was it"
+                f"the process that runs the points ended with status {status}; the same command goes on"
+                + (", with fewer --jobs if it was for lack of memory" if memory else "")
             )
         *lines, self._heard = (self._heard + some).split(b"\n")
         found = [json.loads(line) for line in lines]
