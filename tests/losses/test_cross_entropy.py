@@ -104,6 +104,21 @@ def test_accuracy_by_hand():
     assert (right, weight) == (1.5, 2.5)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([jnp.float32, jnp.bfloat16]))
+def test_accuracy_is_that_of_the_first_of_the_largest(seed, dtype):
+    rng = np.random.default_rng(seed)
+    logits = rng.integers(-2, 2, (40, 7)).astype(np.float32)  # few values: most rows have several largest ones
+    targets, weights = rng.integers(0, 7, 40), rng.integers(0, 3, 40).astype(np.float32)
+    right, weight = accuracy(jnp.asarray(logits, dtype), jnp.asarray(targets), jnp.asarray(weights))
+    assert (right, weight) == (weights[logits.argmax(-1) == targets].sum(), weights.sum())
+
+
+def test_what_is_no_number_is_not_right():
+    logits = jnp.array([[jnp.nan, 1.0], [jnp.nan, 1.0], [-jnp.inf, -jnp.inf]])
+    assert accuracy(logits, jnp.array([0, 1, 0]), jnp.ones(3)) == (1, 3)
+
+
 def test_sums_add_up_over_parts_as_one_batch():
     logits, targets, weights = (jnp.asarray(a) for a in draw(5, 8))
     parts = [cross_entropy(logits[i::2], targets[i::2], weights[i::2]) for i in range(2)]
