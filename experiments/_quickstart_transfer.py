@@ -12,6 +12,7 @@ from typing import Any
 from bert_elmo_jax.api.task_scores import score_name
 from bert_elmo_jax.data.npy import write_json
 from bert_elmo_jax.train.checkpoint import save_params
+from experiments.freed_memory import keep_freed_memory
 from experiments.quickstart_parts import RESULT, read_words
 from experiments.side_by_side import train_seeds
 from experiments.task_data import read_data
@@ -53,4 +54,5 @@ def accuracy_where_tagged(sentences: Sequence[Any], predictions: Sequence[Any]) 
 
 
 if __name__ == "__main__":
+    keep_freed_memory()
     transfer(sys.argv[1:])

@@ -32,6 +32,7 @@ from experiments.command_line import start
 from experiments.config_flags import NAMED
 from experiments.endings import endings
 from experiments.finetuning import FREE, run
+from experiments.freed_memory import keep_freed_memory
 from experiments.grid import run_grid, settings_of
 from experiments.task_data import read_data, share_of
 from experiments.transfer import start_of
@@ -97,6 +98,7 @@ def main(argv: list[str]) -> None:
         "stopped; the same command goes on from the last checkpoint",
     )
     with endings("finetune", argv, usage, stopped):
+        keep_freed_memory()
         sys.exit(finetune())
 
 

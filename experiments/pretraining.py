@@ -17,6 +17,7 @@ from bert_elmo_jax.models import ElmoConfig
 from bert_elmo_jax.train.parallel import DEVICES
 from experiments import command_line
 from experiments.endings import endings
+from experiments.freed_memory import keep_freed_memory
 from experiments.objectives import step_of
 from experiments.starting_weights import devices, say
 from experiments.what_next import what_next
@@ -138,6 +139,7 @@ def run(task_of: TaskOf, program: str) -> int:
     if FLAGS.coordinator:
         given = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
         jax.distributed.initialize(**given, num_processes=FLAGS.processes, process_id=FLAGS.process)
+    keep_freed_memory()
     return pretrain(FLAGS.config, Path(FLAGS.workdir), FLAGS.init, task_of, program, FLAGS.parallel == "pmap")
 
 
