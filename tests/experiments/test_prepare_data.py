@@ -251,10 +251,13 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     """1 GB in one file, two workers: all processes together stay under 1.5 GB."""
     coins = random.Random(1)
     words = ["".join(coins.choices("abcdefghijklmnop", k=coins.randint(2, 9))) for _ in range(50_000)]
+    known = [" ".join(coins.choices(words, k=14)) for _ in range(20_000)]
+    size, number = 0, 0
     with open(tmp_path / "a.txt", "w") as out:
-        while out.tell() < 1 << 30:
-            lines = (" ".join(coins.choices(words, k=14)) + f" {coins.randint(0, 10**9)}" for _ in range(30))
-            out.write("\n".join(lines) + "\n\n")
+        while size < 1 << 30:  # each line with a word of its own, so that counting them has no end
+            numbers = range(number, number := number + 30)
+            lines = (f"{known[n * 7919 % 20_000]} {n * 2_654_435_761 % 10**9}\n" for n in numbers)
+            size += out.write("".join(lines) + "\n")
     asked = [
         f"--input={tmp_path / 'a.txt'}",
         f"--output={tmp_path / 'out'}",

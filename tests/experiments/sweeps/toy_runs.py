@@ -24,14 +24,14 @@ def run_toy(file, workdir, *more, quick=False):
     return done.stderr
 
 
-def check_toy_scale(name, workdir):
+def check_toy_scale(name, workdir, quick=False):
     """Run a sweep to its end, and look at its table.
 
     Where several workers share the cores, a sweep has one job and keeps to the core of its worker.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     with worker_core() if workers > 1 else contextlib.nullcontext():
-        run_toy(f"experiments/configs/sweeps/{name}.py", workdir, f"--jobs={1 if workers > 1 else 2}")
+        run_toy(f"experiments/configs/sweeps/{name}.py", workdir, f"--jobs={1 if workers > 1 else 2}", quick=quick)
     text = (workdir / f"{name}-toy" / "table.md").read_text(encoding="utf-8")
     assert "–" not in text and text.count("±") > 3
     lines = list(csv.DictReader((workdir / f"{name}-toy" / "table.csv").read_text(encoding="utf-8").splitlines()))
