@@ -48,8 +48,9 @@ def accuracy(
     weights = weights.astype(jnp.float32)
     chosen = _chosen(logits, targets, weights != 0)
     # An argmax, which XLA does on the CPU one by one, took a quarter of the time of such a head in training.
-    later = jax.lax.broadcasted_iota(targets.dtype, logits.shape, logits.ndim - 1) >= targets[..., None]
-    behind = (logits < chosen) | ((logits == chosen) & later)  # as argmax, which takes the first of equal ones
+    place, target = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1), targets[..., None]
+    behind = (logits < chosen) | ((logits == chosen) & (place > target))  # as argmax, which takes the first of equals
+    behind |= place == target  # however a compiler may round the same logit in two places
     hit = jnp.all(behind, axis=-1)
     return jnp.sum(jnp.where(hit, weights, jnp.zeros_like(weights))), weights.sum()
 

@@ -106,3 +106,9 @@ def write_toy(tmp_path):
 
     write.bert, write.elmo = BERT, ELMO
     return write
+
+
+@pytest.fixture(scope="module")
+def toy_tables(tmp_path_factory):
+    """One run directory for all sweeps of a file, as it is meant: what they have in common is run once."""
+    return tmp_path_factory.mktemp("sweeps")

@@ -8,13 +8,7 @@ import pytest
 from .toy_runs import NAMES, check_toy_scale
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    """One for all sweeps, as it is meant: what they have in common is run once."""
-    return tmp_path_factory.mktemp("sweeps")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("bert_")])
-def test_toy_scale(name, workdir):
-    check_toy_scale(name, workdir)
+def test_toy_scale(name, toy_tables):
+    check_toy_scale(name, toy_tables)

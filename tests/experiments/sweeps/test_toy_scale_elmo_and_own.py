@@ -8,15 +8,9 @@ import pytest
 from .toy_runs import NAMES, check_toy_scale
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    """One for all sweeps, as it is meant: what they have in common is run once."""
-    return tmp_path_factory.mktemp("sweeps")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("bert_")])
-def test_toy_scale(name, workdir):
+def test_toy_scale(name, toy_tables):
     # The biLM that ELMo's tables have in common is pretrained for the first of them; then most of the work is compiling
     # their networks, each for some seconds of training.
-    check_toy_scale(name, workdir, quick=name.startswith("elmo_") and name != "elmo_domain")
+    check_toy_scale(name, toy_tables, quick=name.startswith("elmo_") and name != "elmo_domain")
