@@ -137,10 +137,14 @@ def _ray_session(ray: Any, address: str | None) -> Iterator[None]:
         yield
         return
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    handler = signal.getsignal(signal.SIGTERM)
     if address:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     else:
         ray.init(**quiet)
+    if handler is not None and threading.current_thread() is threading.main_thread():  # which alone may set one
+        # A node started here has taken it, to end the process whatever the caller would do and say.
+        signal.signal(signal.SIGTERM, handler)
     try:
         yield
     finally:

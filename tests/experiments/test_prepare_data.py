@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bert_elmo_jax.data.runners import ray_runner
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -111,6 +113,23 @@ def test_ray_changes_no_byte(text, tmp_path, undisturbed):
     done = run(*flags_for(text, tmp_path / "out", kind, "--runner=ray"))
     assert done.returncode == 0, done.stderr
     assert tree(tmp_path / "out") == expected
+
+
+@pytest.mark.long
+def test_on_ray_a_stop_is_still_the_callers_to_answer():
+    pytest.importorskip("ray", reason="needs the extra `cluster`")
+
+    def answer(*_):
+        """What the caller does when it is asked to stop."""
+
+    heard, before = [], signal.signal(signal.SIGTERM, answer)
+    try:
+        ray_runner()(print, ["a job"], lambda size: heard.append(signal.getsignal(signal.SIGTERM)))
+        heard.append(signal.getsignal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(heard) > 1
+    assert set(heard) == {answer}
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 10))])

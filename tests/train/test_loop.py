@@ -161,6 +161,7 @@ def test_going_on_is_as_if_nothing_had_been(tmp_path, alone, at):
 
 
 def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
+    before = signal.getsignal(signal.SIGTERM)
     batches = Batches(on=(5, lambda: os.kill(os.getpid(), signal.SIGTERM)))
     state, said, stopped = run(tmp_path, batches, checkpoint_every=0)
     assert stopped == signal.SIGTERM
@@ -169,7 +170,7 @@ def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
         "asked to stop: it saves and ends after this step (a second Ctrl-C ends it at once)",  # said when it comes
         f"asked to stop: saved at step {int(state.step)}; the same command goes on from there",
     ]
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
     state, _, stopped = run(tmp_path, checkpoint_every=0)
     assert stopped is None
     same(state, alone[0])

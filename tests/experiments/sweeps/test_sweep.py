@@ -3,6 +3,7 @@
 import csv
 import re
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -133,12 +134,14 @@ def test_ray_of_two_nodes_comes_to_the_same(write_toy, tmp_path):
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     file = write_toy()
     run_toy(file, tmp_path / "local", "--jobs=2")
+    before = signal.getsignal(signal.SIGTERM)
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         cluster.add_node(num_cpus=1)
         run_toy(file, tmp_path / "ray", "--runner=ray", f"--address={cluster.address}")
     finally:
         cluster.shutdown()
+        signal.signal(signal.SIGTERM, before)  # a node takes it, and does not give it back to the tests that follow
     for name in ("table.md", "table.csv"):
         assert (tmp_path / "ray" / "tiny-toy" / name).read_bytes() == (
             tmp_path / "local" / "tiny-toy" / name
