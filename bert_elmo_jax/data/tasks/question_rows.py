@@ -22,6 +22,7 @@ READ_AT_ONCE = 1024  # words: the self-attention compares each with each
 # Widths are multiples of these, and an answer has room for so many places where it stands: every width of a context
 # meets every width of a question, and compiling a reader for one more pair takes as long as ten of its steps.
 CONTEXT_STEP, QUESTION_STEP, PLACES = 32, 16, 8
+CONTEXT_CUTS, QUESTION_CUTS = (32,), (16, 32)
 QUESTION = "question_"  # what the entries of a batch begin with that are of the question
 
 
@@ -141,8 +142,8 @@ def collate_questions(
      'weights': (2,)}
     """
     contexts, questions = zip(*(row.texts for row in rows))
-    batch = collate_words(contexts, height, lexicon, layers, tags=False, step=CONTEXT_STEP)
-    asked = collate_words(questions, height, lexicon, layers, tags=False, step=QUESTION_STEP)
+    batch = collate_words(contexts, height, lexicon, layers, tags=False, step=CONTEXT_STEP, cuts=CONTEXT_CUTS)
+    asked = collate_words(questions, height, lexicon, layers, tags=False, step=QUESTION_STEP, cuts=QUESTION_CUTS)
     batch |= {QUESTION + name: array for name, array in asked.items()}
     if targets:
         right = [row.answers if row.answers is not None else np.zeros((0, 2), np.int32) for row in rows]

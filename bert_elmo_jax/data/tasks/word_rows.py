@@ -12,7 +12,8 @@ from bert_elmo_jax.text import Lexicon, character_table
 
 Batch = dict[str, np.ndarray]
 CHARACTERS = 50  # of a word, its two marks among them
-STEP = 8  # widths of a batch, in words and in characters, are multiples of it
+STEP = 8  # widths of a batch in words are multiples of it
+CUTS = (16, 24)  # widths in characters; beyond, CHARACTERS: each more would be compiled with every width in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +73,11 @@ def collate_words(
     *,
     tags: bool = True,
     step: int = STEP,
+    cuts: Sequence[int] = CUTS,
 ) -> Batch:
     """Rows as arrays, padded to one of a few widths, multiples of `step`, and with rows of nothing to `height`.
+
+    Words are cut behind as many characters as one of `cuts` says, or behind CHARACTERS of them.
 
     >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
     >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
@@ -86,7 +90,7 @@ def collate_words(
         batch["words"][n, : row.width] = row.ids
         batch["lengths"][n] = row.width
     if lexicon.unknown == "characters":
-        batch["characters"] = characters_of(rows, height, width, step)
+        batch["characters"] = characters_of(rows, height, width, cuts)
     if lexicon.brings_vectors:
         batch["brought"] = np.zeros((height, width, lexicon.width), np.float32)
         for n, row in enumerate(rows):
@@ -102,9 +106,9 @@ def collate_words(
 
 
 def characters_of(
-    rows: Sequence[WordRow], height: int, width: int, step: int = STEP
+    rows: Sequence[WordRow], height: int, width: int, cuts: Sequence[int] = CUTS
 ) -> Int32[np.ndarray, "{height} {width} C"]:
-    """The characters of every word, cut behind those of the longest; 0 where there is no word.
+    """The characters of every word, cut to the first of `cuts` that has room for the longest; 0 where is no word.
 
     >>> row = WordRow(0, ("a",), np.array([0], np.int32))
     >>> characters_of([row], 1, 2)[0, :, :4].tolist()
@@ -114,7 +118,7 @@ def characters_of(
     places = [[distinct.setdefault(word, len(distinct)) for word in row.words] for row in rows]
     longest = max(len(word.encode("utf-8", "replace")) for word in distinct) + 2
     # A filter of three sees the last mark with two places of padding behind it; more would show it nothing new.
-    cut = min(CHARACTERS, -(-(longest + 2) // step) * step)
+    cut = next((cut for cut in cuts if cut >= longest + 2), CHARACTERS)
     table = character_table(list(distinct), cut)
     whole = np.zeros((height, width, table.shape[1]), np.int32)
     for n, row in enumerate(places):
