@@ -22,7 +22,7 @@ READ_AT_ONCE = 1024  # words: the self-attention compares each with each
 # Widths are multiples of these, and an answer has room for so many places where it stands: every width of a context
 # meets every width of a question, and compiling a reader for one more pair takes as long as ten of its steps.
 CONTEXT_STEP, QUESTION_STEP, PLACES = 32, 16, 8
-CONTEXT_CUTS, QUESTION_CUTS = (32,), (16, 32)
+CONTEXT_CUTS, QUESTION_CUTS = (32,), (16, 32)  # widths in characters, but for the longest
 QUESTION = "question_"  # what the entries of a batch begin with that are of the question
 
 

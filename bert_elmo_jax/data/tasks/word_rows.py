@@ -77,7 +77,7 @@ def collate_words(
 ) -> Batch:
     """Rows as arrays, padded to one of a few widths, multiples of `step`, and with rows of nothing to `height`.
 
-    Words are cut behind as many characters as one of `cuts` says, or behind CHARACTERS of them.
+    Words have the first of the widths `cuts` that holds the longest of them, or CHARACTERS.
 
     >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
     >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
@@ -108,7 +108,7 @@ def collate_words(
 def characters_of(
     rows: Sequence[WordRow], height: int, width: int, cuts: Sequence[int] = CUTS
 ) -> Int32[np.ndarray, "{height} {width} C"]:
-    """The characters of every word, cut to the first of `cuts` that has room for the longest; 0 where is no word.
+    """The characters of every word, in the first width of `cuts` that holds the longest; 0 where there is no word.
 
     >>> row = WordRow(0, ("a",), np.array([0], np.int32))
     >>> characters_of([row], 1, 2)[0, :, :4].tolist()
