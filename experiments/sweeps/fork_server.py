@@ -2,7 +2,8 @@
 
 Orders come in on standard input, a line of JSON each; ends go out on standard output. A point runs in a child as if it
 had been typed in: `runpy` starts its program as `__main__`, with its words and with flags of its own. When standard
-input ends, whoever gave the orders is gone: every child is asked to save and to stop, as by SIGTERM.
+input ends, whoever gave the orders is gone: every child is asked to save and to stop, as by SIGTERM, and what it has
+cost is left beside its log.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 
 # What the programs import, but not the programs: their flags must be nobody's until one of them is started.
 PRELOADED = ("experiments.finetuning", "experiments.grid", "experiments.adaptation", "experiments.endings")
+UNHEARD = "unheard.jsonl"  # beside a log: ends that nobody was there to hear of
 COMMANDS = 0  # the file that orders come from; its other end is held by the sweep alone
 
 
@@ -34,7 +36,7 @@ def serve(preloaded: Sequence[str] = PRELOADED) -> None:
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    children: dict[int, tuple[str, float]] = {}
+    children: dict[int, tuple[dict[str, Any], float]] = {}  # with the order, and since when
     heard, open_ = b"", True
     _tell({"ready": os.getpid()})
     while open_ or children:
@@ -47,13 +49,13 @@ def serve(preloaded: Sequence[str] = PRELOADED) -> None:
             open_ = bool(some)
             for order in map(json.loads, lines):
                 if "stop" in order:
-                    for pid in [pid for pid, (key, _) in children.items() if key == order["stop"]]:
+                    for pid in [pid for pid, (given, _) in children.items() if given["start"] == order["stop"]]:
                         os.kill(pid, order["signal"])
                     continue
                 pid = os.fork()
                 if not pid:
                     _become(order)
-                children[pid] = (order["start"], time.monotonic())
+                children[pid] = (order, time.monotonic())
             if not open_:
                 for pid in children:
                     os.kill(pid, signal.SIGTERM)
@@ -61,9 +63,12 @@ def serve(preloaded: Sequence[str] = PRELOADED) -> None:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:
                 break
-            key, began = children.pop(pid)
+            order, began = children.pop(pid)
             seconds, processor = time.monotonic() - began, used.ru_utime + used.ru_stime
-            _tell({"key": key, "status": os.waitstatus_to_exitcode(status), "seconds": seconds, "processor": processor})
+            end = {"status": os.waitstatus_to_exitcode(status), "seconds": seconds, "processor": processor}
+            if not open_ or not _tell({"key": order["start"], **end}):
+                with contextlib.suppress(OSError), Path(order["log"]).with_name(UNHEARD).open("a") as unheard:
+                    unheard.write(json.dumps(end) + "\n")
 
 
 def check_forkable() -> None:
@@ -134,6 +139,10 @@ def _note_device(file: Path) -> None:
             file.write_text(f"{jax.device_count()} × {jax.devices()[0].device_kind}\n", encoding="utf-8")
 
 
-def _tell(what: Mapping[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):
+def _tell(what: Mapping[str, Any]) -> bool:
+    """Whether somebody is there to hear of it."""
+    try:
         os.write(1, json.dumps(what).encode() + b"\n")
+    except BrokenPipeError:
+        return False
+    return True

@@ -124,7 +124,7 @@ def costs_of(sweep: Sweep, places: Places) -> list[dict[str, object]]:
             "row": row, "column": column, "seed": seed, "done": places.is_done(point),
             "seconds": round(seconds_of(facts), 1) or None,
             "processor seconds": round(seconds_of(facts, "processor"), 1) or None,
-            "starts": len(facts.get("starts", [])),
+            "starts": len(facts["starts"]),
             "device": facts.get("device", ""), "run": places.run(point).name, "command": places.command(point),
         })  # fmt: skip
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from bert_elmo_jax.data.npy import write_json
+from experiments.sweeps.fork_server import UNHEARD
 from experiments.sweeps.forks import Ended, Launch, Runner
 
 POINT, LOG, DEVICE = "point.json", "log.txt", "device.txt"
@@ -189,19 +190,24 @@ def is_held(run: Path) -> bool:
 
 def facts_of(run: Path) -> dict[str, Any]:
     """What is known of how a point was run: its command, and each start with its seconds and its exit status."""
+    facts: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        return json.loads((run / POINT).read_text(encoding="utf-8"))
-    return {}
+        facts = json.loads((run / POINT).read_text(encoding="utf-8"))
+    starts = facts.setdefault("starts", [])
+    with contextlib.suppress(OSError, ValueError):  # starts that outlived their sweep; written again with the others
+        ends = [json.loads(line) for line in (run / UNHEARD).read_text(encoding="ascii").splitlines()]
+        starts += [end for end in ends if end not in starts]
+    return facts
 
 
 def seconds_of(facts: Mapping[str, Any], what: str = "seconds") -> float:
     """What a point has cost, all its starts together; `processor` counts the seconds of each core."""
-    return sum(start[what] for start in facts.get("starts", []))
+    return sum(start[what] for start in facts["starts"])
 
 
 def _write_facts(run: Path, point: Run, places: Where[Run], ended: Ended | None) -> None:
     facts = facts_of(run)
-    starts = facts.get("starts", [])
+    starts = facts["starts"]
     if ended is not None:
         spent = {"seconds": round(ended.seconds, 3), "processor": round(ended.processor, 3)}
         starts.append({"status": ended.status, **spent})

@@ -1,5 +1,6 @@
 """Real processes: their words, logs, statuses and devices; and none is left when whoever started them is gone."""
 
+import json
 import os
 import signal
 import subprocess
@@ -105,7 +106,7 @@ def test_asked_to_stop_they_save(sweeps, odd):
         runner.close()
 
 
-def test_a_killed_sweep_leaves_nobody_behind(odd):
+def test_a_killed_sweep_leaves_nobody_behind(sweeps, odd):
     code = (
         "from experiments.sweeps.forks import *; import time\n"
         f"r = Forks(1, preloaded=()); r.start(Launch('w', 'odd', ['wait'], {str(odd / 'w.txt')!r})); time.sleep(60)"
@@ -122,6 +123,13 @@ def test_a_killed_sweep_leaves_nobody_behind(odd):
     while "saved" not in log.read_text() and time.monotonic() < until:
         time.sleep(0.02)
     assert "saved" in log.read_text()
+    while not (odd / "unheard.jsonl").is_file() and time.monotonic() < until:
+        time.sleep(0.02)
+    for _ in range(2):  # what it cost until then is known to the next sweep, and counted once
+        facts = sweeps.schedule.facts_of(odd)
+        assert [start["status"] for start in facts["starts"]] == [75]
+        assert 0.1 < sweeps.schedule.seconds_of(facts) < 60 and sweeps.schedule.seconds_of(facts, "processor") > 0
+        (odd / "point.json").write_text(json.dumps(facts))
 
 
 def test_the_library_can_be_preloaded():
