@@ -6,7 +6,7 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 better than the one before, in every task. There is no network for semantic roles here: named entities stand for them.
 Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
 UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. Cost: toy, 420 seconds of processor time in
-17 runs; laptop, about 207 minutes of it in 29 runs; the others are not measured yet.
+17 runs; laptop, about 133 minutes of it in 29 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
@@ -34,11 +34,11 @@ NOTES = {
     "of a third each, and even at 0.001 the last has 38 to 53 percent after 200 steps (layer_shares in "
     "result.json); in this world it tells senses best, and a mixture has the others in it, too. The paper's "
     "difference is half a point.",
-    "laptop": "SQuAD's rows stand in the paper's order, with one seed and within 1.4 points. On SNLI four epochs of "
-    "7,857 pairs leave the training loss between 1.04 and 1.10, where guessing has 1.10: the classifiers have hardly "
-    "begun, and those that read the biLM beside the words begin later. Entities differ by less than the seeds of "
-    "a row: after the first of six epochs rows with the biLM have an F1 of 33 to 37, those without it 3 to 29, after "
-    "the sixth all are level. Left free (λ = 0.001) the lower BiLSTM has 45 to 46 percent of their mixture.",
+    "laptop": "SQuAD's rows with a biLM are a reader each, within 1.4 points: one seed cannot tell them apart. On SNLI "
+    "the last layer alone is behind no biLM at all: left free (λ = 0.001) its mixtures have most of layer 0 (35 to 39 "
+    "percent), which reads a word's characters and so tells words apart that have no vector, and least of the last "
+    "one. Of entities λ = 1 and 0.001 differ by a fifth of a point, and their seeds by more; left free, the lower "
+    "BiLSTM has most (35 percent).",
 }
 LAYERS: dict[str, dict[str, Any]] = {
     "last layer only": {"layers": "-1", "mix_l2": 0.0},
