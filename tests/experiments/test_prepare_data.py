@@ -116,6 +116,7 @@ def test_ray_changes_no_byte(text, tmp_path, undisturbed):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*JAX is multithreaded:RuntimeWarning")  # where a test before this one used it
 def test_on_ray_a_stop_is_still_the_callers_to_answer():
     pytest.importorskip("ray", reason="needs the extra `cluster`")
 
