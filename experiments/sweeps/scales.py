@@ -197,8 +197,8 @@ _TOY_NETWORK = {
     "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 64,
     "optimizer.learning_rate": 5e-3, "patience": 0, "eval_every": 100_000,
 }  # fmt: skip
-# Small batches: an hour has few updates otherwise. Words without a GloVe vector are one and the same, as words were to
-# the networks that the paper started from for SNLI and SRL; their characters would be compiled in three widths.
+# Small batches: an hour has few updates otherwise. Words without a GloVe vector are one and the same: the paper's
+# networks for SNLI and SRL read no characters either, which would be compiled in three widths.
 _LAPTOP_NETWORK = {
     "lstm_size": 64, "dropout": 0.2, "mix_dropout": 0.2, "unknown": "unk", "batch_size": 16,
     "optimizer.learning_rate": 1e-3, "patience": 0, **GLOVE,
