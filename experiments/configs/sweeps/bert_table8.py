@@ -7,7 +7,7 @@ Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, 
 Rows are mask / same / random, as there (`masking.split` has them in the order mask, random, same).
 Scales: toy (some minutes of two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-small, 100,000 steps a row), paper
 (six BERT-bases). What lies below --data: experiments/sweeps/scales.py. Cost: toy, 570 seconds of processor time in 42
-runs; laptop, about 100 minutes of it in 60 runs; the others are not measured yet.
+runs; laptop, about 90 minutes of it in 60 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
@@ -40,8 +40,8 @@ NOTES = {
     "trains 400 times as long.",
     "laptop": "Rows that never show a word as it is (100/0/0, 80/0/20) are behind in named entities, as in the paper, "
     "by more than there. So is 0/0/100, which learns slowest: of what is held out it has 20 in 100 right after 1,800 "
-    "steps, 100/0/0 has 23. 0/20/80 lies beside 80/10/10 in every column, in the paper 0.3 to 0.6 behind. On SST-2 "
-    "seeds of one row lie up to 14 points apart, so no order can be told.",
+    "steps, 100/0/0 has 22. 0/20/80 is behind 80/10/10 by 0.7 to 2.4 points, which chance can do, in the paper by 0.3 "
+    "to 0.6. On SST-2 seeds of one row lie up to 16 points apart, so no order can be told.",
 }
 
 

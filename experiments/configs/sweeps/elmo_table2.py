@@ -6,7 +6,7 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 better than the one before, in every task. There is no network for semantic roles here: named entities stand for them.
 Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
 UNER), one_gpu, paper. What lies below --data: experiments/sweeps/scales.py. Cost: toy, 420 seconds of processor time in
-17 runs; laptop, about 133 minutes of it in 29 runs; the others are not measured yet.
+17 runs; laptop, about 112 minutes of it in 29 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
@@ -35,10 +35,10 @@ NOTES = {
     "result.json); in this world it tells senses best, and a mixture has the others in it, too. The paper's "
     "difference is half a point.",
     "laptop": "SQuAD's rows with a biLM are a reader each, within 1.4 points: one seed cannot tell them apart. On SNLI "
-    "the last layer alone is behind no biLM at all: left free (λ = 0.001) its mixtures have most of layer 0 (35 to 39 "
-    "percent), which reads a word's characters and so tells words apart that have no vector, and least of the last "
-    "one. Of entities λ = 1 and 0.001 differ by a fifth of a point, and their seeds by more; left free, the lower "
-    "BiLSTM has most (35 percent).",
+    "the last layer alone gains nothing: left free (λ = 0.001) its mixtures have most of layer 0 (36 to 38 percent in "
+    "five of six), which reads a word's characters and so tells words apart that have no vector, and least of the last "
+    "one. λ = 1 and 0.001 differ by less than a fifth of a point on SNLI and on entities, and their seeds by more; of "
+    "entities the lower BiLSTM has most, left free (35 percent).",
 }
 LAYERS: dict[str, dict[str, Any]] = {
     "last layer only": {"layers": "-1", "mix_l2": 0.0},
