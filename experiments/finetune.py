@@ -34,6 +34,7 @@ from experiments.endings import endings
 from experiments.finetuning import FREE, run
 from experiments.freed_memory import keep_freed_memory
 from experiments.grid import run_grid, settings_of
+from experiments.start_cost import cost_kept
 from experiments.task_data import read_data, share_of
 from experiments.transfer import start_of
 from experiments.with_network import NetworkStart, network_start
@@ -75,7 +76,7 @@ def finetune() -> int:
         asked["dev_share"] = share
     if settings:
         asked |= {"grid": FLAGS.grid, "seeds": FLAGS.seeds}
-    with train.only_process(workdir):
+    with train.only_process(workdir), cost_kept(workdir):
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)
         if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another

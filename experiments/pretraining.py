@@ -19,6 +19,7 @@ from experiments import command_line
 from experiments.endings import endings
 from experiments.freed_memory import keep_freed_memory
 from experiments.objectives import step_of
+from experiments.start_cost import cost_kept
 from experiments.starting_weights import devices, say
 from experiments.what_next import what_next
 
@@ -60,7 +61,10 @@ def pretrain(
 ) -> int:
     """One start of a run, whatever it finds in the run directory; the exit status."""
     first = jax.process_index() == 0
-    with train.only_process(workdir) if first else contextlib.nullcontext():
+    with contextlib.ExitStack() as held:
+        if first:
+            held.enter_context(train.only_process(workdir))
+            held.enter_context(cost_kept(workdir))
         asked = {"program": program, "init": init, **config.to_dict()}
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)

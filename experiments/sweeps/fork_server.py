@@ -6,7 +6,6 @@ input ends, whoever gave the orders is gone: every child is asked to save and to
 cost is left beside its log.
 """
 
-import contextlib
 import json
 import os
 import runpy
@@ -21,9 +20,10 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import Any, NoReturn
 
+from experiments.start_cost import COUNTED, add_unheard, note_device
+
 # What the programs import, but not the programs: their flags must be nobody's until one of them is started.
 PRELOADED = ("experiments.finetuning", "experiments.grid", "experiments.adaptation", "experiments.endings")
-UNHEARD = "unheard.jsonl"  # beside a log: ends that nobody was there to hear of
 COMMANDS = 0  # the file that orders come from; its other end is held by the sweep alone
 
 
@@ -67,8 +67,7 @@ def serve(preloaded: Sequence[str] = PRELOADED) -> None:
             seconds, processor = time.monotonic() - began, used.ru_utime + used.ru_stime
             end = {"status": os.waitstatus_to_exitcode(status), "seconds": seconds, "processor": processor}
             if not open_ or not _tell({"key": order["start"], **end}):
-                with contextlib.suppress(OSError), Path(order["log"]).with_name(UNHEARD).open("a") as unheard:
-                    unheard.write(json.dumps(end) + "\n")
+                add_unheard(Path(order["log"]).parent, end)
 
 
 def check_forkable() -> None:
@@ -92,13 +91,14 @@ def _become(order: Mapping[str, Any]) -> NoReturn:
     for file, place in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(file, place)
     os.environ.update(order["environment"])
+    os.environ[COUNTED] = "1"
     threading.Thread(target=_watch, args=(commands,), daemon=True).start()
     try:
         status = _run(order["module"], order["words"])
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    _note_device(Path(order["log"]).with_name("device.txt"))
+    note_device(Path(order["log"]).parent)
     sys.exit(status)
 
 
@@ -127,16 +127,6 @@ def _watch(commands: int) -> None:
     poll.register(commands, 0)  # nothing but that the other end is closed: the orders are for the server
     poll.poll()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _note_device(file: Path) -> None:
-    """What the program computed on, if it computed."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    if bridge is not None and bridge._backends:
-        import jax
-
-        with contextlib.suppress(OSError):
-            file.write_text(f"{jax.device_count()} × {jax.devices()[0].device_kind}\n", encoding="utf-8")
 
 
 def _tell(what: Mapping[str, Any]) -> bool:

@@ -125,7 +125,7 @@ def costs_of(sweep: Sweep, places: Places) -> list[dict[str, object]]:
             "seconds": round(seconds_of(facts), 1) or None,
             "processor seconds": round(seconds_of(facts, "processor"), 1) or None,
             "starts": len(facts["starts"]),
-            "device": facts.get("device", ""), "run": places.run(point).name, "command": places.command(point),
+            "device": facts["device"], "run": places.run(point).name, "command": places.command(point),
         })  # fmt: skip
     return found
 

@@ -11,7 +11,7 @@ ABOUT = """\
 #   sbatch --array=1-$(wc -l < commands.txt) --gres=gpu:1 --dependency=afterok:JOB_OF_STAGE_BEFORE \\
 #       --wrap='eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" commands.txt)"'
 # A command that was stopped or killed goes on when it is started again. Whatever is done when the sweep is started
-# with --runner=local it finds done; with nothing left to do it writes the table:
+# with --runner=local it finds done, with what it cost; with nothing left to do it writes the table:
 #   {command}"""
 
 

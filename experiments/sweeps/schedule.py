@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from bert_elmo_jax.data.npy import write_json
-from experiments.sweeps.fork_server import UNHEARD
+from experiments.start_cost import DEVICE, UNHEARD
 from experiments.sweeps.forks import Ended, Launch, Runner
 
-POINT, LOG, DEVICE = "point.json", "log.txt", "device.txt"
+POINT, LOG = "point.json", "log.txt"
 TICK = 0.5  # seconds between two looks at everything
 LAST = 12  # lines of a log that a failure is reported with
 
@@ -189,14 +189,16 @@ def is_held(run: Path) -> bool:
 
 
 def facts_of(run: Path) -> dict[str, Any]:
-    """What is known of how a point was run: its command, and each start with its seconds and its exit status."""
+    """How a point was run: its command, its device, each start with its seconds and, if a sweep heard it, status."""
     facts: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         facts = json.loads((run / POINT).read_text(encoding="utf-8"))
     starts = facts.setdefault("starts", [])
-    with contextlib.suppress(OSError, ValueError):  # starts that outlived their sweep; written again with the others
+    with contextlib.suppress(OSError, ValueError):  # starts without a sweep, or that outlived it
         ends = [json.loads(line) for line in (run / UNHEARD).read_text(encoding="ascii").splitlines()]
         starts += [end for end in ends if end not in starts]
+    device = run / DEVICE
+    facts["device"] = device.read_text(encoding="utf-8").strip() if device.is_file() else ""
     return facts
 
 
@@ -211,8 +213,7 @@ def _write_facts(run: Path, point: Run, places: Where[Run], ended: Ended | None)
     if ended is not None:
         spent = {"seconds": round(ended.seconds, 3), "processor": round(ended.processor, 3)}
         starts.append({"status": ended.status, **spent})
-    device = run / DEVICE
     write_json(run / POINT, {
         "name": facts.get("name", point.name), "identity": point.identity, "command": places.command(point),
-        "device": device.read_text(encoding="utf-8").strip() if device.is_file() else "", "starts": starts,
+        "device": facts["device"], "starts": starts,
     })  # fmt: skip

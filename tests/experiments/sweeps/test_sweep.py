@@ -4,12 +4,14 @@ import csv
 import re
 import shlex
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from .toy_runs import ROOT, run_toy
+from .toy_runs import ROOT, one_device, run_toy
 
 TABLE8 = "experiments/configs/sweeps/bert_table8.py"
 
@@ -109,10 +111,35 @@ def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
 
 
 @pytest.mark.long
+def test_what_others_ran_has_its_cost(write_toy, tmp_path):
+    """Printed commands, run as they stand: the sweep finds the runs done and knows what they cost, and where."""
+    file = write_toy(seeds=(0,))
+    run_toy(file, tmp_path / "here")
+    asked = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={tmp_path / 'there'}"]
+    printed = subprocess.run([*asked, "--runner=print"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commands = [shlex.split(line)[1:] for line in printed.splitlines() if line.startswith("python")]
+    assert len(commands) == 3
+    walls = []
+    for words in commands:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *words], cwd=ROOT, env=one_device(), capture_output=True, check=True)
+        walls.append(time.perf_counter() - began)
+    run_toy(file, tmp_path / "there")
+    tables, costs = (
+        [tmp_path.joinpath(place, "tiny-toy", name).read_text(encoding="utf-8") for place in ("here", "there")]
+        for name in ("table.md", "costs.csv")
+    )
+    assert tables[0] == tables[1]
+    here, there = (list(csv.DictReader(text.splitlines())) for text in costs)
+    assert [line["run"] for line in there] == [words[-1].rpartition("/")[2] for words in commands]
+    for mine, other, wall in zip(here, there, walls, strict=True):
+        assert (mine["starts"], mine["device"]) == (other["starts"], other["device"]) == ("1", "1 × cpu")
+        assert 0.1 * wall < float(other["seconds"]) < wall and float(other["processor seconds"]) > 0, (other, wall)
+
+
+@pytest.mark.long
 def test_overhead(write_toy, tmp_path):
     """Beyond the runs themselves, a sweep of one job costs less than two percent and its own start."""
-    import time
-
     # Fifteen seconds a run, where real ones take minutes: with five, the machine's unrest, a second, was two percent.
     file = write_toy(seeds=(0, 1, 2, 3), text=write_toy.bert.replace('"epochs": 20.0', '"epochs": 600.0'))
     assert "600.0" in Path(file).read_text(encoding="utf-8")

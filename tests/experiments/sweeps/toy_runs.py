@@ -14,14 +14,18 @@ NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
 
 def run_toy(file, workdir, *more, quick=False):
     """Run a sweep on one device; where it computes more than it compiles, not as the other tests are compiled."""
-    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
-    usual = {} if quick else {"XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
     done = subprocess.run(
         [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
-        cwd=ROOT, env={**one, **usual}, capture_output=True, text=True, timeout=1800,
+        cwd=ROOT, env=one_device(quick), capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stderr
+
+
+def one_device(quick=False):
+    """The environment of such a start."""
+    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
+    return one if quick else {**one, "XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
 
 
 def check_toy_scale(name, workdir, quick=False):
