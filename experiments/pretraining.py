@@ -28,7 +28,6 @@ FLAGS = flags.FLAGS
 # What may be another when a run goes on: it changes speed and comfort, not the numbers (beyond rounding).
 FREE = ("data", "workers", "mesh", "log_every", "checkpoint_every", "keep")
 
-
 BEFORE = "before.json"  # the held-out figures of given weights, before the first step
 
 
@@ -61,10 +60,7 @@ def pretrain(
 ) -> int:
     """One start of a run, whatever it finds in the run directory; the exit status."""
     first = jax.process_index() == 0
-    with contextlib.ExitStack() as held:
-        if first:
-            held.enter_context(train.only_process(workdir))
-            held.enter_context(cost_kept(workdir))
+    with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)

@@ -14,10 +14,11 @@ COUNTED = "BERT_ELMO_JAX_COUNTED"  # in the environment of a start that is count
 
 
 @contextlib.contextmanager
-def cost_kept(run: Path) -> Iterator[None]:
+def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
     """Around a start that nobody may count: typed in, or handed out by Slurm. Of one that is killed nothing is known.
 
-    As in a sweep, which has imported the library once for all, the time of imports is not in it.
+    As in a sweep, which has imported the library once for all, the time of imports is not in it. Of several processes
+    of one run the first keeps its own.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
@@ -30,7 +31,7 @@ def cost_kept(run: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if COUNTED not in os.environ:
+        if first and COUNTED not in os.environ:
             *cores, seconds = (now - then for now, then in zip(os.times(), began, strict=True))
             add_unheard(run, {"seconds": round(seconds, 3), "processor": round(sum(cores), 3)})
             note_device(run)
