@@ -1,6 +1,7 @@
 """How a program ends: every expected trouble in one message on standard error, with a status of its own."""
 
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from absl import flags, logging
@@ -27,3 +28,24 @@ def endings(program: str, argv: Sequence[str], usage: str, stopped: str = "stopp
         refuse(program, error)
     except KeyboardInterrupt:
         refuse(program, stopped, INTERRUPTED)
+
+
+@contextmanager
+def stop_asked() -> Iterator[Callable[[], int]]:
+    """Around the runs of a program that starts others: 0 go on, 1 let them save and stop, 2 end them at once.
+
+    SIGTERM asks once, however often it comes: `timeout` sends it twice. In a hurry is who presses Ctrl-C a second time.
+
+    >>> with stop_asked() as asked:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     asked()
+    1
+    """
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: heard.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: min(len(heard), 2 if heard.count(signal.SIGINT) > 1 else 1)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

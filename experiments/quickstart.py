@@ -10,7 +10,6 @@ the same command goes on. Exit status: 0 done, 1 a part failed, 2 refused, 75 as
 """
 
 import os
-import signal
 import webbrowser
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from absl import flags
 
 from bert_elmo_jax import train
 from experiments.command_line import start
-from experiments.endings import endings
+from experiments.endings import endings, stop_asked
 from experiments.quickstart_parts import Folder, Sizes, parts_of, read_words
 from experiments.quickstart_progress import Progress, seconds
 from experiments.quickstart_report import write_quickstart_report
@@ -48,20 +47,17 @@ def quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int = 1) -> int:
     where = f"two at a time on the {os.cpu_count()} cores here" if jobs > 1 else "one after the other on this machine"
     say(f"{workdir}: {len(parts)} parts, {where}; {workdir / 'report.html'} will show them")
     write_tasks(workdir / "tasks", worlds, sizes.examples)
-    asked: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
     runner = Forks(jobs, cache=workdir / "compiled", preloaded=(*PRELOADED, "experiments.side_by_side"))
     progress = Progress(parts, folder, jobs)
-    try:  # the longest first, so that none is left alone at the end
-        state = run_points(
-            sorted(parts, key=seconds, reverse=True), folder, runner, retries=0, tick=progress.tick,
-            changed=progress.changed, say=progress.say, stop=lambda: len(asked),
-        )  # fmt: skip
-    finally:
-        runner.close()
-        progress.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with stop_asked() as stop:
+        try:  # the longest first, so that none is left alone at the end
+            state = run_points(
+                sorted(parts, key=seconds, reverse=True), folder, runner, retries=0, tick=progress.tick,
+                changed=progress.changed, say=progress.say, stop=stop,
+            )  # fmt: skip
+        finally:
+            runner.close()
+            progress.close()
     if state.stopping:
         say("stopped; the same command goes on from there")
         return train.STOPPED

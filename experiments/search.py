@@ -13,7 +13,6 @@ would have drawn. table.md, table.csv and report.html have all trials, the best 
 """
 
 import shlex
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from bert_elmo_jax.api.task_scores import score_name
 from bert_elmo_jax.data.tasks.task import task_named
 from experiments.command_line import start
 from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, config_file, config_of, unknown_field
-from experiments.endings import endings
+from experiments.endings import endings, stop_asked
 from experiments.searching.results import write_results
 from experiments.searching.space import space_of
 from experiments.searching.trials import SAMPLERS, Search, library, open_study, run_search
@@ -63,21 +62,18 @@ def search_of_flags(words: Sequence[str]) -> int:
     asked = {"program": FLAGS.program, "words": list(words), "over": FLAGS.over, "score": search.score}
     asked |= {"lowest": FLAGS.lowest, "sampler": FLAGS.sampler, "end_bad": FLAGS.end_bad, "seed": FLAGS.seed}
     command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
-    heard: list[int] = []
     with train.only_process(search.workdir):
         train.same_run(search.workdir, asked)
-        before = {n: signal.signal(n, lambda n, _: heard.append(n)) for n in (signal.SIGTERM, signal.SIGINT)}
         study = open_study(search, FLAGS.end_bad)
         runner = Forks(1, [FLAGS.device] if FLAGS.device else [], search.workdir.absolute() / "compiled")
-        try:
-            whole = run_search(
-                search, study, runner, trials=FLAGS.trials, sampler=FLAGS.sampler, seed=FLAGS.seed, say=say,
-                changed=lambda: write_results(search, study, command), stop=lambda: len(heard),
-            )  # fmt: skip
-        finally:
-            runner.close()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with stop_asked() as stop:
+            try:
+                whole = run_search(
+                    search, study, runner, trials=FLAGS.trials, sampler=FLAGS.sampler, seed=FLAGS.seed, say=say,
+                    changed=lambda: write_results(search, study, command), stop=stop,
+                )  # fmt: skip
+            finally:
+                runner.close()
         if not whole:
             say("stopped; the same command goes on from there")
             return train.STOPPED

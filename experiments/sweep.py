@@ -11,12 +11,12 @@ Every point of a sweep is the run of a program, which --runner=print prints as c
 not done again: the same command goes on where a stopped or killed sweep was, a changed definition runs again only what
 it changes, and sweeps of one --workdir share their pretraining. The table stands in WORKDIR/NAME-SCALE/ (table.md,
 table.csv, costs.csv, report.html), and is written whenever a run is done. Exit status: 0 done, 1 some points failed,
-2 refused, 75 asked to stop and saved.
+2 refused, 75 asked to stop and saved. A GPU that is lent in slices: `timeout --preserve-status 540 python -m …` saves
+after nine minutes, and ends with 75 for as long as there is more to do.
 """
 
 import json
 import shlex
-import signal
 import sys
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from absl import flags
 from bert_elmo_jax import train
 from bert_elmo_jax.data.npy import write_json
 from experiments.command_line import start
-from experiments.endings import endings
+from experiments.endings import endings, stop_asked
 from experiments.sweeps.dashboard import Dashboard
 from experiments.sweeps.definition import SCALES, Sweep, check_data, read_sweep
 from experiments.sweeps.forks import Forks, Runner
@@ -82,8 +82,6 @@ def sweep_of_flags() -> int:
 
 def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where: str = "this machine") -> int:
     """Run all points that are not done, and keep the table up to date; the exit status."""
-    asked: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
     folder, board = places.workdir / sweep.folder, Dashboard(places, runner.slots)
     folder.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
@@ -102,15 +100,14 @@ def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where:
         write_sweep_report(table, places, folder, command)
         board.changed(state)
 
-    try:
-        state = run_points(
-            sweep.points, places, runner, retries=retries, changed=changed, tick=board.tick, say=board.say,
-            stop=lambda: len(asked),
-        )  # fmt: skip
-    finally:
-        board.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with stop_asked() as stop:
+        try:
+            state = run_points(
+                sweep.points, places, runner, retries=retries, changed=changed, tick=board.tick, say=board.say,
+                stop=stop,
+            )  # fmt: skip
+        finally:
+            board.close()
     if state.stopping:
         board.say("stopped; the same command goes on from there")
         return train.STOPPED

@@ -119,10 +119,10 @@ def test_values_and_usual_ones(started):
     assert "may be repeated; repeat" not in out
 
 
-WITH_EXAMPLES = ["command_line", "config_comments", "config_flags", "prediction_files", "program_help", "running_text"]
+WITH_EXAMPLES = ["command_line", "config_comments", "config_flags", "endings", "prediction_files", "program_help"]
 
 
-@pytest.mark.parametrize("name", [*WITH_EXAMPLES, "task_data", "what_next"])
+@pytest.mark.parametrize("name", [*WITH_EXAMPLES, "running_text", "task_data", "what_next"])
 def test_examples_of_docstrings(program, name, monkeypatch):
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testmod(program(name))

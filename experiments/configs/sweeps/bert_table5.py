@@ -13,6 +13,9 @@ of processor time in 19 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table5.py --jobs=2 --workdir=runs/sweeps
+On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
+  timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table5.py \
+      --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
 
 from typing import Any

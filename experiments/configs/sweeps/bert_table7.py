@@ -8,6 +8,9 @@ Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured
 
 Command:
   python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
+On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
+  timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table7.py \
+      --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
 
 from typing import Any

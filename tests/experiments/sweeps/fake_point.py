@@ -1,11 +1,13 @@
 """Stands for any program: milliseconds instead of minutes, a score that hangs on its words alone, failures by request.
 
-`--text=` asks for one: `fail`, `once` (only the first time), `slow` (half a second).
+`--text=` asks for one: `fail`, `once` (only the first time), `slow` (half a second), `saves` (until it is asked to
+stop, and then a second more).
 """
 
 import fcntl
 import hashlib
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -26,6 +28,14 @@ def main():
         if trouble == "fail" or (trouble == "once" and first):
             print("강가에 배가 없다", file=sys.stderr)
             sys.exit(3)
+        if trouble == "saves" and not (run / "saved.txt").exists():
+            asked = []
+            signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+            while not asked:
+                time.sleep(0.05)
+            time.sleep(1)
+            (run / "saved.txt").write_text("saved")
+            sys.exit(75)
         if "init" in words:
             assert (Path(words["init"]) / "report.html").is_file(), "what it needs is not there"
         time.sleep(0.5 if trouble == "slow" else 0.03)

@@ -95,6 +95,24 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     assert len(list((tmp_path / "w" / "points").glob("b-NER-*"))) == 4
 
 
+@pytest.mark.parametrize(("how", "saved"), [("TERM TERM", True), ("INT", True), ("INT INT", False)])
+def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):
+    """`timeout` sends SIGTERM twice: what is running must not lose what it would save."""
+    file = write_small(steps={"a": 10}, seeds=(0,), more={("a", "NER"): {"text": "saves"}})
+    sweep = start(file, tmp_path / "w")
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not list((tmp_path / "w").glob("points/a-NER-*/started.txt")):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    for name in how.split():
+        os.kill(sweep.pid, getattr(signal, f"SIG{name}"))
+        time.sleep(0.4)
+    _, said = sweep.communicate(timeout=60)
+    assert sweep.returncode == 75, said
+    assert bool(list((tmp_path / "w").glob("points/a-NER-*/saved.txt"))) == saved
+    assert ("ended at once" in said) != saved
+
+
 @pytest.mark.long
 def test_ten_random_moments_of_a_real_sweep(write_toy, tmp_path):
     file = write_toy()
