@@ -71,6 +71,11 @@ class Folder:
         """The run directory of a part."""
         return self.workdir / part.name
 
+    def claim(self, part: Part) -> Path:
+        """The run directory, made where it is missing."""
+        self.run(part).mkdir(parents=True, exist_ok=True)
+        return self.run(part)
+
     def words(self, part: Part) -> list[str]:
         """What stands behind the program."""
         return [*part.words]

@@ -15,6 +15,7 @@ table.csv, costs.csv, report.html), and is written whenever a run is done. Exit 
 after nine minutes, and ends with 75 for as long as there is more to do.
 """
 
+import contextlib
 import json
 import shlex
 import sys
@@ -26,8 +27,9 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.npy import write_json
 from experiments.command_line import start
 from experiments.endings import endings, stop_asked
+from experiments.sweeps.checks import check_data, check_points, check_same_data
 from experiments.sweeps.dashboard import Dashboard
-from experiments.sweeps.definition import SCALES, Sweep, check_data, read_sweep
+from experiments.sweeps.definition import SCALES, Sweep, read_sweep
 from experiments.sweeps.forks import Forks, Runner
 from experiments.sweeps.markdown import write_tables
 from experiments.sweeps.page import write_sweep_report
@@ -35,7 +37,7 @@ from experiments.sweeps.points import Places, Point
 from experiments.sweeps.print_runner import commands
 from experiments.sweeps.ray_runner import RayTasks, resources_of
 from experiments.sweeps.schedule import State, run_points
-from experiments.sweeps.table import read_table
+from experiments.sweeps.table import Table, read_table
 from experiments.sweeps.toy_tasks import write_made
 
 flags.DEFINE_string("sweep", None, "A file of experiments/configs/sweeps.")
@@ -60,10 +62,12 @@ def sweep_of_flags() -> int:
         if given is not None and given < least:
             raise ValueError(f"--{name}={given}: expected {least} or more")
     sweep = read_sweep(FLAGS.sweep, FLAGS.scale)
-    data = None if FLAGS.data is None else Path(FLAGS.data).absolute()
-    places = Places(Path(FLAGS.workdir).absolute(), data)
+    data = Path(FLAGS.data).expanduser().absolute() if FLAGS.data else None
+    places = Places(Path(FLAGS.workdir).expanduser().absolute(), data)
     check_data(sweep, places)
     write_made(places.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])
+    check_same_data(sweep, places)
+    check_points(sweep, places)
     if FLAGS.runner == "print":
         print(commands(sweep, places, shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])))
         return 0
@@ -92,13 +96,14 @@ def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where:
         f"{runner.slots} at a time on {where}. Stopped at any time, the same command goes on"
     )
 
-    def changed(state: State[Point]) -> None:
+    def changed(state: State[Point]) -> Table:
         lost = {name: f"failed: {why}" for name, why in state.failed.items()}
         lost |= {name: f"not run: needs {which}" for name, which in state.blocked.items()}
         table = read_table(sweep, places, lost)
         write_tables(table, places, folder)
         write_sweep_report(table, places, folder, command)
         board.changed(state)
+        return table
 
     with stop_asked() as stop:
         try:
@@ -111,7 +116,7 @@ def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where:
     if state.stopping:
         board.say("stopped; the same command goes on from there")
         return train.STOPPED
-    changed(state)
+    table = changed(state)
     board.say((folder / "table.md").read_text(encoding="utf-8"))
     for point in state.points:
         if point.identity in state.failed:
@@ -119,13 +124,18 @@ def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where:
                 f"failed: {point.name} ({state.failed[point.identity]}); {places.run(point) / 'log.txt'} says why"
             )
     board.say(f"{folder / 'report.html'}: the table, and of each cell its command and its cost")
-    return 1 if state.failed else 0
+    lacking = [place for place, score in table.scores.items() if score.count < len(score.values)]
+    for row, column in [] if state.failed else lacking:
+        board.say(f"{row}, {column}: {table.scores[row, column].why}")
+    return 1 if lacking else 0
 
 
 def name_dropped(sweep: Sweep, places: Places, folder: Path, board: Dashboard) -> None:
     """Say which runs of an earlier definition this one has no use for; they are left where they are."""
     file, now = folder / "points.json", {places.run(point).name: point.name for point in sweep.points}
-    there = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    there: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        there = dict(json.loads(file.read_text(encoding="utf-8")))
     for run in sorted(there.keys() - now.keys()):
         board.say(f"{places.workdir / 'points' / run}: no longer a point of this sweep; it is left alone")
     write_json(file, now)

@@ -94,11 +94,11 @@ def time_left(state: State[Point], seconds: Mapping[str, float], jobs: int) -> f
         return sum(known) / len(known) if known else usual
 
     now = time.monotonic()
-    rest = sum(expected(point) for point in state.left)
-    rest += sum(
+    rest = [expected(point) for point in state.left]
+    rest += [
         max(0.0, expected(p) - (now - state.running[p.identity])) for p in state.points if p.identity in state.running
-    )
-    return rest / jobs
+    ]
+    return max(sum(rest) / jobs, *rest) if rest else 0.0
 
 
 def _time(seconds: float) -> str:

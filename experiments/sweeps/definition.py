@@ -1,7 +1,9 @@
 """What a sweep's file says: which runs there are, which cell of the table each is for, and what the paper has there."""
 
+import contextlib
 import runpy
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from bert_elmo_jax.api.analysis.figures import Figure
 from bert_elmo_jax.data.tasks.task import QUESTIONS
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from experiments.config_flags import CONFIGS
-from experiments.sweeps.points import Places, Point, in_order
+from experiments.sweeps.points import Point, in_order
 
 SWEEPS = CONFIGS / "sweeps"
 SCALES = ("toy", "laptop", "one_gpu", "paper")
@@ -31,9 +33,15 @@ class Paper:
     reference: str  # the row that the others are held against
 
     def __post_init__(self) -> None:
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"two columns of one name: {', '.join(self.columns)}")
         for row, figures in self.rows.items():
-            if len(figures) != len(self.columns):
-                raise ValueError(f"row {row!r} has {len(figures)} figures for {len(self.columns)} columns")
+            numbers = isinstance(figures, tuple) and all(f is None or isinstance(f, int | float) for f in figures)
+            if not numbers or len(figures) != len(self.columns):
+                raise ValueError(
+                    f"row {row!r} has the figures {figures!r}, expected a number or None for each of the "
+                    f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
+                )
         if self.reference not in self.rows:
             raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
 
@@ -112,6 +120,8 @@ class Add:
 
     def runs(self, name: str, config: str, *, seeds: Sequence[int], **settings: Any) -> tuple[Point, ...]:
         """Runs of `finetune`, one for each seed, that stand in no cell by themselves: `figure` shows what is theirs."""
+        if "seed" in settings:
+            raise ValueError(f"{name}: seed={settings['seed']!r} beside seeds={list(seeds)}: leave one of them out")
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
         return tuple(
@@ -126,6 +136,8 @@ class Add:
         Of a pretraining such as held_out/mlm_perplexity; of a task's runs such as layer_shares/mix/input/0.
         """
         runs = (points,) if isinstance(points, Point) else tuple(points)
+        if not runs:
+            raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
         self._cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
 
     def _named(self, point: Point) -> Point:
@@ -161,38 +173,40 @@ experiments/configs/sweeps/bert_table8.py?
             f"did you mean experiments/configs/sweeps/{near}.py?" if near else f"those that come along are in {SWEEPS}"
         )
         raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
-    found = runpy.run_path(file)
+    with _errors_of(path):
+        found = runpy.run_path(file)
     lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
-    if lacking or not found["__doc__"]:
+    about = (found["__doc__"] or "").strip()
+    if lacking or not about:
         raise ValueError(
             f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see those of experiments/configs/sweeps"
         )
     if scale not in found["SCALES"]:
         there = ", ".join(found["SCALES"])
         raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")
+    notes, plot = found.get("NOTES", {}), found.get("plot")
+    if not isinstance(notes, dict) or not notes.keys() <= set(found["SCALES"]):
+        raise ValueError(
+            f"--sweep={file}: NOTES={notes!r}, expected a text for some of its scales, {', '.join(found['SCALES'])}"
+        )
+    if plot is not None and not callable(plot):
+        raise ValueError(f"--sweep={file}: plot={plot!r}, expected a function of the table's means")
     add = Add(scale, found["PAPER"])
-    try:
+    with _errors_of(path):
         found["sweep"](add)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"--sweep={file}: {type(error).__name__}: {error}") from error
     if not add.cells:
         raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
-    return Sweep(
-        path.stem, scale, found["__doc__"], found["PAPER"], tuple(add.cells.values()), found.get("plot"),
-        found.get("NOTES", {}).get(scale, ""),
-    )  # fmt: skip
+    return Sweep(path.stem, scale, about, found["PAPER"], tuple(add.cells.values()), plot, notes.get(scale, ""))
 
 
-def check_data(sweep: Sweep, places: Places) -> None:
-    """Refuse to begin where data are missing; all that is missing is said at once."""
-    files = dict.fromkeys(file for point in sweep.points for file in point.files if not file.made)
-    if files and places.data is None:
-        names = "\n".join(f"  {file.name}" for file in files)
-        raise ValueError(f"{sweep.name} at the scale {sweep.scale} needs --data=FOLDER, in which there are\n{names}")
-    missing = [file for file in files if not places.file(file).exists()]
-    if missing:
-        names = "\n".join(f"  {file.name}" for file in missing)
-        raise FileNotFoundError(
-            f"--data={places.data} lacks\n{names}\nPut them there under these names (links will do), or choose another "
-            f"folder; {sweep.name}'s file says what they are."
-        )
+@contextlib.contextmanager
+def _errors_of(file: Path) -> Iterator[None]:
+    """Whatever is wrong with somebody's file is said in a line, with its place."""
+    try:
+        yield
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        lines += [error.lineno] if isinstance(error, SyntaxError) else []
+        where = f"{file}, line {lines[-1]}" if lines else str(file)
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise ValueError(f"--sweep={where}: {kind}{error}") from error

@@ -2,8 +2,8 @@
 
 Orders come in on standard input, a line of JSON each; ends go out on standard output. A point runs in a child as if it
 had been typed in: `runpy` starts its program as `__main__`, with its words and with flags of its own. When standard
-input ends, whoever gave the orders is gone: every child is asked to save and to stop, as by SIGTERM, and what it has
-cost is left beside its log.
+input ends, whoever gave the orders is gone: every child sees it too, and asks itself to save and to stop, as by
+SIGTERM; what it has cost is left beside its log.
 """
 
 import json
@@ -29,7 +29,8 @@ COMMANDS = 0  # the file that orders come from; its other end is held by the swe
 
 def serve(preloaded: Sequence[str] = PRELOADED) -> None:
     """Take orders until there is nobody to give any, and all children have ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to pass on
+    for number in (signal.SIGINT, signal.SIGTERM):  # the sweep's to pass on; also where all processes are sent it
+        signal.signal(number, signal.SIG_IGN)
     for name in preloaded:
         import_module(name)
     check_forkable()
@@ -56,9 +57,6 @@ def serve(preloaded: Sequence[str] = PRELOADED) -> None:
                 if not pid:
                     _become(order)
                 children[pid] = (order, time.monotonic())
-            if not open_:
-                for pid in children:
-                    os.kill(pid, signal.SIGTERM)
         while children:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bert_elmo_jax.text.files import write_atomically
 from experiments.sweeps.definition import Sweep
 from experiments.sweeps.points import Places
 from experiments.sweeps.schedule import facts_of, seconds_of
@@ -63,15 +64,19 @@ def significance(table: Table) -> Iterator[str]:
     if seeds < 2:
         yield "One seed: nothing can be said about chance."
         return
+    if not any(row == table.sweep.paper.reference for row, _ in table.scores):
+        yield f"No row is marked: the reference row, {table.sweep.paper.reference}, has no cells at this scale."
+        return
     yield (
         f"\\* differs from the reference row, {table.sweep.paper.reference}, by a paired t-test over the seeds "
         f"(p < {LEVEL}, two-sided). {seeds} seeds show only what is large: with so few the mean difference must be "
-        f"{least_difference(seeds):.2f} times the standard deviation of the differences."
+        f"{least_difference(seeds):.2f} times the standard deviation of the differences. A difference that is the same "
+        "for every seed has no such test, and no mark."
     )
     if compared:
         yield (
-            f"Compared {len(compared)} times: {LEVEL * len(compared):.1f} would be marked by chance if no row "
-            f"differed; {sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a "
+            f"Comparisons: {len(compared)}; {LEVEL * len(compared):.2g} would be marked by chance if no row "
+            f"differed, {sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a "
             "row is one run, whose own chance they do not show."
         )
 
@@ -132,9 +137,7 @@ def costs_of(sweep: Sweep, places: Places) -> list[dict[str, object]]:
 
 def write_whole(file: Path, text: str) -> None:
     """Write a file that is there whole or not at all."""
-    partial = file.with_name(f"{file.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(file)
+    write_atomically(file, text.encode())
 
 
 def write_tables(table: Table, places: Places, folder: Path) -> None:
@@ -146,7 +149,7 @@ def write_tables(table: Table, places: Places, folder: Path) -> None:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
 def _number(value: float | None) -> str:

@@ -25,8 +25,11 @@ def write_sweep_report(table: Table, places: Places, folder: Path, command: str)
     means = {place: score.mean for place, score in table.scores.items() if score.mean is not None}
     drawn = ""
     if sweep.plot is not None and means:
-        figure = sweep.plot(means)
-        drawn = f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>"
+        try:
+            figure = sweep.plot(means)
+            drawn = f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>"
+        except Exception as error:  # of the sweep's own file: no reason to stop its runs
+            drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
     said = "".join(
         f"<li>{html.escape(line.removeprefix(chr(92)))}</li>" for line in (*significance(table), *orders(table))
     )

@@ -5,6 +5,7 @@ of its config that can change a number, of the points that it begins with, and o
 sweeps of one working directory share what they have in common, and a changed definition runs again what it changes.
 """
 
+import fcntl
 import functools
 import hashlib
 import json
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -88,6 +90,10 @@ class Point:
             raise ValueError(f"{self.name}: {error}") from None
         for name, value in self.settings.items():
             if name in FLAGS[self.program]:
+                if not isinstance(value, str | Path | Point | Step | File):
+                    raise ValueError(
+                        f"{self.name}: {name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
+                    )
                 continue
             fields = dict(fields_of(config))
             if name not in fields:
@@ -128,7 +134,11 @@ class Step:
     step: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.point, Point) or self.point.program == "finetune" or type(self.step) is not int:
+            raise ValueError(f"Step({self.point!r}, {self.step!r}): expected a pretraining and a whole number of steps")
         asked = self.point.resolved
+        if asked.checkpoint_every < 1:
+            raise ValueError(f"{self.point.name}: checkpoint_every={asked.checkpoint_every}, expected 1 or more")
         every, last = asked.checkpoint_every, asked.steps
         kept = [last, *range(last - (last % every or every), 0, -every)][: asked.keep]
         if self.step not in kept:
@@ -144,15 +154,39 @@ class Places:
 
     workdir: Path
     data: Path | None = None
-    _runs: dict[str, Path] = field(default_factory=dict, repr=False)
+    _runs: dict[str, Path] = field(default_factory=dict, repr=False)  # that are there
+    _listed: dict[int, dict[str, list[Path]]] = field(default_factory=dict, repr=False)
 
     def run(self, point: Point) -> Path:
         """The run directory of a point: one that is there under another name, or a new one."""
         if point.identity not in self._runs:
-            folder = self.workdir / "points"
-            there = sorted(folder.glob(f"*-{point.identity}"))
-            self._runs[point.identity] = there[0] if there else folder / f"{_slug(point.name)}-{point.identity}"
+            there = self._there().get(point.identity)
+            if not there:
+                return self.workdir / "points" / f"{_slug(point.name)}-{point.identity}"
+            self._runs[point.identity] = min(there, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
         return self._runs[point.identity]
+
+    def claim(self, point: Point) -> Path:
+        """The run directory, made where it is missing: sweeps that begin the same run at once agree on its name."""
+        folder = self.workdir / "points"
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(self.workdir / "points.lock", "a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._listed.clear()
+            run = self.run(point)
+            run.mkdir(exist_ok=True)
+        return run
+
+    def _there(self) -> dict[str, list[Path]]:
+        """All run directories by identity, listed again when their folder has changed."""
+        folder = self.workdir / "points"
+        stamp = folder.stat().st_mtime_ns if folder.is_dir() else 0
+        if stamp not in self._listed:
+            self._listed.clear()
+            found = self._listed[stamp] = {}
+            for run in folder.iterdir() if stamp else ():
+                found.setdefault(run.name.rpartition("-")[2], []).append(run)
+        return self._listed[stamp]
 
     def file(self, file: File) -> Path:
         """Where a file of data is to be found."""
@@ -166,7 +200,7 @@ class Places:
         named = (*FLAGS[point.program], *(NAMED if point.program == "finetune" else ()))
         words = [f"--config={here}"]
         for name, value in point.settings.items():
-            text = shown(self._written(value))
+            text = shown(self.written(value))
             words.append(f"--{name}={text}" if name in named else f"--config.{name}={text}")
         shared = "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point)
         if shared and not point.resolved.adapt.epochs:  # an adapted encoder is the run's own
@@ -186,12 +220,13 @@ class Places:
         """Whether a point needs nothing more: the last thing that its program writes is there."""
         return (self.run(point) / DONE[point.program]).is_file()
 
-    def _written(self, value: Any) -> Any:
+    def written(self, value: Any) -> Any:
+        """A setting's value as its program reads it."""
         if isinstance(value, Point):
             return str(self.run(value))
         if isinstance(value, Step):
             return str(self.run(value.point) / "checkpoints" / str(value.step))
-        return str(self.file(value)) if isinstance(value, File) else value
+        return str(self.file(value)) if isinstance(value, File) else _told(value)
 
 
 def config_path(config: str) -> Path:
@@ -226,6 +261,10 @@ def _texts(point: Point) -> str:
 
 
 def _told(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return tuple(map(_told, value))
     if isinstance(value, Point):
         return f"point {value.identity}"
     if isinstance(value, Step):
@@ -234,4 +273,5 @@ def _told(value: Any) -> Any:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^\w.+=]+", "-", name).strip("-")[:80]
+    slug = re.sub(r"[^\w.+=]+", "-", name).strip("-")
+    return slug.encode()[:160].decode(errors="ignore")  # a file's name has 255 bytes at most, of which more come

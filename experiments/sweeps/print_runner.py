@@ -1,5 +1,7 @@
 """A sweep as commands, for whatever runs commands elsewhere: stage by stage, what may run side by side together."""
 
+import re
+
 from experiments.sweeps.definition import Sweep
 from experiments.sweeps.points import Places, Point
 
@@ -19,7 +21,7 @@ def commands(sweep: Sweep, places: Places, command: str) -> str:
     """The commands of all points that are not done, one a line, with what to do with them in comments."""
     stages = stages_of(sweep)
     left = [[point for point in stage if not places.is_done(point)] for stage in stages]
-    again = command.replace("--runner=print", "--runner=local")
+    again = re.sub(r"--?runner[= ]print", "--runner=local", command)
     lines = [
         ABOUT.format(
             title=sweep.title, scale=sweep.scale, left=sum(map(len, left)), all=len(sweep.points), stages=len(stages),

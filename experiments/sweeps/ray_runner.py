@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ class RayTasks:
         self._ray, self._own = ray, not ray.is_initialized()
         if self._own:
             # The machines have the checkout where this one has it, as they have the working directory.
+            answers(address)
             told: dict[str, Any] = {"env_vars": {"PYTHONPATH": str(ROOT)}}
             ray.init(address=address, runtime_env=told, log_to_driver=False, logging_level="ERROR", **(
                 {} if address else {"include_dashboard": False}
@@ -78,15 +80,37 @@ def run_launch(launch: Launch, cwd: str, cache: str) -> Ended:
         _forks = Forks(1, cache=Path(cache))
     # What the cluster gave this task of the machine is told by variables; they differ from task to task.
     given = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS") if name in os.environ}
-    _forks.start(launch, given)
     asked = False
-    while True:
-        try:
-            for ended in _forks.wait(1.0):
-                return ended
-        except KeyboardInterrupt:  # the sweep was asked to stop
-            _forks.stop(hard=asked)
-            asked = True
+    try:
+        _forks.start(launch, given)
+        while True:
+            try:
+                for ended in _forks.wait(1.0):
+                    return ended
+            except KeyboardInterrupt:  # the sweep was asked to stop
+                _forks.stop(hard=asked)
+                asked = True
+    except OSError:
+        _forks = None  # its process is gone: the next one in this worker begins anew
+        raise
+
+
+def answers(address: str | None) -> None:
+    """Refuse the address of a cluster that nobody listens at, for which Ray itself takes minutes.
+
+    >>> answers("127.0.0.1:1")
+    Traceback (most recent call last):
+    ConnectionError: --address=127.0.0.1:1: no Ray cluster answers there; ray start --head prints the address
+    """
+    host, given, port = (address or "").rpartition(":")
+    if not given or "/" in host or not port.isdigit():
+        return  # none, auto, or one of ray://
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"--address={address}: no Ray cluster answers there; ray start --head prints the address"
+        ) from error
 
 
 def room(there: Mapping[str, float], each: Mapping[str, float]) -> int:

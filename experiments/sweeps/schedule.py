@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from experiments.sweeps.forks import Ended, Launch, Runner
 
 POINT, LOG = "point.json", "log.txt"
 TICK = 0.5  # seconds between two looks at everything
-LAST = 12  # lines of a log that a failure is reported with
+LAST, WIDEST = 12, 400  # lines of a log that a failure is reported with, and characters of each
+END = 1 << 16  # bytes of a log that are looked at
+REFUSED = 2
 
 
 class Runnable(Protocol):
@@ -47,6 +50,9 @@ class Where(Protocol[To]):
 
     def run(self, point: To, /) -> Path:
         """The run directory."""
+
+    def claim(self, point: To, /) -> Path:
+        """The run directory, made where it is missing."""
 
     def words(self, point: To, /) -> list[str]:
         """What stands behind the program."""
@@ -119,7 +125,7 @@ def _start_what_can(state: State[Run], places: Where[Run], runner: Runner, say: 
         if lost is not None:
             state.blocked[point.identity] = lost.name
         elif len(state.running) < runner.slots and all(need.identity in state.done for need in point.needs):
-            run = places.run(point)
+            run = places.claim(point)
             if is_held(run):
                 if point.identity not in state.held:
                     state.held.add(point.identity)
@@ -128,7 +134,6 @@ def _start_what_can(state: State[Run], places: Where[Run], runner: Runner, say: 
             if places.is_done(point):  # by that other process
                 state.done.add(point.identity)
                 continue
-            run.mkdir(parents=True, exist_ok=True)
             _write_facts(run, point, places, None)
             state.running[point.identity] = time.monotonic()
             words = places.words(point)
@@ -147,6 +152,8 @@ def _note(
         state.done.add(name)
         return
     if state.stopping:
+        return
+    if ended.status == REFUSED and is_held(run):  # another sweep was first: it is waited for
         return
     state.tries[name] = state.tries.get(name, 0) + 1
     why = reason(ended.status)
@@ -171,10 +178,12 @@ def reason(status: int) -> str:
 
 def last_lines(log: Path, count: int = LAST) -> str:
     """The end of a log, of each line what a terminal would show."""
-    with contextlib.suppress(OSError):
-        lines = log.read_bytes().decode("utf-8", "replace").split("\n")
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - END))
+        lines = file.read().decode("utf-8", "replace").split("\n")
         shown = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines]
-        return "\n".join(f"    {line}" for line in [line for line in shown if line][-count:])
+        shown = ["".join(filter(str.isprintable, line))[:WIDEST] for line in shown if line]
+        return "\n".join(f"    {line}" for line in shown[-count:])
     return "    (there is none)"
 
 
@@ -191,15 +200,20 @@ def is_held(run: Path) -> bool:
 def facts_of(run: Path) -> dict[str, Any]:
     """How a point was run: its command, its device, each start with its seconds and, if a sweep heard it, status."""
     facts: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        facts = json.loads((run / POINT).read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        facts = dict(json.loads((run / POINT).read_text(encoding="utf-8")))
     starts = facts.setdefault("starts", [])
-    with contextlib.suppress(OSError, ValueError):  # starts without a sweep, or that outlived it
-        ends = [json.loads(line) for line in (run / UNHEARD).read_text(encoding="ascii").splitlines()]
-        starts += [end for end in ends if end not in starts]
-    device = run / DEVICE
-    facts["device"] = device.read_text(encoding="utf-8").strip() if device.is_file() else ""
+    for line in _text(run / UNHEARD).splitlines():  # starts without a sweep, or that outlived it
+        with contextlib.suppress(ValueError):  # half written
+            end = json.loads(line)
+            starts += [end] if end not in starts else []
+    facts["device"] = _text(run / DEVICE).strip()
     return facts
+
+
+def _text(file: Path) -> str:
+    """Of a file that may be missing."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def seconds_of(facts: Mapping[str, Any], what: str = "seconds") -> float:
@@ -213,6 +227,7 @@ def _write_facts(run: Path, point: Run, places: Where[Run], ended: Ended | None)
     if ended is not None:
         spent = {"seconds": round(ended.seconds, 3), "processor": round(ended.processor, 3)}
         starts.append({"status": ended.status, **spent})
+    run.mkdir(parents=True, exist_ok=True)  # somebody may have deleted it
     write_json(run / POINT, {
         "name": facts.get("name", point.name), "identity": point.identity, "command": places.command(point),
         "device": facts["device"], "starts": starts,

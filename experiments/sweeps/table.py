@@ -3,7 +3,7 @@
 import json
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.sweeps.definition import Cell, Sweep
 from experiments.sweeps.points import Places, Point
@@ -29,11 +30,18 @@ class Score:
 
     values: tuple[float | None, ...]
     why: str = ""  # what is missing is missing for
+    seeds: tuple[int, ...] = ()  # whose values they are; none given: one after the other
 
     @property
     def known(self) -> list[float]:
         """The scores that there are."""
-        return [value for value in self.values if value is not None]
+        return list(self.by_seed.values())
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The scores that there are, by their seeds."""
+        seeds = self.seeds or range(len(self.values))
+        return {seed: value for seed, value in zip(seeds, self.values, strict=True) if value is not None}
 
     @property
     def count(self) -> int:
@@ -52,7 +60,11 @@ class Score:
 
 
 class Order(NamedTuple):
-    """How a column's rows lie beside the paper's: Kendall's τ, and the pairs that lie the other way round."""
+    """How a column's rows lie beside the paper's: Kendall's τ, and the pairs that lie the other way round.
+
+    Pairs are those that the paper tells apart. τ is by how much more of them agree than do not, of all of them; None
+    where none of ours is told from another.
+    """
 
     tau: float | None
     against: tuple["Pair", ...]
@@ -92,7 +104,7 @@ class Table:
         there = {(row, column), (reference, column)} <= self.scores.keys()
         if row == reference or not there:
             return None
-        return paired(self.scores[row, column].values, self.scores[reference, column].values)
+        return paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
 
     def order(self, column: str) -> Order:
         """The rows of a column beside the paper's."""
@@ -102,29 +114,30 @@ class Table:
             theirs, ours = paper.figure(row, column), self.scores.get((row, column))
             if theirs is not None and ours is not None and ours.mean is not None:
                 both.append((row, theirs, ours, ours.mean))
-        pairs, against = 0, []
+        pairs, balance, against = 0, 0, []
         for a, b in combinations(both, 2):
             if a[1] == b[1]:
                 continue
             better, worse = (a, b) if a[1] > b[1] else (b, a)
             pairs += 1
             difference = better[3] - worse[3]
+            balance += (difference > 0) - (difference < 0)
             if difference <= 0:
-                p = paired(better[2].values, worse[2].values)
+                p = paired(better[2].by_seed, worse[2].by_seed)
                 against.append(Pair(better[0], worse[0], better[1] - worse[1], difference, p))
-        if not pairs:
-            return Order(None, (), 0)
-        tau = float(stats.kendalltau([line[1] for line in both], [line[3] for line in both]).statistic)
-        return Order(None if math.isnan(tau) else tau, tuple(against), pairs)
+        if not pairs or len({line[3] for line in both}) == 1:
+            return Order(None, tuple(against), pairs)
+        return Order(balance / pairs, tuple(against), pairs)
 
 
-def paired(ours: Sequence[float | None], theirs: Sequence[float | None]) -> float | None:
+def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
     """The two-sided paired t-test over the seeds that both have; None where the differences do not vary.
 
-    >>> round(paired((90.0, 91.0, 92.0), (89.0, 90.5, 90.0)), 4), paired((1.0, 2.0), (0.0, 1.0))
+    >>> theirs = {0: 89.0, 1: 90.5, 2: 90.0}
+    >>> round(paired({2: 92.0, 1: 91.0, 0: 90.0}, theirs), 4), paired({0: 90.0, 1: 91.5}, theirs)
     (0.1181, None)
     """
-    pairs = [(a, b) for a, b in zip(ours, theirs) if a is not None and b is not None]
+    pairs = [(value, theirs[seed]) for seed, value in ours.items() if seed in theirs]
     differences = [a - b for a, b in pairs]
     if len(pairs) < 2 or max(differences) - min(differences) <= 1e-9 * max(1.0, *map(abs, differences)):
         return None
@@ -146,21 +159,36 @@ def read_table(sweep: Sweep, places: Places, lost: dict[str, str] | None = None)
 
 
 def _score(cell: Cell, places: Places, lost: dict[str, str]) -> Score:
-    values = tuple(value_of(cell, point, places) for point in cell.points)
+    values: list[float | None] = []
     why = dict.fromkeys(lost[point.identity] for point in cell.points if point.identity in lost)
-    return Score(values, "; ".join(why))
+    for point in cell.points:
+        value = value_of(cell, point, places)
+        if isinstance(value, str):
+            why[value] = None
+        values.append(None if isinstance(value, str) else value)
+    return Score(tuple(values), "; ".join(why), cell.seeds)
 
 
-def value_of(cell: Cell, point: Point, places: Places) -> float | None:
-    """The figure of one run; None of one that is not done."""
+def value_of(cell: Cell, point: Point, places: Places) -> float | str | None:
+    """The figure of one run, or why it has none; None of one that is not done.
+
+    Whatever is wrong with a figure, the other cells and the runs that are still to come have nothing to do with it.
+    """
     if not places.is_done(point):
         return None
     run = places.run(point)
-    figures = figures_of(point, run)
+    try:
+        figures = figures_of(point, run)
+    except (OSError, ValueError, KeyError) as error:
+        return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
     name = cell.score or figures["score"]
     if name not in figures:
-        raise ValueError(f"{run} has no figure {name!r}; it has {', '.join(sorted(figures))}")
-    return None if figures[name] is None else (100.0 if cell.percent else 1.0) * figures[name]
+        there = ", ".join(sorted(other for other in figures if other != "score"))
+        return f"there is no figure {name!r}; there are {there}{did_you_mean(name, figures)}"
+    value = figures[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return f"{name} is {value}, no number"
+    return (100.0 if cell.percent else 1.0) * value
 
 
 def figures_of(point: Point, run: Path) -> dict[str, Any]:
@@ -193,6 +221,6 @@ def lines_of(table: Table) -> Iterator[dict[str, object]]:
             "standard deviation": score.deviation, "n": score.count, "seeds": len(cell.seeds),
             "p against the reference": table.p(cell.row, cell.column),
             "paper": table.sweep.paper.figure(cell.row, cell.column),
-            "scores": " ".join("" if value is None else repr(value) for value in score.values).strip(),
+            "scores": " ".join("–" if value is None else repr(value) for value in score.values),
             "missing": score.why,
         }  # fmt: skip

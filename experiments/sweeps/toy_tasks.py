@@ -1,5 +1,6 @@
 """The toy scale's data: files of the toy world, made before a sweep begins, whose names say all that is in them."""
 
+import fcntl
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from bert_elmo_jax.data.toyworld import (
     sense_examples,
     topic_examples,
 )
+from bert_elmo_jax.text.files import write_atomically
 from experiments.sweeps.points import File
 
 ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
@@ -50,7 +52,14 @@ class ToyData(NamedTuple):
 
 
 def write_made(root: Path, files: Iterable[File]) -> None:
-    """Make those files that are not there."""
+    """Make those files that are not there; a sweep that begins beside another waits for it."""
+    root.mkdir(parents=True, exist_ok=True)
+    with open(root / "lock", "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _write_made(root, files)
+
+
+def _write_made(root: Path, files: Iterable[File]) -> None:
     for file in files:
         target = root / file.name
         if corpus := re.fullmatch(CORPUS, file.name):
@@ -69,10 +78,8 @@ def write_made(root: Path, files: Iterable[File]) -> None:
             )
         language, topics, words, train, dev, task, part = found.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(".partial")
-        partial.write_text("\n".join(_lines(world, task, part, int(train if part == "train" else dev))) + "\n", "utf-8")
-        partial.replace(target)
+        lines = _lines(world, task, part, int(train if part == "train" else dev))
+        write_atomically(target, ("\n".join(lines) + "\n").encode())
 
 
 def _lines(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 MODULES = ("points", "definition", "scales", "schedule", "forks", "table", "markdown", "page", "dashboard",
-           "print_runner", "ray_runner", "toy_tasks", "fork_server")  # fmt: skip
+           "print_runner", "ray_runner", "toy_tasks", "fork_server", "checks")  # fmt: skip
 SMALL = '''
 """A small sweep.
 

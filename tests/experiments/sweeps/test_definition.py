@@ -4,6 +4,7 @@ import doctest
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from absl import flags
 from ml_collections import config_flags
@@ -16,6 +17,7 @@ from experiments.config_flags import NAMED, fields_of
 
 ROOT = Path(__file__).parents[3]
 SWEEPS = sorted((ROOT / "experiments" / "configs" / "sweeps").glob("[!_]*.py"))
+BERT = 'from experiments.sweeps.points import Step\n    b = add.pretrain("b", "pretrain_bert", "bert_toy", steps=8)'
 TRANSFER = 'add.transfer("a", "NER", "finetune", of="F1", seeds=(0,), task="uner"'
 MISTAKES = [
     (f"{TRANSFER}, epoch=3.0)", "a, NER, seed 0: the config finetune has no field 'epoch'; did you mean epochs?"),
@@ -37,7 +39,15 @@ MISTAKES = [
     ),
     ('add.pretrain("b", "pretrain_bert", "bert_toy", **{"masking.split": "0.8"})', "masking.split='0.8', expected"),
     ("pass", "it adds nothing; use add.transfer(row, column, …)"),
-    ('add.transfer("a", column="NER")', "missing"),
+    ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
+    (TRANSFER + ", seed=7)", "a, NER: seed=7 beside seeds=[0]: leave one of them out"),
+    ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
+    (f"{TRANSFER}, init=({TRANSFER.replace('NER', 'MNLI')})))", "of several runs name one: runs[0]"),
+    ("1 / 0", "mine.py, line 6: ZeroDivisionError: division by zero"),
+    ("unknown", "mine.py, line 6: NameError"),
+    (f"{BERT}\n    Step(b, 0.5 * 8)", "4.0): expected a pretraining and a whole number of steps"),
+    (f"{BERT}\n    Step('b', 4)", "Step('b', 4): expected a pretraining"),
+    (f"{BERT.replace('steps=8', 'steps=8, checkpoint_every=0')}\n    Step(b, 4)", "b: checkpoint_every=0, expected 1"),
 ]
 
 
@@ -214,10 +224,46 @@ def test_files_that_are_no_sweeps(sweeps, tmp_path):
         read(str(tmp_path / "x.py"), "toy")
     with pytest.raises(ValueError, match="elmo_figure1 has no such scale; it has toy, one_gpu, paper"):
         read(str(SWEEPS[0].with_name("elmo_figure1.py")), "laptop")
-    with pytest.raises(ValueError, match="row 'a' has 1 figures for 2 columns"):
+    with pytest.raises(
+        ValueError, match=r"row 'a' has the figures \(1\.0,\), expected a number or None for each of the 2 columns"
+    ):
         sweeps.definition.Paper("", ("x", "y"), {"a": (1.0,)}, "a")
+    with pytest.raises(ValueError, match="two columns of one name: x, x"):
+        sweeps.definition.Paper("", ("x", "x"), {"a": (1.0, 2.0)}, "a")
+    with pytest.raises(ValueError, match=r"row 'a' has the figures 1\.0"):
+        sweeps.definition.Paper("", ("x",), {"a": 1.0}, "a")
     with pytest.raises(ValueError, match="reference row 'b' is none of a"):
         sweeps.definition.Paper("", ("x",), {"a": (1.0,)}, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def sweep(add)\n", "x.py, line 1: SyntaxError"),
+        ("'강가에'".encode("cp949"), "x.py, line 1: SyntaxError: (unicode error)"),
+        ("\nimport no_such_thing\n", "x.py, line 2: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("NOTES = {'tyo': '…'}", "NOTES={'tyo': '…'}, expected a text for some of its scales, toy"),
+        ("plot = 'x'", "plot='x', expected a function of the table's means"),
+    ],
+)
+def test_files_with_mistakes(sweeps, tmp_path, text, message):
+    known = '"""X."""\nfrom experiments.sweeps.definition import Paper\nSCALES, sweep = ("toy",), print\n'
+    known += 'PAPER = Paper("", ("x",), {"a": (1.0,)}, "a")\n'
+    whole = known + text if isinstance(text, str) and " = " in text else text
+    (tmp_path / "x.py").write_bytes(whole if isinstance(whole, bytes) else whole.encode())
+    with pytest.raises(ValueError, match=re.escape(message)):
+        sweeps.definition.read_sweep(str(tmp_path / "x.py"), "toy")
+
+
+def test_values_are_written_as_they_are_meant(sweeps, tmp_path):
+    Point, places = sweeps.points.Point, sweeps.points.Places(tmp_path)
+    usual = Point("b", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
+    for split in ([0.8, 0.1, 0.1], tuple(np.array([0.8, 0.1, 0.1]))):
+        other = Point("b", "pretrain_bert", "bert_toy", {"masking.split": split})
+        assert other.identity == usual.identity and places.command(other) == places.command(usual)
+    long = Point("밝" * 300, "pretrain_bert", "bert_toy")
+    places.claim(long)
+    assert places.run(long).is_dir() and len(places.run(long).name.encode()) < 200
 
 
 def test_missing_data_are_all_named(sweeps, tmp_path):
@@ -226,11 +272,11 @@ def test_missing_data_are_all_named(sweeps, tmp_path):
     with pytest.raises(
         ValueError, match=r"needs --data=FOLDER, in which there are\n  corpora/novels\n  sst2/train\.tsv"
     ):
-        sweeps.definition.check_data(sweep, places(tmp_path))
+        sweeps.checks.check_data(sweep, places(tmp_path))
     (tmp_path / "sst2").mkdir()
     (tmp_path / "sst2" / "train.tsv").touch()
     with pytest.raises(FileNotFoundError, match=r"lacks\n  corpora/novels\n  sst2/dev\.tsv\n  uner/") as error:
-        sweeps.definition.check_data(sweep, places(tmp_path, tmp_path))
+        sweeps.checks.check_data(sweep, places(tmp_path, tmp_path))
     assert "sst2/train.tsv" not in str(error.value)
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import shutil
 import time
 
 import pytest
@@ -132,6 +133,82 @@ def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_pat
         state, runner, said, _ = go(stop=stop)
     assert said.count(f"{sweep.points[0].name}: another process still writes") == 1
     assert len(state.done) == 21 and runner.started[0] != sweep.points[0].name
+
+
+def test_sweeps_that_begin_at_once_run_what_they_share_once(go, sweeps, write_small, tmp_path):
+    """Each has its own name for it, and looked where it lies before either had begun."""
+    Point, places = sweeps.points.Point, [sweeps.points.Places(tmp_path / "w") for _ in range(2)]
+    named = [Point(name, "pretrain_bert", "bert_toy", {"steps": 10}) for name in ("BERT", "another name")]
+    assert places[0].run(named[0]).name != places[1].run(named[1]).name
+    assert places[0].claim(named[0]) == places[1].claim(named[1]) == places[1].run(named[1])
+    assert len(list((tmp_path / "w" / "points").iterdir())) == 1
+    # Of two that somebody has copied there, the one that is done counts.
+    copied = tmp_path / "w" / "points" / f"A-{named[0].identity}"
+    copied.mkdir()
+    (copied / "report.html").write_text("")
+    assert sweeps.points.Places(tmp_path / "w").run(named[0]) == copied
+
+
+def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
+    """No try is spent: the run is waited for."""
+    point = sweeps.definition.read_sweep(write_small(), "toy").points[0]
+    run = sweeps.points.Places(tmp_path / "w").claim(point)
+    locks = []
+
+    class Late(list):
+        def pop(self, n=0):
+            locks.append((run / "lock").open("w"))  # between the look at it and its start
+            fcntl.flock(locks[-1], fcntl.LOCK_EX)
+            return super().pop(n)
+
+    left = time.monotonic() + 1.5
+
+    def stop():
+        if time.monotonic() > left:
+            for lock in locks:
+                lock.close()
+        return 0
+
+    state, runner, said, _ = go({point.name: Late([2])}, retries=0, stop=stop)
+    assert not state.failed and len(state.done) == 21 and runner.started.count(point.name) == 2
+    assert f"{point.name}: another process still writes" in said
+
+
+def test_a_run_directory_that_is_deleted_is_no_end(go, sweeps, monkeypatch):
+    taken = []
+    is_done = sweeps.points.Places.is_done
+
+    def gone(places, point):
+        if not taken and point.name == "b, NER, seed 1" and places.run(point).is_dir() and is_done(places, point):
+            taken.append(places.run(point))
+            shutil.rmtree(places.run(point))
+        return is_done(places, point)
+
+    monkeypatch.setattr(sweeps.points.Places, "is_done", gone)
+    state, runner, _, _ = go()
+    assert taken and len(state.done) == 21 and runner.started.count("b, NER, seed 1") == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"starts"', "3"])
+def test_facts_that_are_damaged(sweeps, tmp_path, text):
+    (tmp_path / "point.json").write_text(text)
+    (tmp_path / "device.txt").write_bytes(b"\xff cpu")
+    (tmp_path / "unheard.jsonl").write_text('{"seconds": 2.0, "processor": 1.0}\n{"sec')
+    facts = sweeps.schedule.facts_of(tmp_path)
+    assert sweeps.schedule.seconds_of(facts) == 2.0 and "cpu" in facts["device"]
+
+
+def test_the_end_of_a_log(sweeps, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_bytes("처음\n".encode() + b"x" * 3_000_000 + "\n\x1b[31m끝\x07\n".encode())
+    told = sweeps.schedule.last_lines(log)
+    assert told.endswith("[31m끝") and "\x1b" not in told and len(told) < 1000 and "처음" not in told
+
+
+def test_the_time_left_is_that_of_the_longest(sweeps):
+    a, b = (sweeps.points.Point(name, "pretrain_bert", "bert_toy", {"seed": n}) for n, name in enumerate("ab"))
+    state = sweeps.schedule.State([a, b], done={a.identity}, running={b.identity: time.monotonic()})
+    assert sweeps.dashboard.time_left(state, {a.identity: 2400.0}, jobs=8) == pytest.approx(2400.0, abs=5)
 
 
 def test_what_the_terminal_shows(sweeps, write_small, tmp_path):

@@ -1,6 +1,7 @@
 """The table against numbers made by hand: means, deviations, the paired test, the order of rows."""
 
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -88,15 +89,81 @@ def test_what_is_written(sweeps, made, tmp_path):
     assert costs.count("python -m experiments.") == len(made.sweep.points)
 
 
+def test_seeds_are_paired_by_their_numbers(sweeps):
+    Score, paired = sweeps.table.Score, sweeps.table.paired
+    ours = {0: 81.0, 1: 84.0, 2: 90.0, 3: 70.0}
+    theirs = {0: 80.0, 1: 82.0, 2: 87.0}  # differences 1, 2, 3, as above
+    t = 2 * math.sqrt(3)
+    p = pytest.approx(1 - t / math.sqrt(t * t + 2))
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)):
+        score = Score(tuple(ours[seed] for seed in order), seeds=order)
+        assert paired(score.by_seed, theirs) == p
+        assert paired(theirs, score.by_seed) == p
+    assert paired({5: 1.0, 6: 2.0, 7: 4.0}, theirs) is None, "no seed in common"
+    assert paired({0: 1.0, 6: 2.0, 7: 4.0}, theirs) is None, "one seed in common"
+    assert Score((1.0, None, 3.0), seeds=(7, 8, 9)).by_seed == {7: 1.0, 9: 3.0}
+
+
+def test_rows_may_have_seeds_in_another_order(sweeps, made, write_small):
+    table = made({**SCORES, ("b", "NER"): (0.81, 0.80, 0.79)})
+    cells = [
+        cell if (cell.row, cell.column) != ("b", "NER") else dataclasses.replace(cell, seeds=(2, 1, 0))
+        for cell in made.sweep.cells
+    ]
+    turned = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=tuple(cells)), made.places)
+    assert turned.p("b", "NER") == pytest.approx(made(SCORES).p("b", "NER")) and table.p("b", "NER") != turned.p(
+        "b", "NER"
+    )
+
+
+def test_ties(made):
+    equal = made({(row, "MNLI"): (0.5, 0.6) for row in "abc"}).order("MNLI")
+    assert equal.tau is None and len(equal.against) == equal.pairs == 3
+    half = made({("a", "MNLI"): (0.5,), ("b", "MNLI"): (0.5,), ("c", "MNLI"): (0.4,)}).order("MNLI")
+    assert half.tau == pytest.approx(2 / 3) and len(half.against) == 1, "two pairs agree, one is no pair of ours"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None, "0.5"])
+def test_what_is_no_number_is_in_no_mean(sweeps, made, tmp_path, value):
+    table = made({**SCORES, ("b", "NER"): (0.79, value, 0.81), ("c", "MNLI"): (value,) * 3})
+    assert table.scores["b", "NER"].by_seed == {0: pytest.approx(79), 2: pytest.approx(81)}
+    text = sweeps.markdown.markdown(table)
+    assert "80.00 ± 1.41 (2 of 3 seeds)" in text and f"| c | 92.00 ± 2.00 |  | f1 is {value}, no number | 70 |" in text
+    sweeps.markdown.write_tables(table, made.places, tmp_path / "out")
+    sweeps.page.write_sweep_report(table, made.places, tmp_path / "out", "…")
+    text = (tmp_path / "out" / "table.csv").read_text(encoding="utf-8")
+    [line] = [row for row in csv.DictReader(text.splitlines()) if row["row"] + row["column"] == "bNER"]
+    assert line["scores"].split()[1] == "–" and line["missing"] == f"f1 is {value}, no number"
+
+
 def test_figures_that_are_not_there(sweeps, made):
-    with pytest.raises(ValueError, match="has no figure 'f2'; it has accuracy, f1"):
-        cell = made.sweep.cells[0]
-        made(SCORES)
-        sweeps.table.value_of(
-            sweeps.definition.Cell(cell.row, cell.column, cell.points, cell.seeds, "", "f2"),
-            cell.points[0],
-            made.places,
-        )
+    """They are said in their cell: the other cells, and runs still to come, have nothing to do with them."""
+    made(SCORES)
+    cell = dataclasses.replace(made.sweep.cells[0], score="accurcy")
+    told = sweeps.table.value_of(cell, cell.points[0], made.places)
+    assert told == "there is no figure 'accurcy'; there are accuracy, f1; did you mean accuracy?"
+    (made.places.run(cell.points[1]) / "result.json").write_text("")
+    told = sweeps.table.value_of(cell, cell.points[1], made.places)
+    assert told.startswith(f"{made.places.run(cell.points[1])} cannot be read") and "delete it" in told
+    table = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=(cell,)), made.places)
+    assert "there is no figure 'accurcy'" in sweeps.markdown.markdown(table)
+
+
+def test_a_plot_that_fails_is_said(sweeps, made, tmp_path):
+    def plot(means):
+        return means["a", "nowhere"]
+
+    table = made(SCORES)
+    table = dataclasses.replace(table, sweep=dataclasses.replace(made.sweep, plot=plot))
+    sweeps.page.write_sweep_report(table, made.places, tmp_path, "…")
+    assert "The plot of the sweep's file fails: KeyError" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_reference_row_without_cells(sweeps, made):
+    some = tuple(cell for cell in made.sweep.cells if cell.row != "a")
+    made(SCORES)
+    text = sweeps.markdown.markdown(sweeps.table.read_table(dataclasses.replace(made.sweep, cells=some), made.places))
+    assert "the reference row, a, has no cells at this scale" in text and "\\*" not in text
 
 
 def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
