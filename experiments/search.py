@@ -40,7 +40,7 @@ flags.DEFINE_enum("sampler", "bayesian", SAMPLERS, "How values are drawn: by wha
 flags.DEFINE_string("score", None, "The figure that is to be high; that of the task (dev/…) or of the pretraining.")
 flags.DEFINE_bool("lowest", False, "The figure is to be low.")
 flags.DEFINE_bool("end_bad", True, "End a run early whose score is below the median of the others at the same step.")
-flags.DEFINE_integer("seed", 0, "Of what is drawn.")
+flags.DEFINE_integer("seed", 0, "Of what is drawn.", lower_bound=0)
 flags.DEFINE_string("device", "", "The number of a GPU or TPU chip; none for a CPU.")
 FLAGS = flags.FLAGS
 HEADINGS = {"program": "What is searched", "workdir": "How"}
@@ -55,9 +55,10 @@ def search_of_flags(words: Sequence[str]) -> int:
         raise ValueError(f"--trials={FLAGS.trials}: expected 1 or more")
     config = config_behind(words)
     space = space_of(FLAGS.over, config)
-    search = Search(
-        FLAGS.program, tuple(words), space, FLAGS.score or score_of(config), FLAGS.lowest, Path(FLAGS.workdir)
-    )
+    score = FLAGS.score or score_of(config)
+    if not FLAGS.lowest and any(part in score.rpartition("/")[2] for part in ("perplexity", "loss")):
+        raise ValueError(f"--score={score} is better the lower it is: add --lowest")
+    search = Search(FLAGS.program, tuple(words), space, score, FLAGS.lowest, Path(FLAGS.workdir))
     library()  # or say what is missing
     asked = {"program": FLAGS.program, "words": list(words), "over": FLAGS.over, "score": search.score}
     asked |= {"lowest": FLAGS.lowest, "sampler": FLAGS.sampler, "end_bad": FLAGS.end_bad, "seed": FLAGS.seed}
@@ -84,7 +85,8 @@ def search_of_flags(words: Sequence[str]) -> int:
 
 def config_behind(words: Sequence[str]) -> ConfigDict:
     """The config that a program's words name, with the task's flags in it; what cannot be meant is refused."""
-    if any(word.startswith("--workdir") for word in words):
+    given = flags_of(words)
+    if "workdir" in given:
         raise ValueError("behind -- there is a --workdir, but each trial has its own: give the search's before --")
     file = config_file(words) or (str(CONFIGS / "finetune.py") if FLAGS.program == "finetune" else None)
     if file is None:
@@ -93,10 +95,23 @@ def config_behind(words: Sequence[str]) -> ConfigDict:
     check_program(file, config, FLAGS.program)
     if told := unknown_field(words, config):
         raise ValueError(told)
-    given = dict(word.lstrip("-").partition("=")[::2] for word in words)
     if FLAGS.program == "finetune":
-        config.update({name: given[name] for name in NAMED if name in given})
+        config.update({name: given[name] for name in NAMED if given.get(name) is not None})
     return config
+
+
+def flags_of(words: Sequence[str]) -> dict[str, str | None]:
+    """The flags among a program's words, whose value may be a word of its own.
+
+    >>> flags_of(["--task", "sst2", "--train=t.tsv"])
+    {'task': 'sst2', 'train': 't.tsv'}
+    """
+    found: dict[str, str | None] = {}
+    for word, after in zip(words, [*words[1:], None]):
+        name, given, value = word.lstrip("-").partition("=")
+        if word.startswith("-"):
+            found[name] = value if given else after
+    return found
 
 
 def score_of(config: ConfigDict) -> str:

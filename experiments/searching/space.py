@@ -1,5 +1,6 @@
 """What is searched: fields of a config, each with a range of numbers or with a few values."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,9 @@ def _values(name: str, texts: Sequence[str], usual: Any) -> list[Any]:
             return [{"true": True, "false": False}[text] for text in texts]
         if kind not in (int, float, str):
             raise ValueError
-        return [kind(text) for text in texts]
+        values = [kind(text) for text in texts]
     except (ValueError, KeyError):
         raise ValueError(f"--over: {name}={','.join(texts)}, expected values like {shown(usual)!r}") from None
+    if kind is float and not all(map(math.isfinite, values)):
+        raise ValueError(f"--over: {name}={','.join(texts)}, expected finite numbers")
+    return values

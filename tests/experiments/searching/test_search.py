@@ -27,6 +27,9 @@ MISTAKES = [
     ("epochs=2..3,lgo", "expected values as a,b, or numbers as low..high or low..high,log"),
     ("context=1,0", "context=1,0, expected values like 'false'"),
     ("context=true..false", "expected values as a,b, or numbers"),
+    ("epochs=1..inf", "epochs=1,inf, expected finite numbers"),
+    ("epochs=nan..2", "epochs=nan,2, expected finite numbers"),
+    ("epochs=2,nan", "epochs=2,nan, expected finite numbers"),
 ]
 
 
@@ -59,7 +62,7 @@ def search(program, tmp_path, monkeypatch):
 
     def run(*words):
         module.FLAGS.unparse_flags()
-        for name in ("program", "over", "trials", "workdir", "score"):
+        for name in ("program", "over", "trials", "workdir", "score", "lowest", "sampler", "seed", "end_bad"):
             module.FLAGS[name].unparse()
         argv = starts.parse_flags(["search", f"--workdir={tmp_path / 'w'}", *words], "search", module.HEADINGS)
         monkeypatch.setattr(sys, "argv", ["search", *words])
@@ -77,6 +80,12 @@ REFUSED = [
     (["--over=epochs=1,2", "--", *TASK, "--config.epoch=3"], "did you mean --config.epochs?"),
     (["--over=epochz=1,2", "--", *TASK], "names 'epochz', which is no field of the config; did you mean epochs?"),
     (["--sampler=bayes", "--"], "--sampler=bayes is not known; it is one of bayesian, random; did you mean"),
+    (["--seed=-1", "--over=epochs=1,2", "--", *TASK], "--seed=-1: -1 is not a non-negative integer"),
+    (["--over=epochs=1..inf", "--", *TASK], "epochs=1,inf, expected finite numbers"),
+    (["--over=epochs=1,2", "--", "--workdir", "x"], "each trial has its own: give the search's before --"),
+    (["--over=epochs=1,2", "--", "--task", "sst"], "there is no task 'sst'"),
+    (["--over=epochs=1,2", "--score=dev/loss", "--", *TASK], "--score=dev/loss is better the lower"),
+    (["--over=epochs=1,2", "--score=a/mlm_perplexity", "--", *TASK], "better the lower it is: add --lowest"),
 ]
 
 
@@ -86,6 +95,16 @@ def test_refused_before_anything_runs(search, words, message, tmp_path, capsys):
         search(*words)
     assert message in capsys.readouterr().err + str(error.value)
     assert not (tmp_path / "w").exists()
+
+
+def test_flags_of_two_words_count_as_those_of_one(program):
+    module = program("search")
+    module.FLAGS.unparse_flags()
+    module.FLAGS(["search"])
+    words = ["--task", "classification", "--train=x.csv", "-text", "review", "--label", "stars"]
+    config = module.config_behind(words)
+    assert (config.task, config.train, config.text, config.label) == ("classification", "x.csv", "review", "stars")
+    assert module.score_of(config) == "dev/accuracy"
 
 
 def test_without_the_library_it_says_which_extra_has_it(search, monkeypatch, tmp_path):
