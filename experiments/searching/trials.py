@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.searching.space import Space, words_of
 from experiments.sweeps.forks import Launch, Runner
@@ -86,7 +88,8 @@ def next_trial(study: Any, sampler: str, seed: int) -> Any:
     begun = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
     number = begun[0].number if begun else len(study.get_trials(deepcopy=False))
     kinds = {"bayesian": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
-    study.sampler = kinds[sampler](seed=seed + number)
+    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # seeds 0 and 1 have no draws in common
+    study.sampler = kinds[sampler](seed=mixed)
     return optuna.trial.Trial(study, begun[0]._trial_id) if begun else study.ask()
 
 

@@ -167,7 +167,7 @@ def go(parts, program, tmp_path):
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     Ended = program("sweeps.forks").Ended
 
-    def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, **how):
+    def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, **how):
         workdir = tmp_path / name
         workdir.mkdir(exist_ok=True)
         space = parts.space.space_of("optimizer.learning_rate=1e-4..1e-2", CONFIG)
@@ -175,7 +175,7 @@ def go(parts, program, tmp_path):
         study, runner = parts.trials.open_study(asked, bad), Curves(parts, workdir, Ended, **how)
         said = []
         whole = parts.trials.run_search(
-            asked, study, runner, trials=trials, sampler=sampler, seed=3, say=said.append, stop=lambda: 0,
+            asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
             changed=lambda: parts.results.write_results(asked, study, "the command"),
         )  # fmt: skip
         return whole, study, runner, said, workdir
@@ -236,6 +236,12 @@ def test_a_figure_that_is_not_there(go, parts):
     other = parts.trials.Search("finetune", (), {}, "dev/f2", False, workdir)
     with pytest.raises(ValueError, match="has no figure 'dev/f2': --score=… may be one of dev/f1"):
         parts.trials.score_of(other, 0, workdir)
+
+
+def test_seeds_side_by_side_draw_other_values(go):
+    drawn = [told(go(str(seed), trials=4, sampler="random", bad=False, seed=seed)[1]) for seed in (0, 1)]
+    first, second = ([params["optimizer.learning_rate"] for params, _, _ in trials] for trials in drawn)
+    assert len({*first, *second}) == 8
 
 
 @pytest.mark.long
