@@ -28,7 +28,8 @@ from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, co
 from experiments.endings import endings, stop_asked
 from experiments.searching.results import write_results
 from experiments.searching.space import space_of
-from experiments.searching.trials import SAMPLERS, Search, library, open_study, run_search
+from experiments.searching.study import SAMPLERS, library, open_study
+from experiments.searching.trials import Search, run_search
 from experiments.starting_weights import say
 from experiments.sweeps.forks import Forks
 
@@ -39,7 +40,7 @@ flags.DEFINE_string("workdir", None, "Where the trials and what they come to lie
 flags.DEFINE_enum("sampler", "bayesian", SAMPLERS, "How values are drawn: by what earlier runs came to, or by chance.")
 flags.DEFINE_string("score", None, "The figure that is to be high; that of the task (dev/…) or of the pretraining.")
 flags.DEFINE_bool("lowest", False, "The figure is to be low.")
-flags.DEFINE_bool("end_bad", True, "End a run early whose score is below the median of the others at the same step.")
+flags.DEFINE_bool("end_bad", True, "End a run early whose score is worse than the others' median by then.")
 flags.DEFINE_integer("seed", 0, "Of what is drawn.", lower_bound=0)
 flags.DEFINE_string("device", "", "The number of a GPU or TPU chip; none for a CPU.")
 FLAGS = flags.FLAGS
@@ -65,7 +66,7 @@ def search_of_flags(words: Sequence[str]) -> int:
     command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
     with train.only_process(search.workdir):
         train.same_run(search.workdir, asked)
-        study = open_study(search, FLAGS.end_bad)
+        study = open_study(search.workdir, FLAGS.lowest, FLAGS.end_bad)
         runner = Forks(1, [FLAGS.device] if FLAGS.device else [], search.workdir.absolute() / "compiled")
         with stop_asked() as stop:
             try:

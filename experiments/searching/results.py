@@ -23,7 +23,7 @@ def rows_of(search: Search, study: Any) -> list[dict[str, Any]]:
         words = search.words_of(trial.number, trial.params)
         found.append({
             "trial": trial.number + 1, search.score: trial.value if done else None, "end": ENDS[trial.state.name],
-            "steps": max(search.readings(trial.number), default=None), **trial.params,
+            "steps": max(search.steps(trial.number), default=None), **trial.params,
             "run": search.run(trial.number).name,
             "command": shlex.join(["python", "-m", f"experiments.{search.program}", *words]),
         })  # fmt: skip

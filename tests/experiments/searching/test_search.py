@@ -35,7 +35,7 @@ MISTAKES = [
 
 @pytest.fixture
 def parts(program):
-    return SimpleNamespace(**{name: program(f"searching.{name}") for name in ("space", "trials", "results")})
+    return SimpleNamespace(**{name: program(f"searching.{name}") for name in ("space", "study", "trials", "results")})
 
 
 @pytest.mark.parametrize(("over", "message"), MISTAKES, ids=[over or "nothing" for over, _ in MISTAKES])
@@ -124,29 +124,35 @@ def test_the_figure_that_counts(program):
 
 
 class Curves:
-    """A runner without processes: a trial's score rises with its steps, to what its rate lets it; a look shows one."""
+    """A runner without processes: a trial's score rises with its steps, to what its rate lets it; a look shows one.
+
+    `fail` and `refuse` are trials that end badly; `long` are those with epochs of two steps; `score` is what comes out.
+    """
 
     slots = 1
 
-    def __init__(self, parts, workdir, Ended, die_at=None, fail=()):
+    def __init__(self, parts, workdir, Ended, die_at=None, fail=(), refuse=(), long=(), score=None):
         self.trials, self.workdir, self.Ended = parts.trials, workdir, Ended
-        self.left, self.stopped, self.starts, self.waits, self.die_at, self.fail = [], [], [], 0, die_at, fail
+        self.left, self.stopped, self.starts, self.waits, self.die_at = [], [], [], 0, die_at
+        self.bad = dict.fromkeys(fail, 76) | dict.fromkeys(refuse, 2)
+        self.long, self.score = long, score or (lambda number, epoch, rate: 1 - abs(rate - 0.005) * 100 + epoch / 100)
 
     def start(self, launch):
         self.starts.append(int(launch.key))
         self.key, self.run = launch.key, self.workdir / "trials" / f"{int(launch.key):03d}"
         rate = float(next(w for w in launch.words if "learning_rate" in w).partition("=")[2])
         there = len(self.trials.read_metrics(self.run)) if (self.run / "metrics.jsonl").is_file() else 0
-        self.left = [(step, 1 - abs(rate - 0.005) * 100 + step / 100) for step in range(1, 6)][there:]
-        self.over = False
+        number, self.over = int(launch.key), False
+        steps = 2 if number in self.long else 1
+        self.left = [(steps * epoch, self.score(number, epoch, rate)) for epoch in range(1, 6)][there:]
         Path(launch.log).write_text("the last words\n")
 
     def wait(self, seconds):
         self.waits += 1
         if self.waits == self.die_at:
             raise KeyboardInterrupt  # a kill, as far as what is on the disk goes
-        if int(self.key) in self.fail:
-            return [self.Ended(self.key, 76, 1.0, 1.0)]
+        if int(self.key) in self.bad:
+            return [self.Ended(self.key, self.bad[int(self.key)], 1.0, 1.0)]
         if self.over or not self.left:
             if not self.over:
                 (self.run / "result.json").write_text("{}")
@@ -160,6 +166,9 @@ class Curves:
         self.stopped.append(int(self.key))
         self.over = True
 
+    def close(self):
+        pass
+
 
 @pytest.fixture
 def go(parts, program, tmp_path):
@@ -167,12 +176,12 @@ def go(parts, program, tmp_path):
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     Ended = program("sweeps.forks").Ended
 
-    def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, **how):
+    def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, named="dev/f1", **how):
         workdir = tmp_path / name
         workdir.mkdir(exist_ok=True)
         space = parts.space.space_of("optimizer.learning_rate=1e-4..1e-2", CONFIG)
-        asked = parts.trials.Search("finetune", ("--task=uner",), space, "dev/f1", lowest, workdir)
-        study, runner = parts.trials.open_study(asked, bad), Curves(parts, workdir, Ended, **how)
+        asked = parts.trials.Search("finetune", ("--task=uner",), space, named, lowest, workdir)
+        study, runner = parts.study.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
         said = []
         whole = parts.trials.run_search(
             asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
@@ -193,7 +202,7 @@ def test_bad_trials_are_ended_and_the_best_is_found(go):
     assert whole and len(states) == 12 and states[:3] == ["COMPLETE"] * 3
     assert runner.stopped == [n for n, state in enumerate(states) if state == "PRUNED"] != []
     assert abs(study.best_params["optimizer.learning_rate"] - 0.005) < 0.001
-    assert any("ended early, below the median" in line for line in said)
+    assert any("ended early, worse than the median" in line for line in said)
     text = (workdir / "table.md").read_text(encoding="utf-8")
     scores = [float(line.split("|")[2]) for line in text.splitlines() if "| done |" in line]
     assert scores == sorted(scores, reverse=True) and scores[0] == pytest.approx(study.best_value, abs=1e-3)
@@ -231,11 +240,22 @@ def test_failures_are_told_and_the_others_go_on(go, monkeypatch):
     assert any("diverged (status 76)" in line and "the last words" in line for line in said)
 
 
-def test_a_figure_that_is_not_there(go, parts):
-    _, _, _, _, workdir = go("w", trials=1)
-    other = parts.trials.Search("finetune", (), {}, "dev/f2", False, workdir)
-    with pytest.raises(ValueError, match="has no figure 'dev/f2': --score=… may be one of dev/f1"):
-        parts.trials.score_of(other, 0, workdir)
+def test_trials_are_compared_by_epochs_not_by_steps(go):
+    _, study, runner, _, workdir = go("w", trials=6, long=(3, 4, 5), score=lambda number, epoch, rate: epoch / 100)
+    assert not runner.stopped and {trial.state.name for trial in study.get_trials()} == {"COMPLETE"}
+    rows = [line.split("|") for line in (workdir / "table.md").read_text().splitlines() if "| done |" in line]
+    assert [int(row[4]) for row in rows] == [5, 5, 5, 10, 10, 10], "but the table has steps"
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), float("inf")])
+def test_scores_that_are_no_numbers(go, nothing):
+    def score(number, epoch, rate):
+        return nothing if number == 1 or (number == 2 and epoch < 3) else epoch / 10
+
+    whole, study, _, said, _ = go("w", trials=4, score=score)
+    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
+    assert any("trial 2: its dev/f1 was never a finite number" in line for line in said)
+    assert study.get_trials()[2].intermediate_values == {3: 0.3, 4: 0.4, 5: 0.5}
 
 
 def test_seeds_side_by_side_draw_other_values(go):
