@@ -8,8 +8,9 @@ r"""Search the fields of a config: by chance, or by what earlier runs came to; b
 Behind `--` stands the program's own command, without --workdir; each trial is an ordinary run of it, with the fields of
 --over added: a range of numbers (`low..high`, with `,log` each tenfold counts alike) or values with commas. What is
 done is kept in WORKDIR/search.journal: the same command goes on where a stopped or killed search was, and draws what it
-would have drawn. table.md, table.csv and report.html have all trials, the best first. Needs the extra `search`
-(optuna). Exit status: 0 done, 2 refused, 75 asked to stop and saved.
+would have drawn; until a trial has come to something, the command may still be changed. table.md, table.csv and
+report.html have all trials, the best first. Needs the extra `search` (optuna). Exit status: 0 done, 2 refused, 75 asked
+to stop and saved.
 """
 
 import shlex
@@ -28,7 +29,7 @@ from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, co
 from experiments.endings import endings, stop_asked
 from experiments.searching.results import write_results
 from experiments.searching.space import space_of
-from experiments.searching.study import SAMPLERS, library, open_study
+from experiments.searching.study import SAMPLERS, library, study_of
 from experiments.searching.trials import Search, run_search
 from experiments.starting_weights import say
 from experiments.sweeps.forks import Forks
@@ -65,8 +66,7 @@ def search_of_flags(words: Sequence[str]) -> int:
     asked |= {"lowest": FLAGS.lowest, "sampler": FLAGS.sampler, "end_bad": FLAGS.end_bad, "seed": FLAGS.seed}
     command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
     with train.only_process(search.workdir):
-        train.same_run(search.workdir, asked)
-        study = open_study(search.workdir, FLAGS.lowest, FLAGS.end_bad)
+        study = study_of(search.workdir, asked, FLAGS.trials)
         runner = Forks(1, [FLAGS.device] if FLAGS.device else [], search.workdir.absolute() / "compiled")
         with stop_asked() as stop:
             try:

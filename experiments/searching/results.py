@@ -9,6 +9,7 @@ from bert_elmo_jax.api.analysis.figures import Lines, svg
 from bert_elmo_jax.api.task_report import table as html_table
 from bert_elmo_jax.train.report import STYLE
 from experiments.program_help import shown
+from experiments.searching.study import trials_of
 from experiments.searching.trials import Search
 from experiments.sweeps.markdown import csv_text, write_whole
 
@@ -18,7 +19,7 @@ ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING"
 def rows_of(search: Search, study: Any) -> list[dict[str, Any]]:
     """A line for each trial: those that are done by their score, the others behind them."""
     found = []
-    for trial in study.get_trials(deepcopy=False):
+    for trial in trials_of(study):
         done = trial.state.name == "COMPLETE"
         words = search.words_of(trial.number, trial.params)
         found.append({
@@ -54,7 +55,7 @@ def write_results(search: Search, study: Any, command: str) -> str:
 def best_so_far(search: Search, study: Any) -> list[tuple[int, float]]:
     """The best score after each trial that is done."""
     found: list[tuple[int, float]] = []
-    for trial in study.get_trials(deepcopy=False):
+    for trial in trials_of(study):
         if trial.state.name == "COMPLETE":
             best = [value for _, value in found[-1:]]
             found.append((trial.number + 1, min(*best, trial.value) if search.lowest else max(*best, trial.value))

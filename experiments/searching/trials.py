@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.searching.space import Space, words_of
-from experiments.searching.study import REFUSED, library, next_trial
+from experiments.searching.study import STATUS, all_refused, came_to_something, library, next_trial, trials_of
 from experiments.sweeps.forks import Launch, Runner
 from experiments.sweeps.points import DONE
 from experiments.sweeps.schedule import is_held, last_lines, reason
@@ -77,13 +77,17 @@ def run_search(
 ) -> bool:
     """Run trials until there are as many as asked for; False where it was asked to stop before."""
     state = library().trial.TrialState
-    while len([t for t in study.get_trials(deepcopy=False) if t.state.is_finished()]) < trials and not stop():
+    last = trials + len(study.get_trials(deepcopy=False)) - len(trials_of(study))
+    while len([trial for trial in trials_of(study) if trial.state.is_finished()]) < trials and not stop():
         trial = next_trial(study, sampler, seed)
         number = trial.number
         values = {name: space.draw(trial, name) for name, space in search.space.items()}
-        say(f"trial {number + 1} of {trials}: {' '.join(words_of(values))}")
+        say(f"trial {number + 1} of {last}: {' '.join(words_of(values))}")
         status, pruned = run_trial(search, study, trial, values, runner, stop)
-        if not (search.is_done(number) or pruned) and stop():
+        misnamed = bool(search.other_figures(number))
+        if misnamed and not came_to_something(study):
+            raise ValueError(failure(search, number, status))
+        if not (search.is_done(number) or pruned or misnamed) and stop():
             return False
         score = score_of(search, number)
         if pruned:
@@ -92,12 +96,17 @@ def run_search(
         elif score is not None:
             study.tell(trial, score)
             say(f"trial {number + 1}: {search.score} {score:.4f}")
-        elif status == REFUSED or search.other_figures(number):
-            raise ValueError(failure(search, number, status))
         else:
+            trial.set_user_attr(STATUS, status)
             study.tell(trial, state=state.FAIL)
             say(f"trial {number + 1}: {failure(search, number, status)}")
         changed()
+        if all_refused(study, trials):
+            log = search.run(number) / "log.txt"
+            raise ValueError(
+                "the program refused every trial so far: change the command, --workdir may stay the same; the last "
+                f"lines of {log}:\n{last_lines(log)}"
+            )
     return not stop()
 
 
@@ -122,7 +131,7 @@ def run_trial(
 
     if told and trial.should_prune():  # killed between the decision and its end
         return status, True
-    if not search.is_done(number):
+    if not search.is_done(number) and not search.other_figures(number):
         while is_held(run) and not stop():  # by the process of a killed search, which is saving
             time.sleep(TICK)
         words = search.words_of(number, values)
@@ -132,7 +141,7 @@ def run_trial(
             for ended in runner.wait(TICK):
                 status, running = ended.status, False
             pruned = pruned or look()
-            if running and not ending and pruned:
+            if running and not ending and (pruned or (not told and search.other_figures(number))):
                 runner.stop()
                 ending = True
             if (times := stop()) > asked and running:

@@ -126,16 +126,18 @@ def test_the_figure_that_counts(program):
 class Curves:
     """A runner without processes: a trial's score rises with its steps, to what its rate lets it; a look shows one.
 
-    `fail` and `refuse` are trials that end badly; `long` are those with epochs of two steps; `score` is what comes out.
+    `fail` and `refuse` are trials that end badly; `long` are those with epochs of two steps; `other` those that
+    have another figure; `score` is what comes out.
     """
 
     slots = 1
 
-    def __init__(self, parts, workdir, Ended, die_at=None, fail=(), refuse=(), long=(), score=None):
+    def __init__(self, parts, workdir, Ended, die_at=None, fail=(), refuse=(), long=(), other=(), score=None):
         self.trials, self.workdir, self.Ended = parts.trials, workdir, Ended
         self.left, self.stopped, self.starts, self.waits, self.die_at = [], [], [], 0, die_at
         self.bad = dict.fromkeys(fail, 76) | dict.fromkeys(refuse, 2)
-        self.long, self.score = long, score or (lambda number, epoch, rate: 1 - abs(rate - 0.005) * 100 + epoch / 100)
+        self.long, self.other = long, other
+        self.score = score or (lambda number, epoch, rate: 1 - abs(rate - 0.005) * 100 + epoch / 100)
 
     def start(self, launch):
         self.starts.append(int(launch.key))
@@ -159,7 +161,8 @@ class Curves:
             return [self.Ended(self.key, 75 if self.over else 0, 1.0, 1.0)]
         step, value = self.left.pop(0)
         with open(self.run / "metrics.jsonl", "a") as file:
-            file.write(json.dumps({"step": step, "dev/f1": value}) + "\n")
+            name = "dev/mcc" if int(self.key) in self.other else "dev/f1"
+            file.write(json.dumps({"step": step, name: value}) + "\n")
         return []
 
     def stop(self, hard=False):
@@ -256,6 +259,83 @@ def test_scores_that_are_no_numbers(go, nothing):
     assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
     assert any("trial 2: its dev/f1 was never a finite number" in line for line in said)
     assert study.get_trials()[2].intermediate_values == {3: 0.3, 4: 0.4, 5: 0.5}
+
+
+def test_a_figure_that_is_not_there_is_missed_at_the_first_evaluation(go, tmp_path):
+    run = tmp_path / "w" / "trials" / "000"
+    for _ in range(2):  # asked again, nothing is started for it
+        with pytest.raises(ValueError, match=r"000 has no figure 'dev/f2': --score=… may be one of dev/f1$"):
+            go("w", named="dev/f2")
+        assert (run / "metrics.jsonl").read_text().count("\n") == 1 and not (run / "result.json").is_file()
+
+
+def test_a_figure_that_one_trial_does_not_have(go):
+    whole, study, runner, said, _ = go("w", trials=3, other=(1,))
+    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE"]
+    assert runner.stopped == [1] and any("may be one of dev/mcc" in line for line in said)
+
+
+def test_a_refused_trial_fails_alone(go):
+    whole, study, _, said, _ = go("w", trials=5, refuse=(0, 1, 3))
+    assert whole and [t.state.name for t in study.get_trials()] == ["FAIL", "FAIL", "COMPLETE", "FAIL", "COMPLETE"]
+    assert sum("refused (status 2). The last lines of" in line and "the last words" in line for line in said) == 3
+
+
+@pytest.mark.parametrize(("trials", "tried"), [(12, 3), (2, 2)])
+def test_where_the_first_are_all_refused_it_is_the_command(go, tmp_path, trials, tried):
+    with pytest.raises(ValueError, match=r"refused .*; the last lines of .*log\.txt:\n +the last words"):
+        go("w", trials=trials, refuse=range(20))
+    assert len(list((tmp_path / "w" / "trials").iterdir())) == tried
+
+
+RATES = "--over=optimizer.learning_rate=1e-4..1e-2"
+
+
+@pytest.fixture
+def trial_runs(search, parts, program, tmp_path, monkeypatch):
+    """The program with runs without processes; the numbers of those that it starts."""
+    pytest.importorskip("optuna", reason="a search needs the extra `search`")
+    Ended = program("sweeps.forks").Ended
+
+    def run(*words, **how):
+        runner = Curves(parts, tmp_path / "w", Ended, **how)
+        monkeypatch.setattr(program("search"), "Forks", lambda *given: runner)
+        assert search(*words, "--score=dev/f1", "--", *TASK) == 0
+        return runner.starts
+
+    return run
+
+
+def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, tmp_path):
+    with pytest.raises(ValueError, match="refused"):
+        trial_runs(RATES, "--trials=2", refuse=(0, 1))
+    with pytest.raises(KeyboardInterrupt):
+        trial_runs(RATES + ",log", "--trials=2", die_at=2)
+    other = ("--over=optimizer.learning_rate=0.001,0.01", "--lowest", "--sampler=random", "--seed=4", "--noend_bad")
+    assert trial_runs(*other, "--trials=2") == [3, 4], "in run directories of its own"
+    table = (tmp_path / "w" / "table.md").read_text()
+    scores = [float(line.split("|")[2]) for line in table.splitlines() if "| done |" in line]
+    assert len(scores) == 2 and scores == sorted(scores) and "failed" not in table
+    asked = json.loads((tmp_path / "w" / "run.json").read_text())
+    assert asked["lowest"] and asked["seed"] == 4 and asked["over"].endswith("=0.001,0.01")
+    with pytest.raises(ValueError, match=r"w was begun with another configuration:\nseed: 4 then, 5 now"):
+        trial_runs(*other, "--seed=5")
+    assert trial_runs(*other, "--trials=3") == [5]
+
+
+def test_the_same_command_after_its_cause_was_mended(trial_runs):
+    with pytest.raises(ValueError, match="refused"):
+        trial_runs(RATES, "--trials=1", refuse=(0,))
+    assert trial_runs(RATES, "--trials=1") == [1]
+
+
+def test_the_directory_of_something_else_is_left_alone(trial_runs, tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "run.json").write_text('{"program": "finetune"}')
+    with pytest.raises(ValueError, match="was begun with another configuration"):
+        trial_runs(RATES)
+    assert json.loads((tmp_path / "w" / "run.json").read_text()) == {"program": "finetune"}
+    assert not (tmp_path / "w" / "search.journal").exists()
 
 
 def test_seeds_side_by_side_draw_other_values(go):
