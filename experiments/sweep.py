@@ -45,7 +45,7 @@ flags.DEFINE_enum("scale", "toy", SCALES, "Minutes of two cores, an hour of them
 flags.DEFINE_string("workdir", None, "Where everything comes to lie; several sweeps share what they have in common.")
 flags.DEFINE_string("data", None, "The folder of real data; the sweep's file says what lies there under which name.")
 flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or commands for others.")
-flags.DEFINE_integer("jobs", None, "How many points at a time; unless given one a device, or on Ray as many as fit.")
+flags.DEFINE_integer("jobs", None, "Points at a time, sharing the cores; usually one a device, on Ray as many as fit.")
 flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")
 flags.DEFINE_integer("retries", 1, "How often a point is tried again that failed.")
 flags.DEFINE_string("address", None, "Of a Ray cluster; auto: that of this machine. Without it, one is started here.")
