@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -46,30 +45,40 @@ def check_data(sweep: Sweep, places: Places) -> None:
 
 
 def check_same_data(sweep: Sweep, places: Places) -> None:
-    """Refuse data of a known name that are others than those which runs of the working directory have read.
+    """Refuse to go on with runs whose data, under the same names, have become others.
 
-    A file is read again only where its size or its time has changed; of a corpus its manifest stands for all.
+    What every run of the working directory reads is kept in a file: digests by the run's identity. A file is read
+    again only where its size or its time has changed; of a corpus its manifest stands for all.
     """
     seen = places.workdir / SEEN
-    known = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {}
-    now: dict[str, dict[str, Any]] = {}
-    for file in dict.fromkeys(file for point in sweep.points for file in point.files):
-        path = places.file(file)
-        path = path / "manifest.json" if path.is_dir() else path
-        if not path.is_file():
-            continue  # a folder that is no corpus: `check_points` says so
-        stamp = [path.stat().st_size, path.stat().st_mtime_ns]
-        old = known.get(file.name, {})
-        digest = old["digest"] if old.get("stamp") == stamp else _digest(path)
-        begun = [places.run(point) for point in sweep.points if file in point.files and places.run(point).is_dir()]
-        if begun and old and digest != old["digest"]:
-            again = "delete it, and it is made again" if file.made else "put the old one back, choose another --workdir"
-            raise ValueError(
-                f"{places.file(file)} is no longer what {len(begun)} runs of this sweep have read: {again}, or delete "
-                "these runs:\n" + "\n".join(f"  {run}" for run in begun)
-            )
-        now[file.name] = {"stamp": stamp, "digest": digest}
-    write_json(seen, {**known, **now})
+    with places.locked():
+        try:
+            known = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {"files": {}, "runs": {}}
+            files, runs = dict(known["files"]), dict(known["runs"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{seen} cannot be read ({error!r}): delete it, if the data have not changed") from error
+        for file in dict.fromkeys(file for point in sweep.points for file in point.files):
+            given = places.file(file)
+            path = given / "manifest.json" if given.is_dir() else given
+            if not path.is_file():
+                continue  # a folder that is no corpus: `check_points` says so
+            stamp = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+            if files.get(file.name, {}).get("stamp") != stamp:
+                files[file.name] = {"stamp": stamp, "digest": _digest(path)}
+            now = files[file.name]["digest"]
+            readers = [point for point in sweep.points if file in point.files]
+            begun = [point for point in readers if places.run(point).is_dir()]
+            if others := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
+                back = (
+                    "delete it and it is made again" if file.made else "put the old one back, choose another --workdir"
+                )
+                listed = "\n".join(f"  {places.run(point)}" for point in others)
+                raise ValueError(
+                    f"{given} is no longer what {len(others)} runs have read: {back}, or delete them:\n{listed}"
+                )
+            for point in readers:
+                runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
+        write_json(seen, {"files": files, "runs": runs})
 
 
 def check_points(sweep: Sweep, places: Places) -> None:

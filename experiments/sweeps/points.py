@@ -5,6 +5,7 @@ of its config that can change a number, of the points that it begins with, and o
 sweeps of one working directory share what they have in common, and a changed definition runs again what it changes.
 """
 
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -168,14 +169,19 @@ class Places:
 
     def claim(self, point: Point) -> Path:
         """The run directory, made where it is missing: sweeps that begin the same run at once agree on its name."""
-        folder = self.workdir / "points"
-        folder.mkdir(parents=True, exist_ok=True)
-        with open(self.workdir / "points.lock", "a", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self.locked():
             self._listed.clear()
             run = self.run(point)
-            run.mkdir(exist_ok=True)
+            run.mkdir(parents=True, exist_ok=True)
         return run
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """No other sweep of the working directory meanwhile."""
+        self.workdir.mkdir(parents=True, exist_ok=True)
+        with open(self.workdir / "points.lock", "a", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _there(self) -> dict[str, list[Path]]:
         """All run directories by identity, listed again when their folder has changed."""

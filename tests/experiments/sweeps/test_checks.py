@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 import pytest
 
@@ -97,7 +98,6 @@ def read(sweeps, data, tmp_path):
         file.write_text(SWEEP.strip() + "\n\n" + "".join(f"    {line}\n" for line in body), encoding="utf-8")
         sweep = sweeps.definition.read_sweep(str(file), "toy")
         sweeps.checks.check_data(sweep, places)
-        (tmp_path / "w").mkdir(exist_ok=True)
         sweeps.checks.check_same_data(sweep, places)
         sweeps.checks.check_points(sweep, places)
         return sweep
@@ -135,9 +135,7 @@ def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data
         read("cell(init=bert())")  # the same again, copied
         file.write_bytes(kept.replace(b"\t1", b"\t2").replace(b"\t0", b"\t1").replace(b"\t2", b"\t0"))
         for _ in range(2):
-            with pytest.raises(
-                ValueError, match="is no longer what 1 runs of this sweep have read: put the old"
-            ) as error:
+            with pytest.raises(ValueError, match="is no longer what 1 runs have read: put the old") as error:
                 read("cell(init=bert())")
         assert str(file) in str(error.value) and f"\n  {run}" in str(error.value)
         read.places.claim(sweep.points[0])  # which does not read it
@@ -145,10 +143,30 @@ def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data
         read("cell(init=bert())")  # and then it is what the runs to come read
         read.places.run(sweep.points[1]).mkdir()
         file.write_bytes(kept)
+        read("cell(init=bert(seed=9))")  # of other runs, which have read nothing yet
         with pytest.raises(ValueError, match="is no longer what"):
             read("cell(init=bert())")
     finally:
         file.write_bytes(kept)
+
+
+def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
+    sweep = read("cell(init=bert())")
+    read.places.claim(sweep.points[1])
+    other = tmp_path / "other"
+    shutil.copytree(data, other)  # with the times of the old
+    places = sweeps.points.Places(tmp_path / "w", other)
+    sweeps.checks.check_same_data(sweep, places)
+    before = (other / "t" / "dev.tsv").stat()
+    (other / "t" / "dev.tsv").write_bytes((data / "t" / "dev.tsv").read_bytes().replace(b"\t1", b"\t0"))
+    os.utime(other / "t" / "dev.tsv", ns=(before.st_atime_ns, before.st_mtime_ns))
+    fresh = sweeps.points.Places(tmp_path / "w", other)
+    read("cell(init=bert())")
+    with pytest.raises(ValueError, match="is no longer what 1 runs have read"):
+        sweeps.checks.check_same_data(sweep, fresh)
+    (tmp_path / "w" / "data.json").write_text("{")
+    with pytest.raises(ValueError, match=r"data\.json cannot be read"):
+        read("cell(init=bert())")
 
 
 def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
@@ -161,7 +179,7 @@ def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
     places.claim(point)
     lines = places.file(file).read_text(encoding="utf-8").splitlines(keepends=True)
     places.file(file).write_text("".join(lines[:9]), encoding="utf-8")
-    with pytest.raises(ValueError, match="delete it, and it is made again"):
+    with pytest.raises(ValueError, match="delete it and it is made again"):
         sweeps.checks.check_same_data(sweep, places)
     places.file(file).unlink()
     sweeps.toy_tasks.write_made(tmp_path / "tasks", [file])
