@@ -3,11 +3,15 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from bert_elmo_jax.data.toy_corpus import toy_corpus
 
+ROOT = Path(__file__).parents[3]
 SWEEP = '''
 """A sweep of real data.
 
@@ -199,3 +203,28 @@ def test_checkpoints_that_another_sweep_did_not_keep(read):
         read("cell(init=Step(bert(keep=2), 4))")
     (run / "checkpoints" / "4").mkdir()
     read("cell(init=Step(bert(keep=2), 4))")
+
+
+DEVICES = """
+import sys
+from pathlib import Path
+from experiments.sweeps import checks, definition, points
+sweep = definition.read_sweep(sys.argv[1], "toy")
+places = points.Places(Path(sys.argv[2]), Path(sys.argv[3]))
+checks.check_same_data(sweep, places)
+checks.check_points(sweep, places)
+assert not sys.modules["jax._src.xla_bridge"]._backends
+"""
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_no_device_is_taken(read, data, tmp_path):
+    """A GPU's memory and a TPU are the runs' own."""
+    read(
+        "b, e = bert(objective='nsp'), elmo(negatives=64)",
+        "cell(init=b, **{'features.layers': '-1'})",
+        "cell('a', 'y', 'bcn', encoder=e, **{'adapt.epochs': 1.0})",
+        "cell('b', transfer='top_down', **{'init': b, 'optimizer.name': 'lamb', 'optimizer.schedule': 'cosine'})",
+    )
+    words = [sys.executable, "-c", DEVICES, str(tmp_path / "mine.py"), str(tmp_path / "w"), str(data)]
+    subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)

@@ -5,10 +5,9 @@ Half of what the toy scale costs, in a file of its own: so that two workers have
 
 import pytest
 
-from .toy_runs import NAMES, check_toy_scale
+from .toy_runs import NAMES, check_toy_scale, marked
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("bert_")])
+@pytest.mark.parametrize("name", marked(name for name in NAMES if name.startswith("bert_")))
 def test_toy_scale(name, toy_tables):
     check_toy_scale(name, toy_tables)

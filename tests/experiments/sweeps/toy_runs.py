@@ -7,9 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 SWEEPS = ROOT / "experiments" / "configs" / "sweeps"
 NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
+SHORT = ("bert_table7", "elmo_figure2")  # what a paper says of BERT, and of ELMo, in every test run
+
+
+def marked(names):
+    """Sweeps as parameters of a test: all but the short ones for `make test-all` alone."""
+    return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
 
 
 def run_toy(file, workdir, *more, quick=False):
