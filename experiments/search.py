@@ -6,11 +6,11 @@ r"""Search the fields of a config: by chance, or by what earlier runs came to; b
       --score=held_out/mlm_perplexity --lowest --workdir=runs/rates -- --config=experiments/configs/bert_toy.py
 
 Behind `--` stands the program's own command, without --workdir; each trial is an ordinary run of it, with the fields of
---over added: a range of numbers (`low..high`, with `,log` each tenfold counts alike) or values with commas. What is
-done is kept in WORKDIR/search.journal: the same command goes on where a stopped or killed search was, and draws what it
-would have drawn; until a trial has come to something, the command may still be changed. table.md, table.csv and
-report.html have all trials, the best first. Needs the extra `search` (optuna). Exit status: 0 done, 2 refused, 75 asked
-to stop and saved.
+--over added: a range of numbers (`low..high`, with `,log` each tenfold counts alike) or values with commas between
+them, in quotes or parentheses where they have some of their own. What is done is kept in WORKDIR/search.journal: the
+same command goes on where a stopped or killed search was, and draws what it would have drawn; until a trial has come to
+something, the command may still be changed. table.md, table.csv and report.html have all trials, the best first. Needs
+the extra `search` (optuna). Exit status: 0 done, 2 refused, 75 asked to stop and saved.
 """
 
 import shlex

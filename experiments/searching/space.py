@@ -1,6 +1,8 @@
 """What is searched: fields of a config, each with a range of numbers or with a few values."""
 
+import ast
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,8 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from experiments.config_flags import fields_of
 from experiments.program_help import shown
 
+# Up to the next comma, but for those within parentheses or quotes.
+VALUE = re.compile(r"""(?:^|,)(\((?:[^()]|\([^()]*\))*\)|"[^"]*"|'[^']*'|[^,]*)""")
 SUCH_AS = "such as 'optimizer.learning_rate=1e-5..1e-3,log;dropout=0.0..0.5;batch_size=16,32'"
 
 
@@ -49,6 +53,8 @@ def space_of(over: str, config: ConfigDict) -> Space:
 
     >>> space_of("epochs=2..4;optimizer.clip=1", ConfigDict({"epochs": 3.0, "optimizer": {"clip": 1.0}}))
     {'epochs': Range(low=2.0, high=4.0, log=False, whole=False), 'optimizer.clip': Values(values=(1.0,))}
+    >>> space_of("masking.split=(0.8,0.1,0.1),(1,0,0)", ConfigDict({"masking": {"split": (0.8, 0.1, 0.1)}}))
+    {'masking.split': Values(values=('(0.8, 0.1, 0.1)', '(1, 0, 0)'))}
     >>> space_of("optimiser.clip=1", ConfigDict({"optimizer": {"clip": 1.0}}))
     Traceback (most recent call last):
     ValueError: --over names 'optimiser.clip', which is no field of the config; did you mean optimizer.clip?
@@ -79,8 +85,8 @@ def words_of(values: dict[str, Any]) -> list[str]:
 
 
 def _of_field(name: str, text: str, usual: Any) -> Range | Values:
-    first, *rest = text.split(",")
-    if ".." in first:
+    first, *rest = VALUE.findall(text)
+    if ".." in first and first[0] not in "\"'":
         low, _, high = first.partition("..")
         bounds = _values(name, (low, high), usual)
         if isinstance(usual, bool | str) or rest not in ([], ["log"]):
@@ -93,14 +99,21 @@ def _of_field(name: str, text: str, usual: Any) -> Range | Values:
 
 
 def _values(name: str, texts: Sequence[str], usual: Any) -> list[Any]:
-    kind = float if usual is None else type(usual)
+    kind: Any = float if usual is None else type(usual)
     try:
         if kind is bool:
             return [{"true": True, "false": False}[text] for text in texts]
-        if kind not in (int, float, str):
+        if kind is tuple:  # as it is written behind a flag: optuna keeps no tuples
+            read = [ast.literal_eval(text) for text in texts]
+            if not all(isinstance(value, tuple) for value in read):
+                raise ValueError
+            return list(map(shown, read))
+        if kind is str:
+            return [text[1:-1] if text[:1] in ("'", '"') and text[:1] == text[-1:] else text for text in texts]
+        if kind not in (int, float):
             raise ValueError
         values = [kind(text) for text in texts]
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, SyntaxError):
         raise ValueError(f"--over: {name}={','.join(texts)}, expected values like {shown(usual)!r}") from None
     if kind is float and not all(map(math.isfinite, values)):
         raise ValueError(f"--over: {name}={','.join(texts)}, expected finite numbers")

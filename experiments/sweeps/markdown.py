@@ -70,14 +70,20 @@ def significance(table: Table) -> Iterator[str]:
     yield (
         f"\\* differs from the reference row, {table.sweep.paper.reference}, by a paired t-test over the seeds "
         f"(p < {LEVEL}, two-sided). {seeds} seeds show only what is large: with so few the mean difference must be "
-        f"{least_difference(seeds):.2f} times the standard deviation of the differences. A difference that is the same "
-        "for every seed has no such test, and no mark."
+        f"{least_difference(seeds):.2f} times the standard deviation of the differences."
     )
-    if compared:
+    if table.constant:
         yield (
-            f"Comparisons: {len(compared)}; {LEVEL * len(compared):.2g} would be marked by chance if no row "
-            f"differed, {sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a "
-            "row is one run, whose own chance they do not show."
+            "No test and no mark where all seeds differ by the same from the reference row: "
+            + "; ".join(f"{row}, {column}" for row, column in table.constant)
+            + "."
+        )
+    if compared:
+        times = "once" if len(compared) == 1 else f"{len(compared)} times"
+        yield (
+            f"Compared {times}: {LEVEL * len(compared):.2g} would be marked by chance if no row differed; "
+            f"{sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a row is one "
+            "run, whose own chance they do not show."
         )
 
 

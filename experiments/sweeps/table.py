@@ -106,6 +106,17 @@ class Table:
             return None
         return paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
 
+    @property
+    def constant(self) -> list[tuple[str, str]]:
+        """The cells of several seeds that lie apart from the reference row by the same in all of them."""
+        found = []
+        for (row, column), score in self.scores.items():
+            reference = self.scores.get((self.sweep.paper.reference, column))
+            if reference is not None and row != self.sweep.paper.reference and self.p(row, column) is None:
+                both = [value - reference.by_seed[n] for n, value in score.by_seed.items() if n in reference.by_seed]
+                found += [(row, column)] if len(both) > 1 and both[0] else []
+        return found
+
     def order(self, column: str) -> Order:
         """The rows of a column beside the paper's."""
         paper = self.sweep.paper

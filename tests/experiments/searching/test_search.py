@@ -15,6 +15,7 @@ from ml_collections import ConfigDict
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ConfigDict({"epochs": 3.0, "batch_size": 32, "context": False, "optimizer": {"learning_rate": 1e-3}})
+CONFIG.split, CONFIG.places, CONFIG.filters, CONFIG.name = (0.8, 0.1, 0.1), "input", ((1, 32),), ""
 MISTAKES = [
     ("", "--over=… is needed: the fields to search, such as"),
     ("epochs", "'epochs' says no range and no values, such as"),
@@ -27,6 +28,8 @@ MISTAKES = [
     ("epochs=2..3,lgo", "expected values as a,b, or numbers as low..high or low..high,log"),
     ("context=1,0", "context=1,0, expected values like 'false'"),
     ("context=true..false", "expected values as a,b, or numbers"),
+    ("split=0.8,0.1", "split=0.8,0.1, expected values like '(0.8, 0.1, 0.1)'"),
+    ("split=(0.8", "split=(0.8, expected values like '(0.8, 0.1, 0.1)'"),
     ("epochs=1..inf", "epochs=1,inf, expected finite numbers"),
     ("epochs=nan..2", "epochs=nan,2, expected finite numbers"),
     ("epochs=2,nan", "epochs=2,nan, expected finite numbers"),
@@ -46,6 +49,12 @@ def test_what_cannot_be_searched(parts, over, message):
 
 def test_spaces(parts):
     space = parts.space.space_of("batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    over = 'split=(0.8,0.1,0.1),(1,0,0);places=input,"input,output";filters=((1,8),),((1, 8),(2,8));name=,"..",a'
+    other = parts.space.space_of(over, CONFIG)
+    assert {name: space.values for name, space in other.items()} == {
+        "split": ("(0.8, 0.1, 0.1)", "(1, 0, 0)"), "places": ("input", "input,output"),
+        "filters": ("((1, 8),)", "((1, 8), (2, 8))"), "name": ("", "..", "a"),
+    }  # fmt: skip
     Range, Values = parts.space.Range, parts.space.Values
     assert space == {
         "batch_size": Range(8, 64, log=True, whole=True),

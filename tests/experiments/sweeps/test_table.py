@@ -116,6 +116,18 @@ def test_rows_may_have_seeds_in_another_order(sweeps, made, write_small):
     )
 
 
+def test_a_difference_that_does_not_vary_is_told(sweeps, made):
+    text = sweeps.markdown.markdown(made(SCORES))
+    assert (
+        "where all seeds differ by the same from the reference row: c, NER.\n" in text
+        and "Compared 2 times: 0.1" in text
+    )
+    one = {place: scores for place, scores in SCORES.items() if place in {("a", "MNLI"), ("b", "MNLI")}}
+    for file in made.places.workdir.glob("points/*/result.json"):
+        file.unlink()
+    assert "Compared once: 0.05 would be marked" in sweeps.markdown.markdown(made(one))
+
+
 def test_ties(made):
     equal = made({(row, "MNLI"): (0.5, 0.6) for row in "abc"}).order("MNLI")
     assert equal.tau is None and len(equal.against) == equal.pairs == 3
