@@ -15,8 +15,6 @@ table.csv, costs.csv, report.html), and is written whenever a run is done. Exit 
 after nine minutes, and ends with 75 for as long as there is more to do.
 """
 
-import contextlib
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -24,20 +22,15 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.npy import write_json
 from experiments.command_line import start
-from experiments.endings import endings, stop_asked
+from experiments.endings import endings
 from experiments.sweeps.checks import check_data, check_points, check_same_data
-from experiments.sweeps.dashboard import Dashboard
-from experiments.sweeps.definition import SCALES, Sweep, read_sweep
+from experiments.sweeps.definition import SCALES, read_sweep
 from experiments.sweeps.forks import Forks, Runner
-from experiments.sweeps.markdown import write_tables
-from experiments.sweeps.page import write_sweep_report
-from experiments.sweeps.points import Places, Point
+from experiments.sweeps.points import Places
 from experiments.sweeps.print_runner import commands
 from experiments.sweeps.ray_runner import RayTasks, resources_of
-from experiments.sweeps.schedule import State, run_points
-from experiments.sweeps.table import Table, read_table
+from experiments.sweeps.run_sweep import run_sweep
 from experiments.sweeps.toy_tasks import write_made
 
 flags.DEFINE_string("sweep", None, "A file of experiments/configs/sweeps.")
@@ -68,8 +61,9 @@ def sweep_of_flags() -> int:
     write_made(places.workdir / "tasks", [file for point in sweep.points for file in point.files if file.made])
     check_same_data(sweep, places)
     check_points(sweep, places)
+    command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
     if FLAGS.runner == "print":
-        print(commands(sweep, places, shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])))
+        print(commands(sweep, places, command))
         return 0
     with train.only_process(places.workdir / sweep.folder):
         if FLAGS.runner == "ray":
@@ -77,68 +71,12 @@ def sweep_of_flags() -> int:
         else:
             jobs = FLAGS.jobs or max(1, len(FLAGS.devices))
             runner = Forks(jobs, FLAGS.devices, places.workdir / "compiled")
-        where = f"devices {', '.join(FLAGS.devices)}" if FLAGS.devices else "this machine"
+        here = f"devices {', '.join(FLAGS.devices)}" if FLAGS.devices else "this machine"
+        where = "a Ray cluster" if FLAGS.runner == "ray" else here
         try:
-            return run_sweep(sweep, places, runner, FLAGS.retries, "a Ray cluster" if FLAGS.runner == "ray" else where)
+            return run_sweep(sweep, places, runner, FLAGS.retries, command, where)
         finally:
             runner.close()
-
-
-def run_sweep(sweep: Sweep, places: Places, runner: Runner, retries: int, where: str = "this machine") -> int:
-    """Run all points that are not done, and keep the table up to date; the exit status."""
-    folder, board = places.workdir / sweep.folder, Dashboard(places, runner.slots)
-    folder.mkdir(parents=True, exist_ok=True)
-    command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
-    name_dropped(sweep, places, folder, board)
-    done = sum(map(places.is_done, sweep.points))
-    board.say(
-        f"{sweep.title}\n{folder}: {len(sweep.cells)} cells, {len(sweep.points)} points, {done} of them done; "
-        f"{runner.slots} at a time on {where}. Stopped at any time, the same command goes on"
-    )
-
-    def changed(state: State[Point]) -> Table:
-        lost = {name: f"failed: {why}" for name, why in state.failed.items()}
-        lost |= {name: f"not run: needs {which}" for name, which in state.blocked.items()}
-        table = read_table(sweep, places, lost)
-        write_tables(table, places, folder)
-        write_sweep_report(table, places, folder, command)
-        board.changed(state)
-        return table
-
-    with stop_asked() as stop:
-        try:
-            state = run_points(
-                sweep.points, places, runner, retries=retries, changed=changed, tick=board.tick, say=board.say,
-                stop=stop,
-            )  # fmt: skip
-        finally:
-            board.close()
-    if state.stopping:
-        board.say("stopped; the same command goes on from there")
-        return train.STOPPED
-    table = changed(state)
-    board.say((folder / "table.md").read_text(encoding="utf-8"))
-    for point in state.points:
-        if point.identity in state.failed:
-            board.say(
-                f"failed: {point.name} ({state.failed[point.identity]}); {places.run(point) / 'log.txt'} says why"
-            )
-    board.say(f"{folder / 'report.html'}: the table, and of each cell its command and its cost")
-    lacking = [place for place, score in table.scores.items() if score.count < len(score.values)]
-    for row, column in [] if state.failed else lacking:
-        board.say(f"{row}, {column}: {table.scores[row, column].why}")
-    return 1 if lacking else 0
-
-
-def name_dropped(sweep: Sweep, places: Places, folder: Path, board: Dashboard) -> None:
-    """Say which runs of an earlier definition this one has no use for; they are left where they are."""
-    file, now = folder / "points.json", {places.run(point).name: point.name for point in sweep.points}
-    there: dict[str, str] = {}
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        there = dict(json.loads(file.read_text(encoding="utf-8")))
-    for run in sorted(there.keys() - now.keys()):
-        board.say(f"{places.workdir / 'points' / run}: no longer a point of this sweep; it is left alone")
-    write_json(file, now)
 
 
 def main(argv: list[str]) -> None:

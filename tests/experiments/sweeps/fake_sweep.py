@@ -6,10 +6,10 @@ from pathlib import Path
 
 def main(file, workdir, jobs=2):
     """The exit status; nothing of ours is imported before, since the doctests of the tests import this file."""
-    from experiments.sweep import run_sweep
     from experiments.sweeps.definition import read_sweep
     from experiments.sweeps.forks import Forks
     from experiments.sweeps.points import Places
+    from experiments.sweeps.run_sweep import run_sweep
 
     class Fakes(Forks):
         """Runs `fake_point` whatever the program is."""
@@ -20,7 +20,7 @@ def main(file, workdir, jobs=2):
 
     runner = Fakes(int(jobs), preloaded=())
     try:
-        return run_sweep(read_sweep(file, "toy"), Places(Path(workdir)), runner, retries=1)
+        return run_sweep(read_sweep(file, "toy"), Places(Path(workdir)), runner, 1, "the command", "this machine")
     finally:
         runner.close()
 
