@@ -152,3 +152,25 @@ def test_threads_and_devices_are_refused(sweeps, monkeypatch):
 def test_jobs_that_share_a_device_share_its_memory(sweeps):
     assert sweeps.forks.environment("0", 2)["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.450"
     assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in sweeps.forks.environment("0")
+
+
+def test_a_worker_of_ray_begins_anew_where_its_process_is_gone(sweeps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = []
+
+    class Gone:
+        def __init__(self, jobs, cache):
+            made.append(self)
+
+        def start(self, launch, given):
+            assert not hasattr(self, "started"), "the second start is that of another process"
+            self.started = launch
+
+        def wait(self, seconds):
+            raise OSError("the process that runs the points ended")
+
+    monkeypatch.setattr(sweeps.ray_runner, "Forks", Gone)
+    for count in (1, 2):
+        with pytest.raises(OSError, match="ended"):
+            sweeps.ray_runner.run_launch(sweeps.forks.Launch("a", "odd", [], "log.txt"), str(tmp_path), str(tmp_path))
+        assert len(made) == count
