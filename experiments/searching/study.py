@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax import train
+from experiments.command_line import REFUSED
 
 NAME, JOURNAL = "search", "search.journal"
 SAMPLERS = ("bayesian", "random")
-REFUSED = 2
 FIRST = 3  # trials that, all refused, show that it is the command
 STATUS, BEFORE = "exit status", "of another wish"  # what is noted of a trial
 

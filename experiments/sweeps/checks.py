@@ -47,9 +47,13 @@ def check_data(sweep: Sweep, places: Places) -> None:
 def check_same_data(sweep: Sweep, places: Places) -> None:
     """Refuse to go on with runs whose data, under the same names, have become others.
 
-    What every run of the working directory reads is kept in a file: digests by the run's identity. A file is read
-    again only where its size or its time has changed; of a corpus its manifest stands for all.
+    What every run of the working directory reads, and what those have read that it begins with, is kept in a file:
+    digests by the run's identity. A file is read again only where its size or its time has changed; of a corpus its
+    manifest stands for all.
     """
+    reads: dict[str, set[File]] = {}
+    for point in sweep.points:  # what is needed comes first
+        reads[point.identity] = set(point.files).union(*(reads[need.identity] for need in point.needs))
     seen = places.workdir / SEEN
     with places.locked():
         try:
@@ -66,7 +70,7 @@ def check_same_data(sweep: Sweep, places: Places) -> None:
             if files.get(file.name, {}).get("stamp") != stamp:
                 files[file.name] = {"stamp": stamp, "digest": _digest(path)}
             now = files[file.name]["digest"]
-            readers = [point for point in sweep.points if file in point.files]
+            readers = [point for point in sweep.points if file in reads[point.identity]]
             begun = [point for point in readers if places.run(point).is_dir()]
             if others := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
                 back = (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from bert_elmo_jax.data.npy import write_json
+from experiments.command_line import REFUSED
 from experiments.start_cost import DEVICE, UNHEARD
 from experiments.sweeps.forks import Ended, Launch, Runner
 
@@ -18,7 +19,6 @@ POINT, LOG = "point.json", "log.txt"
 TICK = 0.5  # seconds between two looks at everything
 LAST, WIDEST = 12, 400  # lines of a log that a failure is reported with, and characters of each
 END = 1 << 16  # bytes of a log that are looked at
-REFUSED = 2
 
 
 class Runnable(Protocol):

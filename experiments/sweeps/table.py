@@ -190,7 +190,7 @@ def value_of(cell: Cell, point: Point, places: Places) -> float | str | None:
     run = places.run(point)
     try:
         figures = figures_of(point, run)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
     name = cell.score or figures["score"]
     if name not in figures:

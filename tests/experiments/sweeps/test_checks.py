@@ -154,6 +154,22 @@ def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data
         file.write_bytes(kept)
 
 
+def test_a_corpus_is_read_by_all_that_begins_with_its_model(read, data):
+    file, kept = data / "pieces" / "manifest.json", (data / "pieces" / "manifest.json").read_bytes()
+    sweep = read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+    runs = [read.places.claim(point) for point in sweep.points]
+    assert len(runs) == 3
+    try:
+        file.write_bytes(kept + b"\n")
+        for left in (3, 2, 1):
+            with pytest.raises(ValueError, match=f"is no longer what {left} runs have read"):
+                read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+            runs[3 - left].rmdir()
+        read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+    finally:
+        file.write_bytes(kept)
+
+
 def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
     sweep = read("cell(init=bert())")
     read.places.claim(sweep.points[1])

@@ -154,9 +154,10 @@ def test_figures_that_are_not_there(sweeps, made):
     cell = dataclasses.replace(made.sweep.cells[0], score="accurcy")
     told = sweeps.table.value_of(cell, cell.points[0], made.places)
     assert told == "there is no figure 'accurcy'; there are accuracy, f1; did you mean accuracy?"
-    (made.places.run(cell.points[1]) / "result.json").write_text("")
-    told = sweeps.table.value_of(cell, cell.points[1], made.places)
-    assert told.startswith(f"{made.places.run(cell.points[1])} cannot be read") and "delete it" in told
+    for text in ("", "[]", "{}", '{"dev": 3, "score": "f1"}'):
+        (made.places.run(cell.points[1]) / "result.json").write_text(text)
+        told = sweeps.table.value_of(cell, cell.points[1], made.places)
+        assert told.startswith(f"{made.places.run(cell.points[1])} cannot be read") and "delete it" in told
     table = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=(cell,)), made.places)
     assert "there is no figure 'accurcy'" in sweeps.markdown.markdown(table)
 
