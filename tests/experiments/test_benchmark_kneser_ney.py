@@ -50,7 +50,7 @@ class Plain:
                     before[gram[1:]].add(gram[0])
                 self.counts[n] = {g: c if g[0] == BEGIN else len(before[g]) for g, c in grams[n].items()}
         self.counts[1][BEGIN,] = 0
-        self.discounts = {n: (0.0, *discounts(np.array(list(c.values())))) for n, c in self.counts.items()}
+        self.discounts = {n: (0.0, *discounts(np.array(list(c.values()), np.int64))) for n, c in self.counts.items()}
 
     def probability(self, word, context):
         if context is None:
