@@ -15,14 +15,17 @@ from typing import Any
 
 from absl import flags
 
-from bert_elmo_jax.api import write_run_directory
-from bert_elmo_jax.api.average_checkpoints import average_checkpoints
-from bert_elmo_jax.api.families import FAMILIES, family_of
-from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.interop import Report, elmo_hdf5, huggingface_bert
-from bert_elmo_jax.models import BertConfig, ElmoConfig
-from experiments.command_line import start
-from experiments.endings import endings
+from bert_elmo_jax.families.bert import huggingface as huggingface_bert
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.stored_families import FAMILIES, family_of
+from bert_elmo_jax.runs.average_checkpoints import average_checkpoints
+from bert_elmo_jax.weights.report import Report
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 FORMATS = {"bert": ["huggingface", "run"], "elmo": ["elmo", "run"]}  # what each family can be written as
 flags.DEFINE_string(

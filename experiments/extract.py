@@ -29,15 +29,16 @@ from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import BadText, BertEncoder, ElmoEncoder, TaskNetwork
-from bert_elmo_jax.api.arguments import check_layers, check_whole
-from bert_elmo_jax.api.array_file import Parts
-from bert_elmo_jax.api.streaming import READ_AHEAD
-from bert_elmo_jax.data.npy import sha256
-from bert_elmo_jax.data.text_files import each_text, find_file
-from experiments.command_line import INTERRUPTED, layers_asked, refuse, start
-from experiments.running_text import split_by
-from experiments.starting_weights import devices
+from bert_elmo_jax.data.corpora.npy import sha256
+from bert_elmo_jax.data.corpora.text_files import each_text, find_file
+from bert_elmo_jax.encoders.arguments import check_layers, check_whole
+from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.inference import BadText, BertEncoder, ElmoEncoder, TaskNetwork
+from bert_elmo_jax.inference.array_file import Parts
+from bert_elmo_jax.runs.starting_weights import devices
+from bert_elmo_jax.text.running_text import split_by
+from bert_elmo_jax.train.run_guard import INTERRUPTED
+from experiments.command_line.start import layers_asked, refuse, start
 
 flags.DEFINE_string("model", None, "Anything `load` understands.", required=True)
 flags.DEFINE_string("input", None, "A text a line, or CoNLL columns (.conll, .conllu, .iob, .bio).", required=True)

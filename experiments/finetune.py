@@ -27,17 +27,17 @@ from absl import flags
 from ml_collections import config_flags
 
 from bert_elmo_jax import train
-from experiments import adaptation
-from experiments.command_line import start
-from experiments.config_flags import NAMED
-from experiments.endings import endings
-from experiments.finetuning import FREE, run
-from experiments.freed_memory import keep_freed_memory
-from experiments.grid import run_grid, settings_of
-from experiments.start_cost import cost_kept
-from experiments.task_data import read_data, share_of
-from experiments.transfer import start_of
-from experiments.with_network import NetworkStart, network_start
+from bert_elmo_jax.runs import adaptation
+from bert_elmo_jax.runs.config_files import NAMED
+from bert_elmo_jax.runs.finetuning import FREE, run
+from bert_elmo_jax.runs.freed_memory import keep_freed_memory
+from bert_elmo_jax.runs.grid import run_grid, settings_of
+from bert_elmo_jax.runs.start_cost import cost_kept
+from bert_elmo_jax.runs.task_data import read_data, share_of
+from bert_elmo_jax.runs.transfer import start_of
+from bert_elmo_jax.runs.with_network import NetworkStart, network_start
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 USUAL = Path(__file__).parent / "configs" / "finetune.py"
 

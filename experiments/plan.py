@@ -18,10 +18,10 @@ import jax
 from absl import flags
 from ml_collections import config_flags
 
-from experiments.chips import GIB, topology_of
-from experiments.command_line import start
-from experiments.endings import endings
-from experiments.planning import plan, say
+from bert_elmo_jax.plan.chips import GIB, topology_of
+from bert_elmo_jax.plan.plan import plan, say
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
 flags.DEFINE_string("topology", None, "A slice of a TPU, such as v5e:2x4, or simulated devices, such as cpu:8.")

@@ -22,14 +22,14 @@ from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import TaskModel, TaskNetwork
-from bert_elmo_jax.api.task_model import to_example
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
-from experiments.command_line import refuse, start
-from experiments.endings import endings
-from experiments.prediction_files import lines_of
-from experiments.starting_weights import devices, say
+from bert_elmo_jax.inference import TaskModel, TaskNetwork
+from bert_elmo_jax.inference.prediction_files import lines_of
+from bert_elmo_jax.inference.task_model import to_example
+from bert_elmo_jax.runs.starting_weights import devices, say
+from experiments.command_line.endings import endings
+from experiments.command_line.start import refuse, start
 
 flags.DEFINE_string("model", None, "The run directory of a fine-tuning run.", required=True)
 flags.DEFINE_string("input", "-", "A file like those of the task, a .txt with an example a line, or - for such lines.")

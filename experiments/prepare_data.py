@@ -25,11 +25,12 @@ from typing import Any
 from absl import flags
 from tqdm import tqdm
 
-from bert_elmo_jax.data.prepare import Request, prepare, refuse_idle_options
-from bert_elmo_jax.data.reading import Reading
-from bert_elmo_jax.data.runners import Report, local_runner, ray_runner
-from bert_elmo_jax.data.store import verify
-from experiments.command_line import INTERRUPTED, refuse, start
+from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
+from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
+from bert_elmo_jax.data.corpora.store import verify
+from bert_elmo_jax.train.run_guard import INTERRUPTED
+from experiments.command_line.start import refuse, start
 from experiments.preparation_report import report
 
 flags.DEFINE_multi_string("input", [], "Files or globs (quoted): .txt or .jsonl, also .gz .xz .bz2 .zst; repeatable.")

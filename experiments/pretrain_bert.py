@@ -16,16 +16,16 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.api.run_directory import is_run_directory
-from bert_elmo_jax.data.phases import Phases
-from bert_elmo_jax.data.pipeline import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline.phases import Phases
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import is_run_directory
 from bert_elmo_jax.losses import perplexity
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.runs import pretraining, starting_weights
+from bert_elmo_jax.runs.corpora import corpora_of, tokenizer_of
+from bert_elmo_jax.runs.objectives import Objective, bert_objective
 from bert_elmo_jax.text import Tokenizer
-from experiments import pretraining, starting_weights
-from experiments.corpora import corpora_of, tokenizer_of
-from experiments.objectives import Objective, bert_objective
 
 
 def weights(

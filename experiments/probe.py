@@ -26,15 +26,15 @@ from typing import Any
 from absl import flags
 from tqdm import tqdm
 
-from bert_elmo_jax.api.analysis import probes
-from bert_elmo_jax.api.analysis.page import write_page
-from bert_elmo_jax.api.analysis.png import check_matplotlib, write_png
-from bert_elmo_jax.api.analysis.results import cells_of, plain_table, with_published, write_csv, write_rows
-from experiments.analyses import STUDIES
-from experiments.analysis_inputs import Asked
-from experiments.command_line import start
-from experiments.endings import endings
-from experiments.starting_weights import devices, say
+from bert_elmo_jax.analysis import probes
+from bert_elmo_jax.analysis.studies import STUDIES
+from bert_elmo_jax.analysis.study_inputs import Asked
+from bert_elmo_jax.report.page import write_page
+from bert_elmo_jax.report.png import check_matplotlib, write_png
+from bert_elmo_jax.report.results import cells_of, plain_table, with_published, write_csv, write_rows
+from bert_elmo_jax.runs.starting_weights import devices, say
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 flags.DEFINE_enum("what", None, list(STUDIES), "What to look at.", required=True)
 flags.DEFINE_list("model", [], "Encoders, with commas between: anything `load` understands.")

@@ -17,17 +17,18 @@ import jax
 from absl import flags
 
 from bert_elmo_jax import train
-from experiments.command_line import start
-from experiments.endings import endings, stop_asked
-from experiments.quickstart_parts import Folder, Sizes, parts_of, read_words
-from experiments.quickstart_progress import Progress, seconds
-from experiments.quickstart_report import write_quickstart_report
-from experiments.quickstart_tasks import write_tasks
-from experiments.starting_weights import may_have_accelerator, say
-from experiments.sweeps.fork_server import PRELOADED
-from experiments.sweeps.forks import Forks
-from experiments.sweeps.schedule import facts_of, run_points, seconds_of
-from experiments.toy_worlds import worlds_of
+from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.quickstart.page import write_quickstart_report
+from bert_elmo_jax.quickstart.parts import Folder, Sizes, parts_of, read_words
+from bert_elmo_jax.quickstart.progress import Progress, seconds
+from bert_elmo_jax.quickstart.tasks import write_tasks
+from bert_elmo_jax.runs.starting_weights import may_have_accelerator, say
+from bert_elmo_jax.sweeps.fork_server import PRELOADED
+from bert_elmo_jax.sweeps.forks import Forks
+from bert_elmo_jax.sweeps.schedule import facts_of, run_points, seconds_of
+from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 flags.DEFINE_string("workdir", "runs/quickstart", "Where everything comes to lie.")
 flags.DEFINE_bool("open", True, "Open the report in a browser, where there is one.")
@@ -47,7 +48,7 @@ def quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int = 1) -> int:
     where = f"two at a time on the {os.cpu_count()} cores here" if jobs > 1 else "one after the other on this machine"
     say(f"{workdir}: {len(parts)} parts, {where}; {workdir / 'report.html'} will show them")
     write_tasks(workdir / "tasks", worlds, sizes.examples)
-    runner = Forks(jobs, cache=workdir / "compiled", preloaded=(*PRELOADED, "experiments.side_by_side"))
+    runner = Forks(jobs, cache=workdir / "compiled", preloaded=(*PRELOADED, "bert_elmo_jax.runs.side_by_side"))
     progress = Progress(parts, folder, jobs)
     with stop_asked() as stop:
         try:  # the longest first, so that none is left alone at the end

@@ -22,17 +22,26 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.api.task_scores import score_name
 from bert_elmo_jax.data.tasks.task import task_named
-from experiments.command_line import start
-from experiments.config_flags import CONFIGS, NAMED, PROGRAMS, check_program, config_file, config_of, unknown_field
-from experiments.endings import endings, stop_asked
-from experiments.searching.results import write_results
-from experiments.searching.space import space_of
-from experiments.searching.study import SAMPLERS, library, study_of
-from experiments.searching.trials import Search, run_search
-from experiments.starting_weights import say
-from experiments.sweeps.forks import Forks
+from bert_elmo_jax.runs.config_files import (
+    CONFIGS,
+    NAMED,
+    PROGRAMS,
+    check_program,
+    config_file,
+    config_of,
+    unknown_field,
+)
+from bert_elmo_jax.runs.starting_weights import say
+from bert_elmo_jax.runs.task_scores import score_name
+from bert_elmo_jax.sweeps.forks import Forks
+from bert_elmo_jax.sweeps.search.results import write_results
+from bert_elmo_jax.sweeps.search.space import space_of
+from bert_elmo_jax.sweeps.search.study import SAMPLERS, library, study_of
+from bert_elmo_jax.sweeps.search.trials import Search, run_search
+from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
 flags.DEFINE_enum("program", "finetune", list(PROGRAMS), "Whose runs they are.")
 flags.DEFINE_string("over", "", "Fields and what they may be: 'epochs=2..4;optimizer.learning_rate=1e-5..1e-3,log'.")

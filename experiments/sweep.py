@@ -1,7 +1,7 @@
 r"""Run a sweep: all runs of a paper's table, side by side, and the table that they come to.
 
-  python -m experiments.sweep --sweep=experiments/configs/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
-  python -m experiments.sweep --sweep=experiments/configs/sweeps/elmo_table2.py --scale=laptop --data=data \
+  python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
+  python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --scale=laptop --data=data \
       --workdir=runs/sweeps --jobs=2
   python -m experiments.sweep --sweep=… --scale=one_gpu --data=data --workdir=runs/sweeps --devices=0,1,2,3
   python -m experiments.sweep --sweep=… --scale=paper --data=/shared/data --workdir=/shared/sweeps --runner=ray \
@@ -22,18 +22,18 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax import train
-from experiments.command_line import start
-from experiments.endings import endings
-from experiments.sweeps.checks import check_data, check_points, check_same_data
-from experiments.sweeps.definition import SCALES, read_sweep
-from experiments.sweeps.forks import Forks, Runner
-from experiments.sweeps.points import Places
-from experiments.sweeps.print_runner import commands
-from experiments.sweeps.ray_runner import RayTasks, resources_of
-from experiments.sweeps.run_sweep import run_sweep
-from experiments.sweeps.toy_tasks import write_made
+from bert_elmo_jax.sweeps.checks import check_data, check_points, check_same_data
+from bert_elmo_jax.sweeps.definition import SCALES, read_sweep
+from bert_elmo_jax.sweeps.forks import Forks, Runner
+from bert_elmo_jax.sweeps.points import Places
+from bert_elmo_jax.sweeps.print_runner import commands
+from bert_elmo_jax.sweeps.ray_runner import RayTasks, resources_of
+from bert_elmo_jax.sweeps.run_sweep import run_sweep
+from bert_elmo_jax.sweeps.toy_tasks import write_made
+from experiments.command_line.endings import endings
+from experiments.command_line.start import start
 
-flags.DEFINE_string("sweep", None, "A file of experiments/configs/sweeps.")
+flags.DEFINE_string("sweep", None, "A file of experiments/sweeps.")
 flags.DEFINE_enum("scale", "toy", SCALES, "Minutes of two cores, an hour of them, a day of a GPU, or the paper's size.")
 flags.DEFINE_string("workdir", None, "Where everything comes to lie; several sweeps share what they have in common.")
 flags.DEFINE_string("data", None, "The folder of real data; the sweep's file says what lies there under which name.")
@@ -50,7 +50,7 @@ HEADINGS = {"sweep": "The sweep", "runner": "Where it runs"}
 def sweep_of_flags() -> int:
     """Run the sweep that the flags ask for; the exit status."""
     if not FLAGS.sweep or not FLAGS.workdir:
-        raise ValueError("--sweep=experiments/configs/sweeps/….py and --workdir=… are needed")
+        raise ValueError("--sweep=experiments/sweeps/….py and --workdir=… are needed")
     for name, given, least in (("jobs", FLAGS.jobs, 1), ("retries", FLAGS.retries, 0)):
         if given is not None and given < least:
             raise ValueError(f"--{name}={given}: expected {least} or more")

@@ -1,9 +1,12 @@
 """Strict JAX for every test: eight CPU devices, no silent rank promotion, shapes and types checked on each call."""
 
 import atexit
+import functools
 import gc
+import importlib
 import os
 import shutil
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +28,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import pytest
+from absl import flags
 from jaxtyping import install_import_hook
 
 install_import_hook("bert_elmo_jax", "beartype.beartype")
@@ -80,3 +84,30 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the folder {SHARED.name}/ beside the checkout")
     return SHARED
+
+
+@pytest.fixture(scope="module")
+def program():
+    """Import a program, or a module by its full name; its flags are removed after the test file."""
+    before = set(flags.FLAGS)
+
+    def take(name):
+        module = importlib.import_module(name if "bert_elmo_jax" in name else f"experiments.{name}")
+        flags.FLAGS.mark_as_parsed()
+        return module
+
+    yield take
+    for name in set(flags.FLAGS) - before:
+        delattr(flags.FLAGS, name)
+    for name in [name for name in sys.modules if name.startswith("experiments.")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """What is compiled for eight takes three times as long."""
+    import jax
+
+    from bert_elmo_jax import train
+
+    monkeypatch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))

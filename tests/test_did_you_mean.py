@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.bert_rows import BertExamples
-from bert_elmo_jax.data.masking import Masking
-from bert_elmo_jax.data.prepare import Request
-from bert_elmo_jax.data.stream import LanguageModelExamples
+from bert_elmo_jax.data.corpora.prepare import Request
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.data.tasks import read_tagged, read_texts, task_named
 from bert_elmo_jax.did_you_mean import did_you_mean, near_file, nearest
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.models import BertConfig, ElmoConfig
-from bert_elmo_jax.task_models import TaggerConfig
+from bert_elmo_jax.networks import TaggerConfig
 from bert_elmo_jax.text import Lexicon
 
 TASKS = ["sst2", "stsb", "squad", "korquad", "klue_ner", "klue_nli", "한국어"]

@@ -128,7 +128,7 @@ def test_the_site(site):
     shown = {name: Page(text) for name, text in texts.items()}
     for name in ("bert_elmo_jax.text.tokenizer.load_tokenizer", "bert_elmo_jax.nn.attention.SelfAttention.__call__"):
         assert name in shown[f"reference/{'/'.join(name.split('.')[1:3])}.html"].ids
-    assert "bert_elmo_jax.api.load" in shown["reference/api/index.html"].ids
+    assert "bert_elmo_jax.inference.load" in shown["reference/api/index.html"].ids
     assert not [
         name for name in shown["reference/nn/attention.html"].ids if name and "._" in name.replace(".__call", "")
     ]

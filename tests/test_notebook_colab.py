@@ -14,9 +14,9 @@ from .notebook_files import PRETRAIN, cell_with, read, settings_of
 @pytest.mark.parametrize("text", ["", "novels/*.txt"])
 def test_there_is_a_size_for_each_device(device, text):
     """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
-    from bert_elmo_jax.models import BertConfig
-    from experiments.objectives import bert_objective
-    from experiments.optimisation import learning_rate
+    from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.runs.objectives import bert_objective
+    from bert_elmo_jax.runs.optimisation import learning_rate
 
     names = {"settings": settings_of(read(PRETRAIN)) | {"device": device, "text": text}, "data": "toyworld"}
     exec(compile(cell_with(PRETRAIN, "bert_toy.get_config()"), PRETRAIN, "exec"), names)
@@ -100,7 +100,7 @@ def test_in_colab_it_is_kept_on_drive(monkeypatch, colab, folder, kept, mounted)
 
 def test_text_of_ones_own_is_prepared(monkeypatch, tmp_path):
     """With the flags that the program has, and found done when it is run again."""
-    from bert_elmo_jax.data.store import open_store
+    from bert_elmo_jax.data.corpora.store import open_store
 
     monkeypatch.chdir(tmp_path)
     for n in range(3):

@@ -27,8 +27,8 @@ TINY = {
 SWEEP = '''
 """Taggers of a row each."""
 
-from experiments.sweeps.definition import Paper
-from experiments.sweeps.scales import ELMO
+from bert_elmo_jax.sweeps.definition import Paper
+from bert_elmo_jax.sweeps.scales import ELMO
 
 SCALES = ("toy",)
 PAPER = Paper("somebody, table 1", ("NER",), ROWS, "two epochs")

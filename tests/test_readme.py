@@ -39,7 +39,7 @@ def links(text):
 @pytest.fixture
 def somewhere(tmp_path, monkeypatch):
     """A folder with what the blocks speak of."""
-    from bert_elmo_jax.data.prepare import Request, prepare
+    from bert_elmo_jax.data.corpora.prepare import Request, prepare
 
     from .api.test_task_model import write
     from .data.conftest import inline, no_bar

@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32
 
-from bert_elmo_jax.models.bert import BertConfig
+from bert_elmo_jax.families.bert.model import BertConfig
 from bert_elmo_jax.nn import Dense, dropout
 
 
@@ -13,7 +13,7 @@ class Choice(nn.Module):
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.heads import Choice
-    >>> from bert_elmo_jax.models import BertConfig
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> pooled = jnp.ones((8, 128))  # two questions of four choices
     >>> scores, _ = Choice(BertConfig.preset("tiny")).init_with_output(jax.random.key(0), pooled.reshape(2, 4, 128))
     >>> scores.shape

@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32
 
-from bert_elmo_jax.models.bert import BertConfig
+from bert_elmo_jax.families.bert.model import BertConfig
 from bert_elmo_jax.nn import Dense, dropout
 
 
@@ -13,7 +13,7 @@ class Classify(nn.Module):
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.heads import Classify
-    >>> from bert_elmo_jax.models import BertConfig
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> logits, _ = Classify(BertConfig.preset("tiny"), 3).init_with_output(jax.random.key(0), jnp.ones((2, 128)))
     >>> logits.shape
     (2, 3)

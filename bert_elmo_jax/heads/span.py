@@ -3,7 +3,7 @@
 import flax.linen as nn
 from jaxtyping import Array, Float, Float32
 
-from bert_elmo_jax.models.bert import BertConfig
+from bert_elmo_jax.families.bert.model import BertConfig
 from bert_elmo_jax.nn import Dense
 
 
@@ -12,7 +12,7 @@ class Span(nn.Module):
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.heads import Span
-    >>> from bert_elmo_jax.models import BertConfig
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> (start, end), _ = Span(BertConfig.preset("tiny")).init_with_output(jax.random.key(0), jnp.ones((2, 7, 128)))
     >>> start.shape, end.shape
     ((2, 7), (2, 7))

@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32
 
-from bert_elmo_jax.models.bert import BertConfig
+from bert_elmo_jax.families.bert.model import BertConfig
 from bert_elmo_jax.nn import Dense, dropout
 
 
@@ -13,7 +13,7 @@ class Tag(nn.Module):
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.heads import Tag
-    >>> from bert_elmo_jax.models import BertConfig
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> logits, _ = Tag(BertConfig.preset("tiny"), 9).init_with_output(jax.random.key(0), jnp.ones((2, 7, 128)))
     >>> logits.shape
     (2, 7, 9)

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.model import Bert
 from bert_elmo_jax.heads.choice import Choice
 from bert_elmo_jax.heads.classify import Classify
 from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces
-from bert_elmo_jax.heads.init_params import init_params
 from bert_elmo_jax.heads.span import Span
 from bert_elmo_jax.heads.tag import Tag
 from bert_elmo_jax.losses import accuracy, cross_entropy
-from bert_elmo_jax.models.bert import Bert
-from bert_elmo_jax.models.bert_config import BertConfig
 
 Kind = Literal["classification", "regression", "tags", "choice", "questions"]
 Batch = Mapping[str, Any]

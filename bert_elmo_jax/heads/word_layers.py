@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bert_elmo_jax.models.bert import Bert, BertConfig
-from bert_elmo_jax.models.elmo import Elmo, ElmoConfig
+from bert_elmo_jax.families.bert.model import Bert, BertConfig
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig
 
 
 def word_layers(
@@ -20,7 +20,7 @@ def word_layers(
     first piece of each word is: that stands for the word, as in Devlin et al. 2018.
 
     >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.heads import init_elmo_params
+    >>> from bert_elmo_jax.families.elmo.init_params import init_elmo_params
     >>> config = ElmoConfig(input="words", vocab_size=9, cell_size=8, projection_size=4)
     >>> batch = {"elmo_words": jnp.array([[0, 5, 6, 1]]), "elmo_lengths": jnp.array([4])}
     >>> params = jax.eval_shape(lambda: init_elmo_params(config, jax.random.key(0)))["encoder"]

@@ -4,16 +4,7 @@ from bert_elmo_jax.optim.averaging import average
 from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
 from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
 from bert_elmo_jax.optim.paths import matches
-from bert_elmo_jax.optim.rows import (
-    Rows,
-    as_rows,
-    check_row_sparse,
-    find_rows,
-    places,
-    put_rows,
-    take_rows,
-    values,
-)
+from bert_elmo_jax.optim.rows import Rows, as_rows, check_row_sparse, find_rows, places, put_rows, take_rows, values
 from bert_elmo_jax.optim.schedules import (
     Schedule,
     constant,

@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 # Exit codes of their own, so that a scheduler can tell "start me again" from failure.
+REFUSED = 2  # wrong flags, files or data
+INTERRUPTED = 130  # Ctrl-C
 STOPPED = 75  # asked to stop (SIGTERM), and saved: the same command goes on
 DIVERGED = 76  # the loss was not finite too often in a row
 

@@ -31,11 +31,12 @@ import numpy as np
 import optax
 from absl import flags
 
-from bert_elmo_jax.heads import init_params, pretraining_logits
-from bert_elmo_jax.interop import huggingface_bert
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.families.bert import huggingface as huggingface_bert
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from experiments.benchmarks._paired import in_turn, peer
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_enum("what", None, ["step", "encode", "utilisation"], "Default: utilisation on a GPU, else step, encode.")
 flags.DEFINE_string("sentences", None, "For encode: a file of sentences, one a line (see bert_encode).")

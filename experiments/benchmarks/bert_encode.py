@@ -21,15 +21,15 @@ import numpy as np
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import BertEncoder
-from bert_elmo_jax.data.text_files import read_lines
-from bert_elmo_jax.data.toyworld import ToyWorld
-from bert_elmo_jax.heads import init_params
-from bert_elmo_jax.interop import huggingface_bert
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.data.corpora.text_files import read_lines
+from bert_elmo_jax.families.bert import huggingface as huggingface_bert
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.inference import BertEncoder
 from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.toyworld import ToyWorld
 from experiments.benchmarks._paired import in_turn, peer, seconds
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_string("peers", None, "A Python interpreter with torch and transformers; without it ours runs alone.")
 flags.DEFINE_string("sentences", None, "A file of sentences, one a line; the first --count are used.")

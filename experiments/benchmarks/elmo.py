@@ -26,13 +26,14 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
-from bert_elmo_jax.heads import init_elmo_params
-from bert_elmo_jax.interop import elmo_hdf5
-from bert_elmo_jax.models import Elmo, ElmoConfig, ElmoOutput, zero_state
+from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoOutput, zero_state
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text import boundary_characters, character_table
 from experiments.benchmarks._paired import in_turn, peer, seconds
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_enum("what", "compare", ["compare", "train"], "Beside AllenNLP, or words a second of training.")
 flags.DEFINE_string("peers", None, "A Python interpreter with AllenNLP; without it ours runs alone.")

@@ -19,10 +19,10 @@ import numpy as np
 from absl import app, flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 
-from bert_elmo_jax.data.store import Store, open_store
+from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_string("data", None, "A folder of prepare_data --tokenizer=words.", required=True)
 flags.DEFINE_integer("order", 5, "Words of the longest n-gram.")

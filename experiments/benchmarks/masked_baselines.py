@@ -22,14 +22,14 @@ from absl import app, flags, logging
 from jaxtyping import Bool, Float, Int, Int64, Integer
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.data.pipeline import eval_batches
-from bert_elmo_jax.data.store import Store, open_store
-from bert_elmo_jax.data.windows import plan_windows, read_window
+from bert_elmo_jax.data.corpora.store import Store, open_store
+from bert_elmo_jax.data.pipeline.batches import eval_batches
+from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.runs.corpora import corpora_of
+from bert_elmo_jax.runs.objectives import bert_objective
 from bert_elmo_jax.train import State, make_evaluate
-from experiments.command_line import start
-from experiments.corpora import corpora_of
-from experiments.objectives import bert_objective
+from experiments.command_line.start import start
 
 flags.DEFINE_string("run", None, "A run directory of pretrain_bert.", required=True)
 flags.DEFINE_string("data", None, "Its corpora, where they have been moved since.")

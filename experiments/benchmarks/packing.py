@@ -19,16 +19,16 @@ from pathlib import Path
 import jax
 from absl import flags
 
-from bert_elmo_jax.data.bert_rows import BertExamples
-from bert_elmo_jax.data.pipeline import train_batches
-from bert_elmo_jax.data.store import open_store
-from bert_elmo_jax.data.toy_corpus import toy_corpus
-from bert_elmo_jax.heads import init_params
-from bert_elmo_jax.heads.bert_loss import bert_loss
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline.batches import train_batches
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.loss import bert_loss
 from bert_elmo_jax.optim import adamw
 from bert_elmo_jax.train import make_step, new_state
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_string("data", None, "A corpus of pieces; without it one of short documents is generated.")
 flags.DEFINE_string("preset", "tiny", "Size of BERT.")

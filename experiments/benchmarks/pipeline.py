@@ -18,13 +18,13 @@ from pathlib import Path
 
 from absl import flags
 
-from bert_elmo_jax.data.bert_rows import BertExamples
-from bert_elmo_jax.data.masking import Masking
-from bert_elmo_jax.data.pipeline import train_batches
-from bert_elmo_jax.data.store import open_store
-from bert_elmo_jax.data.stream import LanguageModelExamples
-from bert_elmo_jax.data.toy_corpus import toy_corpus
-from experiments.command_line import start
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline.batches import train_batches
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from experiments.command_line.start import start
 
 flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated.")
 flags.DEFINE_string("words", None, "A corpus of words for the language model; without it one is generated.")
@@ -68,8 +68,8 @@ def time_step(preset: str, length: int) -> None:
     """Print what a training step consumes."""
     import jax
 
-    from bert_elmo_jax.heads import init_params
-    from bert_elmo_jax.models import BertConfig
+    from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.families.bert.init_params import init_params
     from experiments.benchmarks.bert import make_batch, make_step
 
     gpu = jax.default_backend() == "gpu"

@@ -21,19 +21,19 @@ import numpy as np
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import TaskModel
-from bert_elmo_jax.api.task_forward import INPUTS
-from bert_elmo_jax.api.task_model import head_of
+from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.data.tasks.batches import collate
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
-from bert_elmo_jax.data.toyworld import ToyWorld
-from bert_elmo_jax.data.widths import height_for
+from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.heads.task_loss import init_task_params
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.inference import TaskModel
+from bert_elmo_jax.inference.task_forward import INPUTS
+from bert_elmo_jax.inference.task_model import head_of
 from bert_elmo_jax.text import train_wordpiece
-from experiments.command_line import start
+from bert_elmo_jax.toyworld import ToyWorld
+from experiments.command_line.start import start
 
 flags.DEFINE_string("model", None, "A fine-tuned run directory; without it a BERT from scratch.")
 flags.DEFINE_string("input", None, "A file of its task; without it sentences of the toy world, English and Korean.")

@@ -21,13 +21,13 @@ from pathlib import Path
 import tokenizers
 from absl import flags
 
-from bert_elmo_jax.data.corpus import iterate_sample
-from bert_elmo_jax.data.prepare import Request, prepare
-from bert_elmo_jax.data.reading import Reading, Tally, describe, find_files
-from bert_elmo_jax.data.runners import local_runner
-from bert_elmo_jax.data.toyworld import ToyWorld, write_corpus
+from bert_elmo_jax.data.corpora.corpus import iterate_sample
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.reading import Reading, Tally, describe, find_files
+from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.text import train_wordpiece
-from experiments.command_line import start
+from bert_elmo_jax.toyworld import ToyWorld, write_corpus
+from experiments.command_line.start import start
 
 flags.DEFINE_multi_string("input", [], "Files or globs; without it a bilingual text is generated.")
 flags.DEFINE_enum("split", "lines", ["lines", "sentences"], "As in prepare_data.")

@@ -21,7 +21,7 @@ from absl import flags
 
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_list("words", ["10000", "50000", "200000", "800000"], "Sizes of the vocabulary.")
 flags.DEFINE_integer("width", 512, "Numbers in a row.")

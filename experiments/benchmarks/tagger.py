@@ -24,14 +24,14 @@ import numpy as np
 from absl import flags
 
 from bert_elmo_jax import optim, train
-from bert_elmo_jax.api.task_forward import two_at_a_time
 from bert_elmo_jax.data.tasks.word_rows import word_width
-from bert_elmo_jax.interop.parameter_tree import flatten
+from bert_elmo_jax.inference.task_forward import two_at_a_time
 from bert_elmo_jax.losses import viterbi
-from bert_elmo_jax.task_models import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
-from bert_elmo_jax.task_models.tagger import scores_of
+from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
+from bert_elmo_jax.networks.tagger import scores_of
+from bert_elmo_jax.weights.parameter_tree import flatten
 from experiments.benchmarks._paired import in_turn, peer, seconds
-from experiments.command_line import start
+from experiments.command_line.start import start
 
 flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
 flags.DEFINE_integer("batches", 20, "Batches of a pass.")

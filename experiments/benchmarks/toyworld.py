@@ -3,8 +3,8 @@ r"""A run on the toy world beside the best that anyone could do: the same held-o
   python -m experiments.benchmarks.toyworld --run=runs/bert_toy
   python -m experiments.benchmarks.toyworld --run=runs/elmo_toy
 
-The toy world is finite-state, so what an ideal reader expects is computed exactly (`bert_elmo_jax.data.toyworld`); what
-it is told of a BERT's rows and of a biLM's, `experiments.best_masked` and `experiments.best_stream` say.
+The toy world is finite-state, so what an ideal reader expects is computed exactly (`bert_elmo_jax.toyworld`); what
+it is told of a BERT's rows and of a biLM's, `best_masked` and `best_stream` in `bert_elmo_jax/runs/ideal` say.
 """
 
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
-from experiments.best_masked import MaskedScores, bert_scores
-from experiments.best_stream import StreamScores, elmo_scores
-from experiments.command_line import start
+from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, bert_scores
+from bert_elmo_jax.runs.ideal.best_stream import StreamScores, elmo_scores
+from experiments.command_line.start import start
 
 flags.DEFINE_string("run", None, "A run directory of pretrain_bert or pretrain_elmo with data=toyworld.", required=True)
 FLAGS = flags.FLAGS

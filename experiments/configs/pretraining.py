@@ -4,7 +4,8 @@ import dataclasses
 
 from ml_collections import ConfigDict, config_dict
 
-from bert_elmo_jax.models import BertConfig, ElmoConfig
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.elmo.config import ElmoConfig
 
 
 def common() -> ConfigDict:

@@ -1,1 +1,1 @@
-"""Sweeps: many runs of the programs, that a paper's table is made of."""
+"""Sweeps: each file says which runs a paper's table is made of, and what the paper has there."""

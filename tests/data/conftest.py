@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.data.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
 
 ENGLISH = "the a river bank boat ship muddy old keys open door"
 KOREAN = "배를 타고 강을 건너서 은행에 갔다 배가 아파서 맛있는 먹었다 눈이 왔다"

@@ -5,9 +5,9 @@ import random
 
 import jax
 
-from bert_elmo_jax.api import write_run_directory
-from bert_elmo_jax.heads import init_params
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.text import train_wordpiece
 
 GOOD, BAD = ("good", "great", "좋다", "최고"), ("bad", "poor", "싫다", "최악")
@@ -120,7 +120,9 @@ def write_model(folder):
 
 def run_network(program, config, workdir):
     """One run of a task's own network, in this process."""
-    data = program("task_data").read_data(config)
-    start = program("with_network").network_start(config, None, None)
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
+    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
     workdir.mkdir(exist_ok=True)
-    return program("finetuning").run(config, workdir, data, start, {"program": "finetune", **config.to_dict()})
+    return program("bert_elmo_jax.runs.finetuning").run(
+        config, workdir, data, start, {"program": "finetune", **config.to_dict()}
+    )

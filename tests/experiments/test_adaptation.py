@@ -11,12 +11,12 @@ import pytest
 from absl.testing import flagsaver
 
 from bert_elmo_jax import load, train
-from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.api.run_directory import write_run_directory
-from bert_elmo_jax.api.word_encoder import word_encoder
-from bert_elmo_jax.data.store import open_store
-from bert_elmo_jax.heads import init_elmo_params
-from bert_elmo_jax.models import ElmoConfig
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -55,9 +55,9 @@ def config_of(files, encoder, epochs=3.0, changes=None):
 
 
 def adapt(program, config, workdir):
-    data = program("task_data").read_data(config)
-    start = program("with_network").network_start(config, None, None)
-    return program("adaptation").adapted(config, workdir, data, start)
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
+    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
+    return program("bert_elmo_jax.runs.adaptation").adapted(config, workdir, data, start)
 
 
 @pytest.fixture(scope="module")
@@ -146,11 +146,11 @@ def test_a_network_is_trained_on_what_came_out(program, files, elmo, tmp_path):
 )
 def test_what_cannot_be_meant(program, files, changes, settings, message):
     with pytest.raises(ValueError, match=message):
-        program("adaptation").wanted(config_of(files, ELMO, changes=changes), settings)
+        program("bert_elmo_jax.runs.adaptation").wanted(config_of(files, ELMO, changes=changes), settings)
 
 
 def test_not_asked_for(program, files):
-    adaptation = program("adaptation")
+    adaptation = program("bert_elmo_jax.runs.adaptation")
     assert not adaptation.wanted(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
     assert not adaptation.wanted(importlib.import_module("experiments.configs.finetune").get_config(), [])
 

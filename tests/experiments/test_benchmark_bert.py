@@ -6,7 +6,7 @@ import jax
 import pytest
 from absl import flags
 
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.families.bert.config import BertConfig
 
 TINY = BertConfig(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=8)
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from absl import flags
 
-from bert_elmo_jax.heads import init_elmo_params
-from bert_elmo_jax.models import Elmo, ElmoConfig
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import Elmo
 
 TINY = ElmoConfig(cell_size=8, projection_size=4, filters=((1, 4), (2, 4)), num_highways=1)
 

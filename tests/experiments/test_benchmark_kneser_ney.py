@@ -10,8 +10,8 @@ from absl import flags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.store import open_store
-from bert_elmo_jax.data.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.text import WordVocabulary
 
 BEGIN, END, WORDS = 0, 1, 7

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax import train
-from bert_elmo_jax.api.run_directory import describe_run
-from bert_elmo_jax.data.store import open_store
-from bert_elmo_jax.data.toy_corpus import toy_corpus
-from bert_elmo_jax.heads import init_params
-from bert_elmo_jax.models import BertConfig
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.text import load_tokenizer
 
 

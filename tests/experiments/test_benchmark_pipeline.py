@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from bert_elmo_jax.data.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 
 
 def run(*arguments):

@@ -9,19 +9,21 @@ import pytest
 from absl import app, flags
 
 from bert_elmo_jax import train
-from bert_elmo_jax.api.run_directory import describe_run
-from bert_elmo_jax.data.bert_rows import BertExamples
-from bert_elmo_jax.data.masking import Masking
-from bert_elmo_jax.data.pipeline import eval_batches
-from bert_elmo_jax.data.stream import LanguageModelExamples
-from bert_elmo_jax.data.toy_corpus import toy_corpus
-from bert_elmo_jax.data.toyworld import ToyWorld, best_masked, word_log_probabilities
-from bert_elmo_jax.heads import init_elmo_params, init_params
-from bert_elmo_jax.models import BertConfig, ElmoConfig
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline.batches import eval_batches
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.inference.run_directory import describe_run
+from bert_elmo_jax.runs.ideal import best_masked as masked_scores
+from bert_elmo_jax.runs.ideal import best_stream as stream_scores
+from bert_elmo_jax.runs.ideal import toy_passages
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
-from experiments import best_masked as masked_scores
-from experiments import best_stream as stream_scores
-from experiments import toy_passages
+from bert_elmo_jax.toyworld import ToyWorld, best_masked, word_log_probabilities
 
 WORLDS = {name: ToyWorld(name) for name in ("en", "ko")}
 TOY = {"data": "toyworld", "toyworld": {"language": "en,ko"}, "batch_size": 4, "eval_batches": None, "steps": 3}
@@ -215,7 +217,9 @@ def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, cap
         trues.append(float(lines[2].split()[4]))
     assert trues[1] < trues[0] < 2 * trues[1]
     runs = [str(tmp_path / "0"), str(tmp_path / "2")]
-    assert [program("toy_worlds").known_to_all(some, "ko").topics for some in ([], runs[:1], runs)] == [24, 24, 4]
+    assert [
+        program("bert_elmo_jax.inference.toy_worlds").known_to_all(some, "ko").topics for some in ([], runs[:1], runs)
+    ] == [24, 24, 4]
 
 
 def test_other_runs_are_refused(benchmark, tmp_path, capsys):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.interop import huggingface_bert
+from bert_elmo_jax.families.bert import huggingface as huggingface_bert
 
 ROOT = Path(__file__).parents[2]
 

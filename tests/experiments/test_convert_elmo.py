@@ -10,12 +10,12 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.api.read_model import read_model
-from bert_elmo_jax.heads import init_elmo_params
-from bert_elmo_jax.interop import elmo_hdf5
-from bert_elmo_jax.interop.parameter_tree import flatten
-from bert_elmo_jax.models import ElmoConfig
+from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import flatten
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ElmoConfig.preset("toy", vocab_size=8)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import TaskModel
-from bert_elmo_jax.api.run_directory import best_step
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.inference import TaskModel
+from bert_elmo_jax.inference.run_directory import best_step
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -45,8 +45,8 @@ def config_of(fields, **changes):
 
 def run(program, config, workdir, init):
     """One run in this process; the signal that ended it."""
-    finetuning, transfer = program("finetuning"), program("transfer")
-    data = program("task_data").read_data(config)
+    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.transfer")
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
     start = transfer.start_of(config, str(init), None)
     workdir.mkdir(exist_ok=True)
     return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
@@ -123,7 +123,7 @@ def test_when_each_part_joins(program):
 
     def starts(new_pooler=False, **changes):
         config = config_of({}, **changes)
-        found = program("transfer").starts_of(config, params, 10, new_pooler)
+        found = program("bert_elmo_jax.runs.transfer").starts_of(config, params, 10, new_pooler)
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
         return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
 
@@ -136,7 +136,7 @@ def test_when_each_part_joins(program):
 
 
 def test_weights_of_labels(program, files):
-    task_data = program("task_data")
+    task_data = program("bert_elmo_jax.runs.task_data")
     data = task_data.read_data(config_of(files["classification"]))
     count = [sum(example.label == label for example in data.train) for label in data.task.labels]
     balanced = task_data.class_weights("balanced", data.task, data.train)
@@ -167,11 +167,11 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
 @pytest.mark.usefixtures("one_device")
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
-    grid, data = program("grid"), program("task_data").read_data(config)
+    grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
     settings = grid.settings_of(config, "epochs=1,2", ["0", "1"])
     assert settings[2] == {"epochs": 2.0, "seed": 0}
     settings = settings[:2]
-    start = program("transfer").start_of(config, str(model), None)
+    start = program("bert_elmo_jax.runs.transfer").start_of(config, str(model), None)
     assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     best = max(runs["runs"], key=lambda of: of["dev"]["accuracy"])
@@ -243,16 +243,16 @@ KINDS["small"] = KINDS["quickstart"] = "classification"  # of any task
 def test_every_config_makes_a_step(program, name, files, model):
     """As it is but for its data: traced, not computed."""
     from bert_elmo_jax import train
-    from bert_elmo_jax.api.task_model import head_of
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.data.tasks.rows import make_rows
     from bert_elmo_jax.heads.task_loss import coefficients, task_loss
+    from bert_elmo_jax.inference.task_model import head_of
 
     config = importlib.import_module(f"experiments.configs.{name}").get_config()
     kind = name.removeprefix("finetune_")
     theirs = config.task
     config.update(files[KINDS.get(kind, kind)])
-    transfer, task_data = program("transfer"), program("task_data")
+    transfer, task_data = program("bert_elmo_jax.runs.transfer"), program("bert_elmo_jax.runs.task_data")
     if config.features.layers:
         config.features.update({"layers": "-2,-1", "lstm_size": 8})  # the model has two, and is small
     data, start = task_data.read_data(config), transfer.start_of(config, str(model), None)

@@ -10,14 +10,15 @@ import pytest
 from absl.testing import flagsaver
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import TaskNetwork, networks
-from bert_elmo_jax.api.predictions import AnswerSpan
-from bert_elmo_jax.api.task_network import encode_of
-from bert_elmo_jax.api.word_encoder import size_of, trained_layers, word_encoder
 from bert_elmo_jax.data.tasks import Answer, Question
 from bert_elmo_jax.data.tasks.question_rows import collate_questions
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
-from bert_elmo_jax.task_models.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
+from bert_elmo_jax.inference import TaskNetwork
+from bert_elmo_jax.inference import task_networks as networks
+from bert_elmo_jax.inference.predictions import AnswerSpan
+from bert_elmo_jax.inference.task_network import encode_of
+from bert_elmo_jax.inference.word_encoder import size_of, trained_layers, word_encoder
+from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
 from bert_elmo_jax.text import Lexicon
 
 from .task_files import run_network, write_task

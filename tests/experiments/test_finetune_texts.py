@@ -10,8 +10,8 @@ import pytest
 from absl.testing import flagsaver
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.predictions import Label
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.train.checkpoint import load_params
 
 from .task_files import GOOD, OTHER, run_network, write_model, write_task
@@ -91,7 +91,7 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
 def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     """Lost in its second evaluation, behind the first checkpoint."""
     config = config_of("esim", files["qnli"], encoder=ELMO, epochs=3.0)
-    finetuning = program("finetuning")
+    finetuning = program("bert_elmo_jax.runs.finetuning")
     evaluations, figures_of = [], finetuning.figures_of
 
     def breaks(*args):

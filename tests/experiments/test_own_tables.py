@@ -48,7 +48,7 @@ def config_of(fields, **changes):
 
 
 def test_a_share_is_kept_aside(program, reviews, capsys):
-    read_data = program("task_data").read_data
+    read_data = program("bert_elmo_jax.runs.task_data").read_data
     data = read_data(config_of(given(reviews, dev="0.1", encoding="cp949")))
     assert capsys.readouterr().err == (
         f"--dev=0.1: by a fixed shuffle, 8 examples of {reviews} are kept aside; 72 are trained on\n"
@@ -62,7 +62,7 @@ def test_a_share_is_kept_aside(program, reviews, capsys):
 
 
 def test_what_belongs_together_is_kept_together(program):
-    kept_aside = program("task_data").kept_aside
+    kept_aside = program("bert_elmo_jax.runs.task_data").kept_aside
     questions = [Question(str(n), "?", f"context {n // 5}", (), "a.json", n) for n in range(50)]
     train, dev = kept_aside(questions, task_named("squad"), 0.2)
     assert (len(train), len(dev)) == (40, 10)
@@ -85,12 +85,14 @@ def test_what_belongs_together_is_kept_together(program):
 )
 def test_what_is_refused(program, reviews, fields, message):
     with pytest.raises((ValueError, OSError), match=re.escape(message)):
-        program("task_data").read_data(config_of({**given(reviews), **fields}))
+        program("bert_elmo_jax.runs.task_data").read_data(config_of({**given(reviews), **fields}))
 
 
 def test_a_file_that_is_not_there(program, reviews):
     with pytest.raises(FileNotFoundError, match=r"there is no such file; did you mean .*reviews\.csv\?"):
-        program("task_data").read_data(config_of(given(reviews.replace("reviews.csv", "review.csv"), dev="0.1")))
+        program("bert_elmo_jax.runs.task_data").read_data(
+            config_of(given(reviews.replace("reviews.csv", "review.csv"), dev="0.1"))
+        )
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +155,8 @@ def test_from_a_table_to_a_table(program, reviews, model, tmp_path, capsys, one_
 
 
 def test_a_column_that_is_there_already(program):
-    table_rows = program("prediction_files").table_rows
-    from bert_elmo_jax.api.predictions import Number
+    table_rows = program("bert_elmo_jax.inference.prediction_files").table_rows
+    from bert_elmo_jax.inference.predictions import Number
 
     rows = table_rows({2: {"text": "좋다", "predicted": "old", "more": [1], "none": None}})
     example = TextExample("좋다", None, None, None, "a.jsonl", 2)

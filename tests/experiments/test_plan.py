@@ -11,12 +11,13 @@ import jax
 import pytest
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.toy_corpus import toy_corpus
-from bert_elmo_jax.train.ahead_of_time import Compiled, TooLarge, lower_step
-from bert_elmo_jax.train.compiled_cost import Cost
-from experiments import objectives, planning
-from experiments.chips import CHIPS, GIB, Topology, links, roofline, sizes, topology_of
-from experiments.plan_report import describe, too_large
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.plan import plan as planning
+from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, lower_step
+from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, links, roofline, sizes, topology_of
+from bert_elmo_jax.plan.compiled_cost import Cost
+from bert_elmo_jax.plan.report import describe, too_large
+from bert_elmo_jax.runs import objectives
 
 ROOT = Path(__file__).parents[2]
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu, of the extra `tpu`")
@@ -166,7 +167,7 @@ def test_links(name, shape, wires):
 
 
 def test_every_slice_that_is_listed_exists():
-    from experiments.chips import exists
+    from bert_elmo_jax.plan.chips import exists
 
     for name, chip in CHIPS.items():
         assert all(exists(name, sizes(shape)) for shape in chip.slices.split(", ") if shape[0].isdigit())
@@ -192,7 +193,7 @@ def test_without_the_tpus_compiler():
 
 def test_the_bound_is_the_slowest():
     chip = CHIPS["v5e"]
-    from bert_elmo_jax.train.compiled_cost import Collective
+    from bert_elmo_jax.plan.compiled_cost import Collective
 
     cost = Cost(flops=chip.bfloat16, bytes=chip.bandwidth * 2, collectives={"all-reduce": Collective(1, 1.0, 300e9)})
     assert roofline(cost, chip, links=2) == {"compute": 1.0, "memory": 2.0, "network": 3.0}

@@ -8,9 +8,9 @@ import pytest
 from absl.testing import flagsaver
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api.task_report import task_sections
-from bert_elmo_jax.api.task_scores import figures_of
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.runs.task_report import task_sections
+from bert_elmo_jax.runs.task_scores import figures_of
 
 from ..api.test_task_model import write
 from .task_files import write_task

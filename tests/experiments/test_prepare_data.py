@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.data.runners import ray_runner
+from bert_elmo_jax.data.corpora.runners import ray_runner
 
 ROOT = Path(__file__).parents[2]
 

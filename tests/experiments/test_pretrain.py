@@ -41,7 +41,7 @@ def compiled(tmp_path_factory):
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
     """The toy world, prepared for both models once."""
-    from bert_elmo_jax.data.toy_corpus import toy_corpus
+    from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 
     folder = tmp_path_factory.mktemp("corpora")
     return {
@@ -228,7 +228,7 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
 @pytest.mark.parametrize("model", ["bert", "elmo"])
 def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
     """The programs end such errors in one message, as the test before this one sees of one of them."""
-    task_of, pretrain = program(f"pretrain_{model}").task_of, program("pretraining").pretrain
+    task_of, pretrain = program(f"pretrain_{model}").task_of, program("bert_elmo_jax.runs.pretraining").pretrain
     other = {"bert": corpora["elmo"], "elmo": corpora["bert"]}[model]
     cases = [
         ({"data": str(other)}, None, "prepare it"),
@@ -275,7 +275,7 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones(prog
     """Adam moves on every row that it remembers: it must be the same update as on the whole table."""
     from experiments.configs import elmo_small
 
-    objectives, given = program("objectives"), []
+    objectives, given = program("bert_elmo_jax.runs.objectives"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bert_elmo_jax.train.make_step", lambda *_, **options: given.append(options.get("touched")))
         for name in ("adagrad", "adamw", "bert_adam", "lamb"):
@@ -317,7 +317,7 @@ def test_every_config_takes_a_step(program, name, corpora, tmp_path):
     import jax
 
     from bert_elmo_jax import train
-    from experiments import optimisation
+    from bert_elmo_jax.runs import optimisation
 
     family, config = shrunk(name, corpora)
     task = program(f"pretrain_{family}").task_of(config, None, tmp_path, train.make_mesh(devices=jax.devices()[:1]))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.api import ElmoEncoder
+from bert_elmo_jax.inference import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
-from experiments.running_text import rule_of
+from bert_elmo_jax.text.running_text import rule_of
 
 LINES = "1\tw1\t_\tNOUN\t_\tNumber=Sing\t2\tnsubj\t_\t_\n2\tw2\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 OTHER = "1\tw3\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tw4\t_\tNOUN\t_\tNumber=Plur\t1\tobj\t_\t_\n\n"
@@ -191,7 +191,7 @@ def test_png_needs_the_extra(run, monkeypatch):
 
 
 def test_interrupted(run, probe, monkeypatch):
-    from experiments import analyses
+    from bert_elmo_jax.analysis import studies as analyses
 
     def stop(asked):
         raise KeyboardInterrupt

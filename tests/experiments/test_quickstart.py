@@ -10,12 +10,12 @@ import pytest
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.toyworld import ToyWorld
-from experiments.quickstart_parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words
-from experiments.quickstart_progress import Progress, seconds
-from experiments.quickstart_tasks import write_tasks
-from experiments.sweeps.schedule import State
-from experiments.task_data import read_data
+from bert_elmo_jax.quickstart.parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words
+from bert_elmo_jax.quickstart.progress import Progress, seconds
+from bert_elmo_jax.quickstart.tasks import write_tasks
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.sweeps.schedule import State
+from bert_elmo_jax.toyworld import ToyWorld
 
 ROOT = Path(__file__).parents[2]
 WORLDS = [ToyWorld(language, topics=4, words=4) for language in ("en", "ko")]
@@ -73,7 +73,7 @@ def test_the_tasks_are_in_both_languages_and_can_be_learned(tmp_path):
 
 def test_the_bar_and_the_time_left(tmp_path, monkeypatch):
     parts, now = parts_of(tmp_path, Sizes()), [100.0]
-    monkeypatch.setattr("experiments.quickstart_progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bert_elmo_jax.quickstart.progress.time.monotonic", lambda: now[0])
     progress = Progress(parts, Folder(tmp_path), jobs=2)
     said: list[str] = []
     monkeypatch.setattr(progress, "say", said.append)

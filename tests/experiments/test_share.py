@@ -8,14 +8,14 @@ from .task_files import write_task
 
 
 def test_examples_of_docstrings(program):
-    failed, tried = doctest.testmod(program("task_data"))
+    failed, tried = doctest.testmod(program("bert_elmo_jax.runs.task_data"))
     assert tried > failed == 0
 
 
 def test_a_share_of_the_training_data(program, tmp_path):
     config = program("configs.finetune").get_config()
     config.update(write_task(tmp_path / "task", "sst2"))
-    read = program("task_data").read_data
+    read = program("bert_elmo_jax.runs.task_data").read_data
     whole = read(config)
     found = {}
     for share in (0.02, 0.25, 0.5):
@@ -33,4 +33,4 @@ def test_no_share(program, tmp_path, share):
     config = program("configs.finetune").get_config()
     config.update({**write_task(tmp_path / "task", "sst2"), "share": share})
     with pytest.raises(ValueError, match="expected a share of the training examples, above 0 and at most 1"):
-        program("task_data").read_data(config)
+        program("bert_elmo_jax.runs.task_data").read_data(config)

@@ -8,12 +8,12 @@ import pytest
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.runs.finetuning import run
+from bert_elmo_jax.runs.side_by_side import batches_of, train_seeds
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.transfer import start_of
+from bert_elmo_jax.runs.with_network import network_start
 from experiments.configs import bcn, finetune
-from experiments.finetuning import run
-from experiments.side_by_side import batches_of, train_seeds
-from experiments.task_data import read_data
-from experiments.transfer import start_of
-from experiments.with_network import network_start
 
 pytestmark = pytest.mark.usefixtures("one_device")
 

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture
 def cost(program, monkeypatch):
     """The module, in a process that nobody counts."""
-    module = program("start_cost")
+    module = program("bert_elmo_jax.runs.start_cost")
     monkeypatch.delenv(module.COUNTED, raising=False)
     return module
 
@@ -26,7 +26,7 @@ def test_each_start_leaves_a_line_however_it_ends(cost, program, tmp_path):
         raise SystemExit(75)
     idle, busy = map(json.loads, (tmp_path / cost.UNHEARD).read_text().splitlines())
     assert idle["seconds"] >= 0.09 > idle["processor"] and busy["processor"] >= 0.09
-    facts = program("sweeps.schedule").facts_of(tmp_path)
+    facts = program("bert_elmo_jax.sweeps.schedule").facts_of(tmp_path)
     assert facts["starts"] == [idle, busy] and "cpu" in facts["device"]
 
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.heads.features import Features, Reader
 from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
-from bert_elmo_jax.models import BertConfig
 
 CONFIG = BertConfig(
     vocab_size=30,

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.models import ElmoConfig
+from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN
 from bert_elmo_jax.nn import char_cnn as module
 from bert_elmo_jax.nn.char_cnn import convolve, highway
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
-ORACLE = runpy.run_path(str(Path(__file__).parents[1] / "models" / "elmo_oracle.py"))
+ORACLE = runpy.run_path(str(Path(__file__).parents[1] / "families" / "elmo" / "elmo_oracle.py"))
 MAXIMUM = 12
 CONFIG = ElmoConfig(
     char_embedding_size=5, max_characters=MAXIMUM, filters=((1, 3), (2, 4), (3, 5), (7, 6), (MAXIMUM, 2)),

@@ -5,14 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.optim import (
-    constant,
-    cosine,
-    inverse_square_root,
-    linear_after_warmup,
-    linear_from_start,
-    phases,
-)
+from bert_elmo_jax.optim import constant, cosine, inverse_square_root, linear_after_warmup, linear_from_start, phases
 
 STEPS = (0, 1, 9_999, 10_000, 500_000, 1_000_000, 1_000_001)
 BY_HAND = {

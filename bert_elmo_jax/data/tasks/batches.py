@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from bert_elmo_jax.data.draws import ORDER, generator
+from bert_elmo_jax.data.rows.draws import ORDER, generator
+from bert_elmo_jax.data.rows.widths import width_for
 from bert_elmo_jax.data.tasks.rows import Row
-from bert_elmo_jax.data.widths import width_for
 
 Batch = dict[str, np.ndarray]
 Collate = Callable[[Sequence[Any], int], Batch]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of
-from bert_elmo_jax.task_models.word_input import WordInput
+from bert_elmo_jax.networks.word_input import WordInput
 
 
 def row_of(*words):

@@ -1,0 +1,56 @@
+"""How much of each layer a task took, as it learned it: the softmax of the weights of every mix in a model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from bert_elmo_jax.report.figures import Bars
+from bert_elmo_jax.report.results import Result
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+
+def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]]:
+    """The shares of the layers in each mix of some parameters, by the mix's path; they sum to 1.
+
+    A mix is what has `weights`, one a layer, and `gamma` beside them: those of `ElmoLayer`, of features, of a task
+    model's input and output.
+
+    >>> params = {"input": {"mix_0": {"weights": np.zeros(3), "gamma": np.ones(())}}, "head": {"weights": np.ones(2)}}
+    >>> {path: shares.round(2).tolist() for path, shares in layer_shares(params).items()}
+    {'input/mix_0': [0.33, 0.33, 0.33]}
+    """
+    flat = {path: np.asarray(value) for path, value in flatten(params).items()}
+    found = {}
+    for path, value in flat.items():
+        above, _, name = path.rpartition("/")
+        if name == "weights" and value.ndim == 1 and np.shape(flat.get(f"{above}/gamma", np.zeros(1))) == ():
+            powers = np.exp(value.astype(np.float64) - value.max())
+            found[above] = powers / powers.sum()
+    return found
+
+
+def weight_results(
+    params: Mapping[str, Any], name: str, layers: Sequence[int] | None = None
+) -> tuple[list[Result], list[Bars]]:
+    """The shares of every mix of a model as lines of a table and as a figure; `layers` are those that it mixes.
+
+    >>> params = {"mix": {"weights": np.zeros(2), "gamma": np.ones(())}}
+    >>> results, figures = weight_results(params, "runs/tagger", layers=[1, 2])
+    >>> [(result.layer, result.percent) for result in results], list(figures[0].labels)
+    ([('1', '50.0'), ('2', '50.0')], ['layer 1', 'layer 2'])
+    """
+    shares = layer_shares(params)
+    if not shares:
+        raise ValueError(
+            f"{name} has no mix of layers (weights and gamma): give a run whose task learned one, as with "
+            "features.combine=mix"
+        )
+    results, figures = [], []
+    for path, values in shares.items():
+        numbers = list(range(len(values))) if layers is None or len(layers) != len(values) else list(layers)
+        results += [Result(f"weights: {path}", name, str(n), float(v)) for n, v in zip(numbers, values)]
+        labels = [f"layer {n}" for n in numbers]
+        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: [float(v) for v in values]}))
+    return results, figures

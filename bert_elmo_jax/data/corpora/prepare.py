@@ -1,0 +1,396 @@
+"""Raw text -> a store of shards. The plan is written first; whatever is interrupted goes on from what is finished.
+
+Order: plan · unpack what cannot be entered · tokenizer · shards (for words: count, merge, renumber) · manifest.
+A step is done when its result is there under its final name, which is given only to what is whole.
+"""
+
+import contextlib
+import fcntl
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bert_elmo_jax.data.corpora.corpus import iterate_sample
+from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
+from bert_elmo_jax.data.corpora.runners import Report, Runner
+from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
+from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manifest
+from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
+from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
+from bert_elmo_jax.text.words import WordVocabulary
+
+SHARD = 16 << 20  # bytes of text a shard, so that a laptop's corpus already has work for several cores
+TRAINED = ("wordpiece", "sentencepiece", "words")
+MADE_EARLY = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # what there is before anything is finished
+Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # name and bytes to do -> where to report them
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a preparation; everything here changes what comes out, and nothing else does."""
+
+    inputs: tuple[str, ...]
+    output: str
+    tokenizer: str = "wordpiece"  # trained under this name, or a folder to load one from
+    vocab_size: int = 8192
+    lowercase: bool = False
+    sentencepiece_model: Literal["unigram", "bpe"] = "unigram"
+    word_rule: str = "punctuation"
+    heldout: float = 0.01
+    shards: int = 0  # 0: by size
+    sample_mb: float = 32.0
+    seed: int = 0
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is read."""
+        if not self.inputs:
+            raise ValueError("no input; name files with --input='folder/*.txt'")
+        if not 0 <= self.heldout < 1:
+            raise ValueError(f"heldout={self.heldout} is no share; use a number from 0 to below 1, such as 0.01")
+        if self.shards < 0:
+            raise ValueError(f"shards={self.shards}; use a positive number, or 0 to choose by size")
+        if not 0 < self.sample_mb < 1e6:
+            raise ValueError(f"sample_mb={self.sample_mb} is no size of a sample; use a positive number, such as 32")
+        if not 4 <= self.vocab_size <= 10_000_000:
+            raise ValueError(
+                f"vocab_size={self.vocab_size}; use 4 (three marks and a word; pieces need more) to 10,000,000"
+            )
+        if self.tokenizer not in TRAINED and not Path(self.tokenizer).is_dir():
+            raise ValueError(
+                f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; "
+                "give one of these to train a vocabulary, or the folder of one to load"
+                + did_you_mean(self.tokenizer, TRAINED)
+            )
+        if _is_words(self) and self.shards > MERGED:
+            raise ValueError(f"shards={self.shards}: those of a word model are merged at once, use at most {MERGED}")
+
+
+MEANT_FOR = {
+    "lowercase": ("wordpiece",),
+    "sentencepiece_model": ("sentencepiece",),
+    "word_rule": ("words",),
+    "vocab_size": TRAINED,
+    "sample_mb": ("wordpiece", "sentencepiece"),
+}
+
+
+def refuse_idle_options(request: Request, given: Iterable[str]) -> None:
+    """Refuse options that were given but mean nothing for the tokenizer that was asked for.
+
+    >>> refuse_idle_options(Request(("a.txt",), "out", tokenizer="words"), ["lowercase"])
+    Traceback (most recent call last):
+    ...
+    ValueError: --lowercase means nothing with --tokenizer=words; leave it out
+    """
+    for name in given:
+        words = name == "word_rule" and _is_words(request)
+        if not words and request.tokenizer not in MEANT_FOR.get(name, (request.tokenizer,)):
+            raise ValueError(f"--{name} means nothing with --tokenizer={request.tokenizer}; leave it out")
+
+
+class OtherPlan(ValueError):
+    """The output folder was begun with other options."""
+
+
+def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
+    """Prepare a corpus and return its manifest; calling again goes on, or finds everything done."""
+    output = Path(request.output)
+    if output.exists() and not output.is_dir():
+        raise BadInput(request.output, None, "the output is a file, not a folder", "give another --output")
+    tally = Tally(request.reading)
+    files = [describe(path, path) for path in find_files(request.inputs, tally) if not _has_columns(path, tally)]
+    files = [source for source in files if has_text(source, tally)]
+    if not files:
+        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input")
+    output.mkdir(parents=True, exist_ok=True)
+    with _locked(output):
+        _check_plan(output, _plan(request, files))
+        own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
+        for leftover in (path for pattern in own for path in output.glob(pattern)):  # of runs that were killed
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        if manifest := _finished(output):
+            return manifest
+        (output / "work").mkdir(exist_ok=True)
+        sources, skipped = _unpack_all(files, request, runner, phase)
+        tally.skipped.update(skipped)
+        shards = request.shards or min(256, -(-sum(source.size for source in sources) // SHARD))
+        jobs = [
+            Job(k, ranges, request.reading, request.seed, request.heldout, request.output, request.word_rule)
+            for k, ranges in enumerate(plan_ranges(sources, shards))
+        ]
+        if _is_words(request):
+            facts, extra_files = _prepare_words(request, jobs, runner, phase)
+        else:
+            facts, extra_files = _prepare_pieces(request, sources, jobs, runner, phase)
+        manifest = _manifest(output, request, files, jobs, facts, extra_files, tally)
+        write_json(output / "manifest.json", manifest)
+        shutil.rmtree(output / "work")
+        return manifest
+
+
+def _finished(output: Path) -> dict[str, Any] | None:
+    """The manifest of a finished store; None where there is work left, damaged shards having been cleared away."""
+    if not (output / "manifest.json").exists():
+        return None
+    manifest = read_manifest(output)
+    damaged = {path.relative_to(output).parts[0] for path, _ in misfits(output, manifest)}
+    if not damaged:
+        shutil.rmtree(output / "work", ignore_errors=True)
+        return manifest
+    (output / "manifest.json").unlink()
+    shards = {shard["name"] for shard in manifest["shards"]}
+    if damaged - shards or manifest["tokenizer"]["kind"] == "words":  # what all shards were made with is gone
+        damaged = {*shards, "tokenizer"}
+    for name in damaged:
+        shutil.rmtree(output / name, ignore_errors=True)
+    return None
+
+
+def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
+    """What must be the same when a preparation goes on; paths do not matter, content does."""
+    options = asdict(request)
+    options |= options.pop("reading")
+    del options["output"], options["inputs"]
+    if request.tokenizer not in TRAINED:
+        options["tokenizer"] = _load(request.tokenizer).fingerprint
+    sources = [
+        {"name": shown(Path(source.path).name), "bytes": source.size, "sample": source.sample} for source in files
+    ]
+    return {"format": FORMAT, "options": options, "sources": sources}
+
+
+def _has_columns(path: str, tally: Tally) -> bool:
+    """Whether a file's lines hold more than their text: numbers and labels would be read as words."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".csv", ".tsv"):
+        return False
+    remedy = "write the texts alone into .txt (a text a line, with --documents=line) or .jsonl"
+    tally.bad(path, lambda: None, f"{ending}, whose columns are not told apart here", remedy)
+    return True
+
+
+def _check_plan(output: Path, plan: dict[str, Any]) -> None:
+    """Write the plan, or see that it is the one the folder was begun with."""
+    path = output / "plan.json"
+    if not path.exists():
+        own = re.compile(r"\.lock|plan\.json\.\d+\.partial")
+        strangers = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
+        if strangers:
+            raise OtherPlan(f"{output} holds something else ({', '.join(strangers[:5])}); give an empty --output")
+        write_json(path, plan)
+        return
+    old = json.loads(path.read_text(encoding="utf-8"))
+    made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not MADE_EARLY.search(p.name)]
+    # What was made while bad input was an error has met none, so skipping it from now on changes nothing of it.
+    milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
+    if not made or (milder == plan and old["options"]["on_bad"] == "error"):
+        write_json(path, plan)
+    elif old != plan:
+        lines = _differences(old, plan)
+        more = [f"  and {len(lines) - 20} more"] if len(lines) > 20 else []
+        advice = f"Use these options, or another --output, or delete {output} to begin anew."
+        raise OtherPlan("\n".join([f"{output} was begun differently:", *lines[:20], *more, advice]))
+
+
+def _differences(old: dict[str, Any], plan: dict[str, Any]) -> list[str]:
+    lines = [
+        f"  {name}: {old['options'].get(name)!r} there, {plan['options'].get(name)!r} asked for"
+        for name in sorted({*old["options"], *plan["options"]})
+        if old["options"].get(name) != plan["options"].get(name)
+    ]
+    before, now = ({f"{s['name']} ({n})": s for n, s in enumerate(p["sources"], 1)} for p in (old, plan))
+    lines += [
+        f"  input {name}: {_change(before.get(name), now.get(name))}"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+    return lines or [f"  its format is {old.get('format')}, this version writes {FORMAT}"]
+
+
+def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
+    if before is None:
+        return "not there before"
+    if now is None:
+        return "no longer among the inputs"
+    sizes = f" ({before['bytes']} bytes there, {now['bytes']} now)" if before["bytes"] != now["bytes"] else ""
+    return f"its content has changed{sizes}"
+
+
+@contextlib.contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    """One preparation at a time in a folder."""
+    with open(output / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OtherPlan(
+                f"another preparation is writing to {output}; wait for it, or give another --output"
+            ) from None
+        yield
+
+
+@dataclass(frozen=True)
+class UnpackJob:
+    """A file to make plain."""
+
+    path: str
+    target: str
+    size: int
+    reading: Reading
+
+
+def _unpack_job(job: UnpackJob, report: Report) -> None:
+    tally = Tally(job.reading)
+    unpack(job.path, Path(job.target), tally)
+    write_json(Path(f"{job.target}.json"), dict(tally.skipped))
+    report(job.size)
+
+
+def _unpack_all(
+    files: list[Source], request: Request, runner: Runner, phase: Phase
+) -> tuple[list[Source], Counter[str]]:
+    """Sources that can be entered anywhere, and what was skipped on the way."""
+    folder = Path(request.output, "work")
+    targets = {n: folder / f"plain-{n:05d}" for n, f in enumerate(files) if needs_unpacking(f.path, request.reading)}
+    missing = [n for n, target in targets.items() if not Path(f"{target}.json").exists()]
+    jobs = [UnpackJob(files[n].path, str(targets[n]), files[n].size, request.reading) for n in missing]
+    if jobs:
+        with phase("unpacking", sum(job.size for job in jobs)) as report:
+            runner(_unpack_job, jobs, report)
+    skipped: Counter[str] = Counter()
+    for target in targets.values():
+        skipped.update(json.loads(Path(f"{target}.json").read_text(encoding="utf-8")))
+    sources = [
+        replace(source, plain=str(targets[n]), size=targets[n].stat().st_size) if n in targets else source
+        for n, source in enumerate(files)
+    ]
+    tally = Tally(request.reading)
+    sources = [source for n, source in enumerate(sources) if n not in targets or has_text(source, tally)]
+    if not sources:
+        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input")
+    return sources, skipped + tally.skipped
+
+
+def _is_words(request: Request) -> bool:
+    return request.tokenizer == "words" or (request.tokenizer not in TRAINED and _holds_words(request.tokenizer))
+
+
+def _holds_words(folder: str) -> bool:
+    return Path(folder, "words.txt").exists()
+
+
+def _load(folder: str) -> Tokenizer | WordVocabulary:
+    return WordVocabulary.load(folder) if _holds_words(folder) else load_tokenizer(folder)
+
+
+def _prepare_pieces(
+    request: Request, sources: list[Source], jobs: list[Job], runner: Runner, phase: Phase
+) -> tuple[dict[str, Any], list[str]]:
+    folder = Path(request.output, "tokenizer")
+    if not folder.exists():
+        with building(folder, folder.parent / "work") as partial:
+            if request.tokenizer in TRAINED:
+                _train(request, sources, phase).save(partial)
+            else:
+                load_tokenizer(request.tokenizer).save(partial)
+    tokenizer = load_tokenizer(folder)
+    _run_shards(make_piece_shard, jobs, lambda job: Path(request.output, job.name), runner, phase, "preparing")
+    facts = {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
+    return facts, sorted(f"tokenizer/{path.name}" for path in folder.iterdir())
+
+
+def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
+    """Train the vocabulary on the sample."""
+    size = sum(source.size for source in sources)
+    with phase(f"training {request.tokenizer}", min(size, int(request.sample_mb * (1 << 20)))) as report:
+
+        def sample() -> Iterator[str]:
+            for sentence in iterate_sample(sources, request.reading, request.sample_mb, request.seed):
+                report(len(sentence.encode("utf-8", "ignore")))
+                yield sentence
+
+        if request.tokenizer == "wordpiece":
+            return train_wordpiece(sample(), request.vocab_size, lowercase=request.lowercase)
+        return train_sentencepiece(sample(), request.vocab_size, model=request.sentencepiece_model)
+
+
+def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Phase) -> tuple[dict[str, Any], list[str]]:
+    output, work = Path(request.output), Path(request.output, "work")
+    _run_shards(make_word_shard, jobs, lambda job: work / job.name, runner, phase, "counting words")
+    folders = [work / job.name for job in jobs]
+    if not (output / "tokenizer").exists():
+        with building(output / "tokenizer", work) as partial:
+            if request.tokenizer in TRAINED:
+                with phase("choosing words", 0) as report:
+                    choose_vocabulary(folders, request.vocab_size, report, request.word_rule).save(partial)
+            else:
+                WordVocabulary.load(request.tokenizer).save(partial)
+    vocabulary = WordVocabulary.load(output / "tokenizer")
+    facts = {"kind": "words", "vocab_size": len(vocabulary), "fingerprint": vocabulary.fingerprint}
+    write_json(work / "vocabulary.json", facts)
+    if not (work / "table").exists():
+        with phase("merging words", 0) as report:
+            write_table(folders, vocabulary, work / "table", report)
+    _run_shards(renumber_shard, jobs, lambda job: output / job.name, runner, phase, "numbering words")
+    for name in ("forms.npy", "form_ends.npy"):
+        shutil.copyfile(work / "table" / name, output / name)
+    return facts, [
+        "form_ends.npy",
+        "forms.npy",
+        *sorted(f"tokenizer/{p.name}" for p in (output / "tokenizer").iterdir()),
+    ]
+
+
+def _run_shards(
+    function: Callable[[Job, Report], None],
+    jobs: list[Job],
+    made: Callable[[Job], Path],
+    runner: Runner,
+    phase: Phase,
+    name: str,
+) -> None:
+    missing = [job for job in jobs if not made(job).exists()]
+    with phase(name, sum(job.size for job in jobs)) as report:
+        report(sum(job.size for job in jobs) - sum(job.size for job in missing))
+        runner(function, missing, report)
+
+
+def _manifest(
+    output: Path,
+    request: Request,
+    files: list[Source],
+    jobs: list[Job],
+    tokenizer: dict[str, Any],
+    extra: list[str],
+    tally: Tally,
+) -> dict[str, Any]:
+    shards = []
+    totals: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
+    for job in jobs:
+        facts = json.loads((output / job.name / "shard.json").read_text(encoding="utf-8"))
+        tally.skipped.update(facts.pop("skipped"))
+        shards.append({"name": job.name, **facts})
+        for part in PARTS:
+            totals[part].update(facts[part]["counts"])
+    if not sum(total["sentences"] for total in totals.values()):
+        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input and --encoding")
+    if not totals["train"]["documents"]:
+        remedy = "lower --heldout, or try another --seed, or see --documents"
+        raise BadInput(", ".join(request.inputs), None, "no document is left for training, all are held out", remedy)
+    return {
+        **_plan(request, files),
+        "tokenizer": tokenizer,
+        "counts": {part: dict(total) for part, total in totals.items()},
+        "skipped": dict(sorted(tally.skipped.items())),
+        "files": {name: file_facts(output / name) for name in extra},
+        "shards": shards,
+    }

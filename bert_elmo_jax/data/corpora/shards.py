@@ -1,0 +1,266 @@
+"""One shard of a corpus: its byte ranges -> a folder of arrays that appears whole or not at all.
+
+What a shard holds depends on the plan alone, never on who makes it or when.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import shutil
+import unicodedata
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Integer
+
+from bert_elmo_jax.data.corpora.corpus import iterate_documents
+from bert_elmo_jax.data.corpora.npy import NpyAppender, sha256, write_json
+from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally
+from bert_elmo_jax.data.corpora.store import FILES, PARTS
+from bert_elmo_jax.text import Tokenizer, load_tokenizer
+from bert_elmo_jax.text.words import split_words
+
+BATCH = 1 << 20  # characters handed to the tokenizer at once: enough to be quick, too little to be felt in memory
+Encode = Callable[[list[str]], tuple[Integer[np.ndarray, "tokens"], Integer[np.ndarray, "sentences"]]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to know to make one shard."""
+
+    number: int
+    ranges: tuple[tuple[int, Source, int, int], ...]  # (number of the source, source, first byte, end)
+    reading: Reading
+    seed: int
+    heldout: float
+    output: str
+    word_rule: str = "punctuation"
+
+    @property
+    def name(self) -> str:
+        """The shard's folder in the store."""
+        return f"shard-{self.number:05d}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        return sum(end - start for _, _, start, end in self.ranges)
+
+
+def plan_ranges(sources: Sequence[Source], shards: int) -> list[tuple[tuple[int, Source, int, int], ...]]:
+    """Cut the sources, laid end to end, into equal stretches of bytes; a document goes where it begins.
+
+    >>> [a, b] = Source("a", "a", 60, ""), Source("b", "b", 40, "")
+    >>> [[(n, start, end) for n, _, start, end in ranges] for ranges in plan_ranges([a, b], 2)]
+    [[(0, 0, 50)], [(0, 50, 60), (1, 0, 40)]]
+    """
+    total = sum(source.size for source in sources)
+    cuts = [total * k // shards for k in range(shards + 1)]
+    plan = []
+    for low, high in itertools.pairwise(cuts):
+        ranges, base = [], 0
+        for number, source in enumerate(sources):
+            start, end = max(low - base, 0), min(high - base, source.size)
+            if start < end:
+                ranges.append((number, source, start, end))
+            base += source.size
+        plan.append(tuple(ranges))
+    return plan
+
+
+def is_heldout(seed: int, source: int, place: int, share: float) -> bool:
+    """Whether a document is held out: a coin thrown by its place alone, so that every worker sees the same.
+
+    >>> sum(is_heldout(0, 0, place, 0.1) for place in range(10_000))
+    985
+    """
+    coin = hashlib.blake2b(f"{seed}:{source}:{place}".encode(), digest_size=8).digest()
+    return int.from_bytes(coin, "little") < share * 2**64
+
+
+class PartWriter:
+    """Writes the three arrays of one part, a batch of sentences at a time."""
+
+    def __init__(self, folder: Path, dtype: np.dtype, encode: Encode, files: contextlib.ExitStack):
+        folder.mkdir(parents=True)
+        types = dict(zip(FILES, (dtype, np.dtype(np.int64), np.dtype(np.int64))))
+        self.files = {name: files.enter_context(NpyAppender(folder / name, kind)) for name, kind in types.items()}
+        self.encode = encode
+        self.tokens = self.sentences = self.documents = 0
+        self._pending: list[str] = []
+        self._owners = array("q")  # which document each pending sentence belongs to
+        self._characters, self._last_owner = 0, -1
+
+    def add(self, sentence: str, document: int) -> None:
+        """Take a sentence of the document with this number."""
+        self._pending.append(sentence)
+        self._owners.append(document)
+        self._characters += len(sentence)
+        if self._characters >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Encode what is pending; sentences without any token, and documents without any sentence, leave no trace."""
+        if not self._pending:
+            return
+        ids, lengths = self.encode(self._pending)
+        kept = lengths > 0
+        owners = np.array(self._owners, np.int64)[kept]
+        starts = self.tokens + np.cumsum(lengths[kept]) - lengths[kept]
+        opens = np.flatnonzero(np.diff(owners, prepend=self._last_owner))
+        self.files["tokens.npy"].append(ids)
+        self.files["sentences.npy"].append(starts)
+        self.files["documents.npy"].append(self.sentences + opens)
+        self.tokens += len(ids)
+        self.sentences += len(starts)
+        self.documents += len(opens)
+        if len(owners):
+            self._last_owner = int(owners[-1])
+        self._pending, self._owners, self._characters = [], array("q"), 0
+
+    def finish(self) -> None:
+        """Write the last batch and the closing offsets."""
+        self.flush()
+        self.files["sentences.npy"].append(np.array([self.tokens]))
+        self.files["documents.npy"].append(np.array([self.sentences]))
+
+
+def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
+    """Make a shard of word pieces, unless it is there."""
+    target = Path(job.output, job.name)
+    if target.exists():
+        return
+    tokenizer = _tokenizer(str(Path(job.output, "tokenizer")))
+    dtype = np.dtype(token_dtype(tokenizer.vocab_size))
+    starts_word = np.asarray(tokenizer.word_starts)
+    counts = {part: {"words": 0, "unknown": 0} for part in PARTS}
+
+    def encoder(part: str) -> Encode:
+        def encode(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            ids, lengths = tokenizer.encode_lines(lines)
+            unknown = int((ids == tokenizer.unk_id).sum())
+            counts[part]["words"] += int(starts_word[ids].sum()) + unknown * (not starts_word[tokenizer.unk_id])
+            counts[part]["unknown"] += unknown
+            return ids, lengths
+
+        return encode
+
+    with building(target, Path(job.output, "work")) as folder:
+        with contextlib.ExitStack() as files:
+            writers = {part: PartWriter(folder / part, dtype, encoder(part), files) for part in PARTS}
+            skipped = write_documents(job, writers, report)
+        finish_shard(folder, writers, counts, skipped)
+
+
+def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
+    """Make a shard of words with ids of its own: `forms.txt` (sorted) and `counts.npy` say what they are.
+
+    The ids of the whole corpus are known only when all shards have been read; `words_table` then renumbers.
+    """
+    target = Path(job.output, "work", job.name)
+    if target.exists() or Path(job.output, job.name).exists():
+        return
+    numbers: dict[str, int] = {}
+
+    def encode(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        # Composed, as the vocabularies of pieces trained here: a file from a Mac spells the same words in other bytes.
+        words = [split_words(unicodedata.normalize("NFC", line), job.word_rule) for line in lines]
+        ids = [numbers.setdefault(word, len(numbers)) for line in words for word in line]
+        return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
+
+    with building(target, Path(job.output, "work")) as folder:
+        with contextlib.ExitStack() as files:
+            writers = {part: PartWriter(folder / part, np.dtype(np.uint32), encode, files) for part in PARTS}
+            skipped = write_documents(job, writers, report)
+        train = np.load(folder / "train" / "tokens.npy", mmap_mode="r")
+        order = sorted(numbers)  # by code point, as every shard's, so that the tables can be merged as streams
+        places = np.array([numbers[form] for form in order], np.int64)
+        counts = np.zeros(len(order), np.int64)
+        for at in range(0, len(train), BATCH):  # not at once: a document, and so a shard, may be of any size
+            counts += np.bincount(train[at : at + BATCH], minlength=len(order))
+        np.save(folder / "counts.npy", counts[places])
+        np.save(folder / "places.npy", places)
+        (folder / "forms.txt").write_text("".join(f"{form}\n" for form in order), encoding="utf-8", newline="\n")
+        empty = {part: {"words": 0, "unknown": 0} for part in PARTS}
+        finish_shard(folder, writers, empty, skipped)
+
+
+def write_documents(job: Job, writers: dict[str, PartWriter], report: Callable[[int], object]) -> dict[str, int]:
+    """Send every sentence of the job to its part; what was skipped."""
+    tally = Tally(job.reading)
+    document = 0
+    for number, source, start, end in job.ranges:
+        done = start
+        for place, sentences in iterate_documents(source, start, end, tally):
+            writer = writers["heldout" if is_heldout(job.seed, number, place, job.heldout) else "train"]
+            for sentence in sentences:
+                writer.add(sentence, document)
+                if tally.place - done > 1 << 16 and done < end:
+                    report(min(tally.place, end) - done)
+                    done = min(tally.place, end)
+            document += 1
+        report(end - done)
+    for writer in writers.values():
+        writer.finish()
+    return dict(sorted(tally.skipped.items()))
+
+
+def finish_shard(
+    folder: Path, writers: dict[str, PartWriter], extra: dict[str, dict[str, int]], skipped: dict[str, int]
+) -> None:
+    """Write what the manifest will say of this shard."""
+    facts: dict[str, Any] = {"skipped": skipped}
+    for part, writer in writers.items():
+        counts = {"documents": writer.documents, "sentences": writer.sentences, "tokens": writer.tokens}
+        facts[part] = {
+            "counts": counts | extra[part],
+            "files": {name: file_facts(folder / part / name) for name in FILES},
+        }
+    write_json(folder / "shard.json", facts)
+
+
+def file_facts(path: Path) -> dict[str, Any]:
+    """Size and hash of a file."""
+    return {"bytes": path.stat().st_size, "sha256": sha256(path)}
+
+
+def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:
+    """The smallest type that holds every id.
+
+    >>> token_dtype(30522).__name__, token_dtype(119547).__name__
+    ('uint16', 'uint32')
+    """
+    return np.uint16 if vocab_size <= 1 << 16 else np.uint32
+
+
+class building:
+    """A folder made inside `work`, under another name, and moved to its own when whole."""
+
+    def __init__(self, target: Path, work: Path):
+        self.target = target
+        self.partial = work / f"{target.name}.{os.getpid()}.partial"
+
+    def __enter__(self) -> Path:
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self.partial.mkdir(parents=True)
+        return self.partial
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is None:
+            try:
+                self.partial.rename(self.target)
+            except OSError:
+                if not self.target.exists():  # somebody else, retried on a cluster, was first with the same bytes
+                    raise
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(folder: str) -> Tokenizer:
+    return load_tokenizer(folder)

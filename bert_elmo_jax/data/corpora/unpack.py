@@ -1,0 +1,93 @@
+"""What cannot be entered at any byte (compressed files, UTF-16) -> plain lines on disk.
+
+Line for line, so that the numbers in messages stay true, and only once, so that many workers can share one large file.
+"""
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, Reading, Tally
+
+
+def needs_unpacking(path: str, reading: Reading) -> bool:
+    """Whether a file cannot be entered in the middle: compressed, or a newline byte in it may be half a letter.
+
+    >>> needs_unpacking("a.txt", Reading(encoding="cp949")), needs_unpacking("a.txt.gz", Reading())
+    (False, True)
+    """
+    return path.lower().endswith(COMPRESSED) or reading.wide
+
+
+def raw_blocks(path: str) -> Iterator[bytes]:
+    """The bytes of a file, decompressed by its ending; EOFError where the compressed stream has no end."""
+    name = path.lower()
+    if name.endswith(".zst"):
+        yield from _zstd_blocks(path)
+        return
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    with openers.get(Path(name).suffix, open)(path, "rb") as raw:
+        while block := raw.read(BLOCK):
+            yield block
+
+
+def _zstd_blocks(path: str) -> Iterator[bytes]:
+    """Frame by frame, because the library's own stream reader ends quietly on a truncated file."""
+    with open(path, "rb") as raw:
+        frame, rest, whole = zstandard.ZstdDecompressor().decompressobj(), b"", True
+        while block := rest or raw.read(1 << 16):
+            yield frame.decompress(block)
+            rest, whole = frame.unused_data, frame.eof
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if not whole:
+        raise EOFError("the last frame has no end")
+
+
+def _nul(error: UnicodeError) -> tuple[str, int]:
+    """What is no character becomes NUL: whoever reads the line names it, or counts it, as any other bad line."""
+    assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
+    return "\0", error.end
+
+
+codecs.register_error("nul", _nul)
+
+
+def unpack(path: str, target: Path, tally: Tally) -> None:
+    """Write a compressed or wide-encoded file as plain lines at `target`, which appears only when it is whole."""
+    decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    lines = 0
+
+    def damaged(error: Exception) -> None:
+        what, remedy = (
+            "a damaged or truncated compressed file",
+            "copy or download it again, or pass --on_bad=skip to use what can be read",
+        )
+        tally.bad(path, lambda: lines + 1, what, remedy, detail=f" ({error})")
+
+    with open(partial, "wb") as out:
+        try:
+            for block in raw_blocks(path):
+                plain = decoder.decode(block).encode("utf-8", "nul") if decoder else block
+                lines += plain.count(b"\n")
+                out.write(plain)
+            if decoder:
+                out.write(decoder.decode(b"", final=True).encode("utf-8", "nul"))
+        except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+            damaged(error)
+        except OSError as error:
+            if error.errno is not None:  # the disk's trouble; gzip and bz2 raise one without a number for bad data
+                raise
+            damaged(error)
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(target)

@@ -1,0 +1,136 @@
+"""The words of all shards -> one vocabulary and one table of surface forms, and shards renumbered to it.
+
+Every shard has its own sorted list of distinct forms. They are merged as streams, so memory holds the vocabulary and no
+more, however many forms a corpus has.
+"""
+
+import heapq
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from bert_elmo_jax.data.corpora.npy import NpyAppender, write_json
+from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, token_dtype
+from bert_elmo_jax.data.corpora.store import PARTS
+from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
+
+MERGED = 512  # files open at once
+
+
+def merge_forms(folders: Sequence[Path]) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
+    """(form, its count in the training part, [(shard, place in the shard's list)]) of all shards, by code point."""
+    streams = (_forms(number, folder) for number, folder in enumerate(folders))
+    for form, entries in groupby(heapq.merge(*streams), key=lambda entry: entry[0]):
+        found = list(entries)
+        yield form, sum(count for *_, count in found), [(number, place) for _, number, place, _ in found]
+
+
+def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
+    counts = np.load(folder / "counts.npy")
+    with open(folder / "forms.txt", encoding="utf-8", newline="\n") as lines:
+        for place, line in enumerate(lines):
+            yield line[:-1], number, place, int(counts[place])
+
+
+def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object], rule: str) -> WordVocabulary:
+    """The most frequent words of the training part, `size` of them with the three marks."""
+    total = 0
+
+    def counted() -> Iterator[tuple[int, str]]:
+        nonlocal total
+        for form, count, _ in merge_forms(folders):
+            total += count
+            report(len(form))
+            if count and form not in WORD_SPECIALS:
+                yield -count, form
+
+    best = heapq.nsmallest(size - len(WORD_SPECIALS), counted())
+    if not total:
+        raise ValueError("no document is left for training, all are held out; lower --heldout, or try another --seed")
+    left_out = total + sum(negative for negative, _ in best)
+    words = [*WORD_SPECIALS, *(form for _, form in best)]
+    counts = np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64)
+    return WordVocabulary(words, counts, rule=rule)
+
+
+def write_table(
+    folders: Sequence[Path], vocabulary: WordVocabulary, output: Path, report: Callable[[int], object]
+) -> None:
+    """Write `forms.npy` and `form_ends.npy`, and into each shard's folder `numbers`: place in its list -> id."""
+    # A literal "<S>" in a text is a form like any other: boundaries are set by whoever builds the sentences.
+    known = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
+    numbers: list[list[int]] = [[] for _ in folders]
+    for folder in folders:
+        (folder / "numbers").write_bytes(b"")
+    with building(output, output.parent) as folder, NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters:
+        with NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends:
+            ends.append(np.array([0]))
+            lengths: list[int] = []
+            text, total, next_id = bytearray(), 0, len(vocabulary)
+
+            def write() -> None:
+                nonlocal total
+                characters.append(np.frombuffer(bytes(text), np.uint8))
+                ends.append(total + np.cumsum(lengths, dtype=np.int64))
+                total += len(text)
+                text.clear()
+                lengths.clear()
+
+            for word in vocabulary.words:
+                text += (encoded := word.encode("utf-8"))
+                lengths.append(len(encoded))
+            for form, _, places in merge_forms(folders):
+                report(len(form))
+                number = known.get(form)
+                if number is None:
+                    number, next_id = next_id, next_id + 1
+                    text += (encoded := form.encode("utf-8"))
+                    lengths.append(len(encoded))
+                    if len(text) > 1 << 20:
+                        write()
+                for shard, _ in places:  # places come in the order of the shard's list, so appending is enough
+                    numbers[shard].append(number)
+                    if len(numbers[shard]) >= 1 << 14:
+                        _append(folders[shard], numbers[shard])
+            write()
+        for shard_folder, rest in zip(folders, numbers):
+            _append(shard_folder, rest)
+
+
+def _append(folder: Path, numbers: list[int]) -> None:
+    """Add to a shard's numbers; opened each time, because there may be more shards than files that may be open."""
+    with open(folder / "numbers", "ab") as out:
+        out.write(np.array(numbers, "<u4").tobytes())
+    numbers.clear()
+
+
+def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
+    """Make the final shard from the one with ids of its own."""
+    source, target = Path(job.output, "work", job.name), Path(job.output, job.name)
+    if target.exists():
+        return
+    size = len(np.load(Path(job.output, "work", "table", "form_ends.npy"), mmap_mode="r")) - 1
+    vocab_size = json.loads(Path(job.output, "work", "vocabulary.json").read_text(encoding="utf-8"))["vocab_size"]
+    mapping = np.empty(len(places := np.load(source / "places.npy")), np.uint32)
+    mapping[places] = np.fromfile(source / "numbers", "<u4")
+    facts = json.loads((source / "shard.json").read_text(encoding="utf-8"))
+    with building(target, Path(job.output, "work")) as folder:
+        for part in PARTS:
+            (folder / part).mkdir()
+            for name in ("sentences.npy", "documents.npy"):
+                shutil.copyfile(source / part / name, folder / part / name)
+            local = np.load(source / part / "tokens.npy", mmap_mode="r")
+            unknown = 0
+            with NpyAppender(folder / part / "tokens.npy", np.dtype(token_dtype(size))) as out:
+                for at in range(0, len(local), 1 << 20):
+                    ids = mapping[local[at : at + (1 << 20)]]
+                    unknown += int((ids >= vocab_size).sum())
+                    out.append(ids)
+            facts[part]["files"]["tokens.npy"] = file_facts(folder / part / "tokens.npy")
+            facts[part]["counts"] |= {"words": len(local), "unknown": unknown}
+        write_json(folder / "shard.json", facts)
+    report(job.size)

@@ -1,0 +1,1 @@
+"""Batches in order: mixtures of corpora, workers, hosts and exact resume."""

@@ -1,0 +1,251 @@
+"""Batches by place: what stands at any place of a mixture of corpora, and which place comes next.
+
+A feed is a pure function: the batch at a place depends on the corpora, on what was asked for and on the seed, never on
+what was read before, on how many processes read, or on which of them asks.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from bert_elmo_jax.data.corpora.store import Store
+from bert_elmo_jax.data.pipeline.track import Place, Track
+from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
+from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
+from bert_elmo_jax.data.rows.masking import vocabulary_of
+from bert_elmo_jax.data.rows.pieces import BertExamples, BertRows, bert_batch, plan_rows
+from bert_elmo_jax.data.rows.stream import (
+    LanguageModelExamples,
+    Marks,
+    Sentences,
+    Streams,
+    plan_sentences,
+    plan_streams,
+)
+from bert_elmo_jax.data.rows.word_batch import batch_of
+from bert_elmo_jax.text import WordVocabulary, load_tokenizer
+
+Batch = dict[str, np.ndarray]
+
+
+class Places(NamedTuple):
+    """The place in each corpus, and how many rows were taken of all."""
+
+    taken: int
+    corpora: tuple[Place, ...]
+
+
+class Reader(NamedTuple):
+    """The process that asks: number `process` of `processes`, whose batch is split into `shards` on all devices."""
+
+    process: int = 0
+    processes: int = 1
+    shards: int = 1
+
+    def check(self, batch_size: int) -> None:
+        """Refuse what does not divide."""
+        if not 0 <= self.process < self.processes:
+            raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
+        if batch_size < 1 or batch_size % self.processes:
+            raise ValueError(
+                f"batch_size={batch_size} cannot be split over {self.processes} processes; use a multiple of "
+                f"{self.processes}"
+            )
+        if self.shards % self.processes or batch_size % self.shards:
+            raise ValueError(
+                f"shards={self.shards} must be a multiple of the number of processes ({self.processes}) and divide "
+                f"batch_size={batch_size}"
+            )
+
+
+@runtime_checkable
+class Feed(Protocol):
+    """See `BertFeed` and `WordFeed`."""
+
+    def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
+        """This process's part of the batch at these places, and the places after it.
+
+        Batches go on from one epoch into the next, but not beyond epoch `last`: there, None says that all is read.
+        """
+
+    def skip(self, places: Places) -> Places:
+        """The places after the batch at these places."""
+
+    def passed(self, places: Places) -> float:
+        """How many epochs of the first corpus have passed."""
+
+    def size(self, epoch: int) -> int:
+        """How many rows (BERT) or steps (language model) this epoch of the first corpus has."""
+
+
+class BertFeed:
+    """BERT batches; each row is drawn from the corpora by their weights."""
+
+    def __init__(
+        self,
+        stores: Sequence[Store],
+        weights: Sequence[float],
+        asked: BertExamples,
+        batch_size: int,
+        seed: int,
+        window: int,
+        reader: Reader,
+    ):
+        for store in stores:
+            if store.manifest["tokenizer"]["kind"] == "words":
+                raise ValueError(
+                    f"{store.folder} holds words, BERT reads pieces; prepare it with --tokenizer=wordpiece or "
+                    "sentencepiece"
+                )
+        self.asked, self.batch_size, self.seed, self.reader = asked, batch_size, seed, reader
+        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
+        self.shares = np.cumsum(weights) / np.sum(weights)
+        self.tracks: list[Track[BertRows]] = [
+            Track(store, self._plan, (seed, number), window, asked.copies) for number, store in enumerate(stores)
+        ]
+
+    def _plan(self, text: Any, key: tuple[int, ...]) -> BertRows:
+        return plan_rows(text, self.asked, self.vocabulary, key)
+
+    def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
+        """See `Feed`; a batch that the end of the last epoch cuts short is filled up with empty rows."""
+        owner = self._owners(places.taken)
+        low = self.batch_size * self.reader.process // self.reader.processes
+        high = self.batch_size * (self.reader.process + 1) // self.reader.processes
+        batch, following, found = self._empty(high - low), [], 0
+        for number, (track, place) in enumerate(zip(self.tracks, places.corpora)):
+            target = np.flatnonzero(owner == number)
+            pieces, place = track.stretch(place, len(target), last)
+            following.append(place)
+            at = 0  # rows of this corpus passed so far, of all processes
+            for rows, first, end in pieces:
+                local = target[at : at + end - first]
+                skip, stop = np.searchsorted(local, (low, high))
+                if stop > skip:
+                    part = bert_batch(rows, first + int(skip), first + int(stop), self.asked, self.vocabulary)
+                    for name, array in part.items():
+                        batch[name][local[skip:stop] - low] = array
+                at += end - first
+            found += at
+        return (batch if found else None), Places(places.taken + self.batch_size, tuple(following))
+
+    def skip(self, places: Places) -> Places:
+        """See `Feed`."""
+        counts = np.bincount(self._owners(places.taken), minlength=len(self.tracks)).tolist()
+        following = [track.stretch(*what)[1] for track, *what in zip(self.tracks, places.corpora, counts)]
+        return Places(places.taken + self.batch_size, tuple(following))
+
+    def passed(self, places: Places) -> float:
+        """See `Feed`."""
+        return self.tracks[0].passed(places.corpora[0])
+
+    def size(self, epoch: int) -> int:
+        """See `Feed`."""
+        return self.tracks[0].size(epoch)
+
+    def _owners(self, taken: int) -> np.ndarray:
+        """Which corpus each row of the whole batch comes from."""
+        if len(self.tracks) == 1:
+            return np.zeros(self.batch_size, np.int64)
+        draws = uniforms((self.seed, CORPORA), taken, self.batch_size, 1)[:, 0]
+        return np.searchsorted(self.shares[:-1], draws, side="right")
+
+    def _empty(self, rows: int) -> Batch:
+        batch: Batch = {name: np.zeros(*shape) for name, shape in batch_shapes(self.asked, rows).items()}
+        batch["tokens"][:] = self.vocabulary.pad
+        return batch
+
+
+class WordFeed:
+    """Language-model batches; each corpus has its rows of every batch, in proportion to its weight."""
+
+    def __init__(
+        self,
+        stores: Sequence[Store],
+        weights: Sequence[float],
+        asked: LanguageModelExamples,
+        batch_size: int,
+        seed: int,
+        window: int,
+        reader: Reader,
+    ):
+        for store in stores:
+            if store.manifest["tokenizer"]["kind"] != "words":
+                raise ValueError(
+                    f"{store.folder} holds pieces of kind {store.manifest['tokenizer']['kind']!r}, a language model of "
+                    "words reads words; prepare it with --tokenizer=words"
+                )
+        vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
+        self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
+        self.asked, self.reader = asked, reader
+        self.forms = [store.forms for store in stores] if asked.input == "characters" else []
+        self.rows = _proportional(batch_size, weights)
+        self.tracks: list[Track[Streams | Sentences]] = [
+            Track(store, self._plan_for(rows), (seed, number), window)
+            for number, (store, rows) in enumerate(zip(stores, self.rows))
+        ]
+
+    def _plan_for(self, rows: int) -> Any:
+        def plan(text: Any, key: tuple[int, ...]) -> Streams | Sentences:
+            if self.asked.reading == "streams":
+                return plan_streams(text, self.asked.length, rows, self.marks, key)
+            return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
+
+        return plan
+
+    def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
+        """See `Feed`."""
+        parts, following = [], []
+        for track, place in zip(self.tracks, places.corpora):
+            pieces, place = track.stretch(place, 1, last)
+            following.append(place)
+            parts += [rows.take(first) for rows, first, _ in pieces]
+        after = Places(places.taken + 1, tuple(following))
+        if not parts:
+            return None, after
+        return batch_of(parts, self.forms, self.asked, self.marks, **self.reader._asdict()), after
+
+    def skip(self, places: Places) -> Places:
+        """See `Feed`."""
+        following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
+        return Places(places.taken + 1, tuple(following))
+
+    def passed(self, places: Places) -> float:
+        """See `Feed`."""
+        return self.tracks[0].passed(places.corpora[0])
+
+    def size(self, epoch: int) -> int:
+        """See `Feed`."""
+        return self.tracks[0].size(epoch)
+
+
+def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
+    """Rows for each corpus, in proportion to the weights and at least one.
+
+    >>> _proportional(8, [3.0, 1.0]), _proportional(4, [100.0, 1.0, 1.0])
+    ([6, 2], [2, 1, 1])
+    """
+    if rows < len(weights):
+        raise ValueError(f"batch_size={rows} rows cannot hold {len(weights)} corpora; use at least a row for each")
+    shares = np.array(weights) / np.sum(weights) * rows
+    counts = np.ones(len(weights), np.int64)
+    for _ in range(rows - len(weights)):
+        counts[np.argmax(shares - counts)] += 1
+    return counts.tolist()
+
+
+def check_corpora(corpora: str | Path | Mapping[str, float]) -> dict[str, float]:
+    """Folders of corpora and their weights.
+
+    >>> check_corpora("corpora/novels"), check_corpora({"a": 3.0, "b": 1.0})
+    ({'corpora/novels': 1.0}, {'a': 3.0, 'b': 1.0})
+    """
+    found = {str(corpora): 1.0} if isinstance(corpora, str | Path) else dict(corpora)
+    if not found:
+        raise ValueError("no corpus was named; give a folder of prepare_data, or {folder: weight, …}")
+    for folder, weight in found.items():
+        if not (np.isfinite(weight) and weight > 0):
+            raise ValueError(f"corpus {folder} has the weight {weight}; weights are positive numbers")
+    return {str(folder): float(weight) for folder, weight in found.items()}

@@ -1,0 +1,56 @@
+"""Batches of one kind for some steps, then of another: BERT's 90 percent of steps at length 128 and the rest at 512."""
+
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from bert_elmo_jax.data.pipeline.batches import Batches
+from bert_elmo_jax.data.pipeline.feeds import Batch
+
+
+class Phases(Iterator[Batch]):
+    """Each of several batches for its number of steps, the last without end; a position in it is one in all of them.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.data.rows.pieces import BertExamples
+    >>> from bert_elmo_jax.data.pipeline.batches import train_batches
+    >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+    >>> corpus = toy_corpus(tempfile.mkdtemp(), documents=40)
+    >>> phases = Phases([(2, train_batches(corpus, BertExamples(length), 4)) for length in (16, 32)])
+    >>> [next(phases)["tokens"].shape[1] for _ in range(4)]
+    [16, 16, 32, 32]
+    """
+
+    def __init__(self, parts: Sequence[tuple[int, Batches]]):
+        self._parts = [batches for _, batches in parts]
+        self._ends = list(accumulate(steps for steps, _ in parts))
+        self._done = 0
+
+    def __next__(self) -> Batch:
+        batch = next(self._now())
+        self._done += 1
+        return batch
+
+    def _now(self) -> Batches:
+        phase = min(bisect.bisect_right(self._ends, self._done), len(self._parts) - 1)
+        for before in self._parts[:phase]:
+            before.close()
+        return self._parts[phase]
+
+    def state(self) -> dict[str, Any]:
+        """Where the next batch begins, as JSON."""
+        return {"done": self._done, "parts": [part.state() for part in self._parts]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on where `state` was taken."""
+        if set(state) != {"done", "parts"} or len(state["parts"]) != len(self._parts):
+            raise ValueError(f"this is no state of {len(self._parts)} phases of batches; give what state() returned")
+        for part, saved in zip(self._parts, state["parts"]):
+            part.restore(saved)
+        self._done = int(state["done"])
+
+    def close(self) -> None:
+        """Ends the worker processes of all."""
+        for part in self._parts:
+            part.close()

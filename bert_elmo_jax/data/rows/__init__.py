@@ -1,0 +1,1 @@
+"""Stored text to the rows of training batches."""

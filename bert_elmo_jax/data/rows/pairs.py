@@ -1,0 +1,220 @@
+"""Which sentences make which example: next-sentence pairs by the reference's rules, sentence order, or plain text.
+
+Examples are stretches of a text's tokens. A document's examples follow from one another (what a random next displaced
+comes again), but documents do not: so all documents of a text take their next step together, as arrays.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from bert_elmo_jax.data.pipeline.windows import Text
+
+# Longer documents go in parts of so many sentences, so that a corpus of one document needs no million small steps.
+LONG = 4096
+SHORTEST = 5  # positions of a pair: three special tokens and two
+
+
+class Sequences(NamedTuple):
+    """Examples: token stretches A and B (B is empty in an example of one), label, and whether the label counts.
+
+    >>> Sequences(*np.array([[0], [3], [8], [2], [1], [1]])).lengths.tolist()  # [CLS] A A A [SEP] B B [SEP]
+    [8]
+    """
+
+    a: Int64[np.ndarray, "N"]  # where in the tokens
+    a_length: Int64[np.ndarray, "N"]
+    b: Int64[np.ndarray, "N"]
+    b_length: Int64[np.ndarray, "N"]
+    label: Int64[np.ndarray, "N"]
+    weight: Int64[np.ndarray, "N"]
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "N"]:
+        """How many positions each example takes, special tokens included."""
+        return self.a_length + self.b_length + 2 + (self.b_length > 0)
+
+
+def sentence_pairs(
+    text: Text,
+    length: int,
+    rng: np.random.Generator,
+    *,
+    objective: Literal["nsp", "sop"] = "nsp",
+    short_share: float = 0.1,
+    short_per: Literal["document", "chunk"] = "document",
+) -> Sequences:
+    """All pairs of a text, each of at most `length` positions.
+
+    `nsp`: B is what follows A (label 0), or with probability 0.5, and wherever A has no successor in its chunk, a
+    stretch of another document (label 1). `sop`: B always follows, but half of the pairs are swapped (label 1); a
+    chunk of one sentence has no order, so it stands alone and its label does not count. With probability `short_share`
+    a document (or each chunk) aims at a random shorter length.
+
+    >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))  # two documents of three sentences
+    >>> pairs = sentence_pairs(text, 32, np.random.default_rng(0))
+    >>> bool((pairs.lengths <= 32).all()), set(pairs.label.tolist()) <= {0, 1}
+    (True, True)
+    """
+    if length < SHORTEST:
+        raise ValueError(f"length={length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
+    room = length - 3
+    cuts, documents = text.sentences, text.documents
+    pieces = []
+    for owner, place, a_end, stop, target, coin in _chunks(text, room, rng, short_share, short_per):
+        single = stop - place == 1
+        a_size = cuts[a_end] - cuts[place]
+        if objective == "nsp":
+            random_next = single | (coin < 0.5)
+            other = _another(owner, len(documents) - 1, rng)
+            u = rng.random(len(owner))
+            start = documents[other] + (u * (documents[other + 1] - documents[other])).astype(np.int64)
+            wanted = np.maximum(target - a_size, 1)
+            start_stop = np.minimum(np.searchsorted(cuts, cuts[start] + wanted), documents[other + 1])
+            b, b_end = np.where(random_next, start, a_end), np.where(random_next, start_stop, stop)
+            pieces.append((cuts[place], a_size, cuts[b], cuts[b_end] - cuts[b], random_next, np.ones_like(a_size)))
+            place[:] = np.where(random_next, a_end, stop)
+        else:
+            swapped = ~single & (coin < 0.5)
+            a, b, b_size = cuts[place], cuts[a_end], cuts[stop] - cuts[a_end]
+            pieces.append(
+                (
+                    np.where(swapped, b, a),
+                    np.where(swapped, b_size, a_size),
+                    np.where(swapped, a, b),
+                    np.where(swapped, a_size, b_size),
+                    swapped,
+                    ~single,
+                )
+            )
+            place[:] = stop
+    a, a_length, b, b_length, label, weight = (
+        np.concatenate([np.empty(0, np.int64), *column]) for column in (zip(*pieces) if pieces else [()] * 6)
+    )
+    a, a_length, b, b_length = truncate(a, a_length, b, b_length, room, rng)
+    return Sequences(a, a_length, b, b_length, label, weight)
+
+
+def _chunks(
+    text: Text, room: int, rng: np.random.Generator, short_share: float, short_per: str
+) -> Iterator[tuple[Int64[np.ndarray, "D"], ...]]:
+    """The next chunk of every document that has one: document, first sentence, end of A, end, target, and a coin.
+
+    Whoever takes them says in `place` (the second) where each document's next chunk begins.
+    """
+    cuts = text.sentences
+    owner, place, end = _parts(text.documents)
+    target = _targets(int(text.documents.size - 1), room, rng, short_share)[owner]
+    while len(owner):
+        if short_per == "chunk":
+            target = _targets(len(owner), room, rng, short_share)
+        stop = np.minimum(np.searchsorted(cuts, cuts[place] + target), end)
+        split, coin = rng.random((2, len(owner)))
+        a_end = place + 1 + (split * (stop - place - 1)).astype(np.int64)
+        yield owner, place, a_end, stop, target, coin
+        going = place < end
+        if not going.all():
+            owner, place, end, target = owner[going], place[going], end[going], target[going]
+
+
+def _parts(
+    documents: Int64[np.ndarray, "documents_plus_one"],
+) -> tuple[Int64[np.ndarray, "P"], Int64[np.ndarray, "P"], Int64[np.ndarray, "P"]]:
+    """Stretches of at most `LONG` sentences: whose they are, first sentence, end."""
+    sizes = np.diff(documents)
+    pieces = -(-sizes // LONG)
+    owner = np.repeat(np.arange(len(sizes)), pieces)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first = documents[owner] + number * LONG
+    return owner, first, np.minimum(first + LONG, documents[owner + 1])
+
+
+def _targets(count: int, room: int, rng: np.random.Generator, short_share: float) -> Int64[np.ndarray, "N"]:
+    """How many tokens to gather: as many as there is room for, or at times some number from 2 on."""
+    short, size = rng.random((2, count))
+    return np.where(short < short_share, 2 + (size * (room - 1)).astype(np.int64), room)
+
+
+def _another(owner: Int64[np.ndarray, "N"], count: int, rng: np.random.Generator) -> Int64[np.ndarray, "N"]:
+    """Any of the documents but one's own, unless there is no other."""
+    if count == 1:
+        return owner
+    other = (rng.random(len(owner)) * (count - 1)).astype(np.int64)
+    return other + (other >= owner)
+
+
+def truncate(
+    a: Int64[np.ndarray, "N"],
+    a_length: Int64[np.ndarray, "N"],
+    b: Int64[np.ndarray, "N"],
+    b_length: Int64[np.ndarray, "N"],
+    room: int,
+    rng: np.random.Generator,
+) -> tuple[Int64[np.ndarray, "N"], ...]:
+    """Shortens pairs to `room` tokens: the longer side (B if equal) loses one, front or back by a coin, until it fits.
+
+    >>> pair = np.array([[0], [9], [20], [4]])
+    >>> [part.tolist() for part in truncate(*pair, 8, np.random.default_rng(0))][1::2]
+    [[4], [4]]
+    """
+    excess = np.maximum(a_length + b_length - room, 0)
+    uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer alone; then they take turns, B first
+    turns = excess - uneven
+    from_a = np.where(a_length > b_length, uneven, 0) + turns // 2
+    from_b = excess - from_a
+    return (
+        a + rng.binomial(from_a, 0.5),
+        a_length - from_a,
+        b + rng.binomial(from_b, 0.5),
+        b_length - from_b,
+    )
+
+
+def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int = 0) -> Sequences:
+    """As many whole sentences as fit, one stretch after the other: from one document only, or on into the next.
+
+    A sentence that is longer than a row is cut where the row ends. `closing` tokens at the end of each document (its
+    separator) are left out where a row ends with them.
+
+    >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))
+    >>> plain_text(text, 6, whole_documents=True).a_length.tolist()
+    [4, 2, 4, 2]
+    >>> plain_text(text, 6, whole_documents=False).a_length.tolist()
+    [4, 4, 4]
+    """
+    room = length - 2
+    if room < 1:
+        raise ValueError(f"length={length} has no room for [CLS] A [SEP]; use 3 or more")
+    sizes = np.diff(text.sentences)
+    sizes[text.documents[1:] - 1] -= closing
+    pieces = -(-sizes // room)
+    owner = np.repeat(np.arange(len(sizes)), pieces)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    cuts = np.append(text.sentences[:-1][owner] + number * room, text.sentences[-1])
+    closings = np.searchsorted(cuts, text.sentences[text.documents[1:]])  # the cuts at which a document ends
+    stops = cuts.copy()
+    stops[closings] -= closing
+    following = np.searchsorted(stops, cuts[:-1] + room, side="right") - 1
+    if whole_documents:
+        own = np.searchsorted(closings, np.arange(len(following)), side="right")
+        following = np.minimum(following, closings[own])
+    chain, at, jumps = [], 0, following.tolist()
+    while at < len(jumps):
+        chain.append(at)
+        at = jumps[at]
+    starts = np.array(chain, np.int64)
+    nothing = np.zeros_like(starts)
+    return Sequences(cuts[starts], stops[following[starts]] - cuts[starts], nothing, nothing, nothing, nothing)
+
+
+def with_separators(text: Text, separator: int) -> Text:
+    """The text with a token after each document, for examples that go on into the next.
+
+    >>> with_separators(Text(np.array([7, 8, 9]), np.array([0, 1, 2, 3]), np.array([0, 2, 3])), 3).tokens.tolist()
+    [7, 8, 3, 9, 3]
+    """
+    ends = text.sentences[text.documents[1:]]
+    shifts = np.searchsorted(text.documents[1:], np.arange(len(text.sentences)), side="right")
+    return Text(np.insert(text.tokens, ends, separator), text.sentences + shifts, text.documents)

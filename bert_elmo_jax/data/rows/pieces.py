@@ -1,0 +1,178 @@
+"""A window of text -> all its BERT rows -> any of them as a batch.
+
+What a row holds is decided for the whole window at once, from lengths alone; the arrays of a batch are then gathered,
+and masked with random numbers that belong to the row.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int64, Integer
+
+from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows.draws import CONTENT, MASKS, generator, uniforms
+from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows
+from bert_elmo_jax.data.rows.packing import pack
+from bert_elmo_jax.data.rows.pairs import SHORTEST, Sequences, plain_text, sentence_pairs, with_separators
+from bert_elmo_jax.did_you_mean import did_you_mean
+
+OBJECTIVES = ("nsp", "sop", "sentences", "documents")
+
+
+@dataclass(frozen=True)
+class BertExamples:
+    """What BERT is to be pretrained on.
+
+    `length`: positions of a row. `objective`: `nsp` (is B what follows A, or random?), `sop` (are A and B in order?),
+    or no second objective: as many `sentences` as fit, going on from one document into the next with a [SEP] between,
+    or the same within `documents`. `short_share`: how many documents (or chunks, by `short_per`) aim at a random
+    shorter length. `sequences`: up to how many examples share a row. `copies`: 0 makes new examples in every epoch;
+    n repeats the first n epochs, as the original's `dupe_factor` does.
+
+    >>> BertExamples(length=512, masking=Masking("word")).places
+    77
+    """
+
+    length: int = 128
+    objective: Literal["nsp", "sop", "sentences", "documents"] = "nsp"
+    short_share: float = 0.1
+    short_per: Literal["document", "chunk"] = "document"
+    masking: Masking = field(default_factory=Masking)
+    sequences: int = 1
+    copies: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            hint = did_you_mean(self.objective, OBJECTIVES)
+            raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}{hint}")
+        if self.length < SHORTEST:
+            raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
+        if not 0 <= self.short_share <= 1:
+            raise ValueError(f"short_share={self.short_share}: expected a share from 0 to 1, such as 0.1")
+        if self.short_per not in ("document", "chunk"):
+            hint = did_you_mean(self.short_per, ("document", "chunk"))
+            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
+        if self.sequences < 1:
+            raise ValueError(f"sequences={self.sequences} a row: expected 1 (no packing) or more")
+        if self.copies < 0:
+            raise ValueError(f"copies={self.copies}: expected 0 (new examples in every epoch) or more")
+
+    @property
+    def places(self) -> int:
+        """Predictions that a row has room for (K)."""
+        return self.masking.places(self.length)
+
+
+@dataclass(frozen=True)
+class BertRows:
+    """The rows of a window, in their final order: row r is examples `members[first[r] : first[r + 1]]`."""
+
+    tokens: Integer[np.ndarray, "tokens"]  # of the text, then [CLS] and [SEP]
+    examples: Sequences
+    members: Int64[np.ndarray, "N"]
+    first: Int64[np.ndarray, "rows_plus_one"]
+    length: int  # positions of each
+    key: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    @property
+    def filled(self) -> float:
+        """The share of positions that hold a token."""
+        return float(self.examples.lengths.sum() / (len(self) * self.length))
+
+
+def plan_rows(text: Text, asked: BertExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> BertRows:
+    """Decides what every row of a window holds; `key` names the window and its epoch."""
+    rng = generator(*key, CONTENT)
+    if asked.objective == "nsp" or asked.objective == "sop":
+        examples = sentence_pairs(
+            text,
+            asked.length,
+            rng,
+            objective=asked.objective,
+            short_share=asked.short_share,
+            short_per=asked.short_per,
+        )
+    else:
+        onward = asked.objective == "sentences"
+        if onward:
+            text = with_separators(text, vocabulary.sep)
+        examples = plain_text(text, asked.length, whole_documents=not onward, closing=int(onward))
+    order = rng.permutation(len(examples.a))
+    if asked.sequences == 1:
+        members, first = order, np.arange(len(order) + 1)
+    else:
+        members, starts = pack(examples.lengths[order], asked.length, asked.sequences)
+        members, first = _shuffle_rows(order[members], starts, rng)
+    tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
+    return BertRows(tokens, examples, members, first, asked.length, (*key, MASKS))
+
+
+def _shuffle_rows(
+    members: Int64[np.ndarray, "N"], first: Int64[np.ndarray, "rows_plus_one"], rng: np.random.Generator
+) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
+    order = rng.permutation(len(first) - 1)
+    sizes = np.diff(first)[order]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    index = np.repeat(first[order] - starts[:-1], sizes) + np.arange(len(members))
+    return members[index], starts
+
+
+def bert_batch(
+    rows: BertRows, first: int, end: int, asked: BertExamples, vocabulary: Vocabulary
+) -> dict[str, np.ndarray]:
+    """Rows `first` to `end` of a window as the arrays of a BERT batch."""
+    members = rows.members[rows.first[first] : rows.first[end]]
+    examples = Sequences(*(column[members] for column in rows.examples))
+    count = np.diff(rows.first[first : end + 1])
+    row = np.repeat(np.arange(len(count)), count)
+    slot = np.arange(len(members)) - np.repeat(np.cumsum(count) - count, count)
+    begins = np.cumsum(examples.lengths) - examples.lengths  # were all examples laid end to end
+    offset = begins - np.repeat(begins[slot == 0], count)  # in its row
+    batch = _lay_out(rows.tokens, examples, row, offset, slot, (len(count), asked.length), vocabulary.pad)
+    draws = uniforms(rows.key, first, len(count), DRAWS * asked.length).reshape(len(count), DRAWS, asked.length)
+    masked = mask_rows(batch["tokens"], batch["segments"], asked.masking, vocabulary, draws)
+    batch |= zip(("tokens", "mlm_positions", "mlm_targets", "mlm_weights"), masked)
+    for name, values, kind in (
+        ("nsp_positions", offset, np.int32),
+        ("nsp_targets", examples.label, np.int32),
+        ("nsp_weights", examples.weight, np.float32),
+    ):
+        batch[name] = np.zeros((len(count), asked.sequences), kind)
+        batch[name][row, slot] = values
+    return batch
+
+
+def _lay_out(
+    text: Integer[np.ndarray, "tokens"],
+    examples: Sequences,
+    row: Int64[np.ndarray, "N"],
+    offset: Int64[np.ndarray, "N"],
+    slot: Int64[np.ndarray, "N"],
+    shape: tuple[int, int],
+    pad: int,
+) -> dict[str, np.ndarray]:
+    """The tokens of examples where they belong, and what says which is which; [CLS] and [SEP] end the text."""
+    # Every example in five parts, [CLS] A [SEP] B [SEP], of which the last two may be empty.
+    one = np.ones_like(examples.a)
+    cls, sep = one * (len(text) - 2), one * (len(text) - 1)
+    sources = np.stack([cls, examples.a, sep, examples.b, sep], axis=1).ravel()
+    second = (examples.b_length > 0).astype(np.int64)
+    sizes = np.stack([one, examples.a_length, one, examples.b_length, second], axis=1).ravel()
+    lengths = examples.lengths
+    counter = np.arange(lengths.sum())
+    begins = np.cumsum(lengths) - lengths
+    place = np.repeat(row * shape[1] + offset - begins, lengths) + counter
+    values = {
+        "tokens": text[np.repeat(sources - (np.cumsum(sizes) - sizes), sizes) + counter],
+        "types": np.repeat(np.tile([0, 0, 0, 1, 1], len(row)), sizes),
+        "positions": counter - np.repeat(begins, lengths),
+        "segments": np.repeat(slot + 1, lengths),
+    }
+    batch = {name: np.full(shape, pad if name == "tokens" else 0, np.int32) for name in values}
+    for name, array in values.items():
+        batch[name].ravel()[place] = array
+    return batch

@@ -1,0 +1,144 @@
+"""Word ids of one step -> the arrays of a language-model batch, with the table of its distinct words."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int32, Int64
+
+from bert_elmo_jax.data.corpora.store import Forms
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, Steps
+from bert_elmo_jax.text.characters import BOW_CHARACTER, EOW_CHARACTER, PAD_CHARACTER, boundary_characters
+
+ROUND = 16  # widths of the character table are multiples of this, so that few are met
+
+
+def batch_of(
+    parts: Sequence[Steps],
+    forms: Sequence[Forms],
+    asked: LanguageModelExamples,
+    marks: Marks,
+    *,
+    shards: int,
+    process: int,
+    processes: int,
+) -> dict[str, np.ndarray]:
+    """The batch of one step: the rows of each corpus one after the other, of which this process keeps its part.
+
+    All rows are looked at even so: the table's size must be the same for all processes.
+    """
+    rows = sum(len(part.lengths) for part in parts)
+    length = max(part.forward.shape[1] for part in parts)
+    first, end = rows * process // processes, rows * (process + 1) // processes
+
+    def joined(name: str) -> Int64[np.ndarray, "B T"]:
+        return np.concatenate([_widen(getattr(part, name), length) for part in parts])
+
+    lengths = np.concatenate([part.lengths for part in parts])
+    real = np.arange(length) < lengths[:, None]
+    fresh = np.concatenate([np.full(len(part.lengths), part.fresh) for part in parts])
+    batch = {"lengths": lengths.astype(np.int32), "fresh": fresh}
+    for name in ("forward_targets", "backward_targets"):
+        batch[name] = _known(joined(name), marks)
+        batch[name.replace("targets", "weights")] = real.astype(np.float32)
+    forward, backward = joined("forward"), joined("backward")
+    if asked.input == "words":
+        batch |= {"words_forward": _known(forward, marks), "words_backward": _known(backward, marks)}
+        return {name: array[first:end] for name, array in batch.items()}
+    batch = {name: array[first:end] for name, array in batch.items()}
+    # One number for each surface form of each corpus; those of the vocabulary are the same in all.
+    base = np.cumsum([0, *(len(form) for form in forms)])[:-1]
+    owner = np.repeat(base, [len(part.lengths) for part in parts])[:, None]
+    read = np.stack([np.where(part < marks.size, part, part + owner) for part in (forward, backward)], axis=1)
+    tables, indices = [], []
+    for shard in read.reshape(shards, -1):
+        distinct, index = np.unique(shard, return_inverse=True)
+        tables.append(distinct)
+        indices.append(index)
+    index = np.stack(indices).reshape(read.shape)[first:end].astype(np.int32)
+    size = asked.smallest_table
+    while size < max(map(len, tables)):
+        size *= 2
+    width = _width(tables, forms, base, asked)
+    own = tables[shards * process // processes : shards * (process + 1) // processes]
+    characters = np.zeros((len(own), size, width), np.int32)
+    for place, distinct in enumerate(own):
+        characters[place, : len(distinct)] = form_characters(distinct, forms, base, marks, width)
+    return batch | {
+        "characters": characters,
+        "words_forward": np.ascontiguousarray(index[:, 0]),
+        "words_backward": np.ascontiguousarray(index[:, 1]),
+    }
+
+
+def _widen(part: Int64[np.ndarray, "B t"], length: int) -> Int64[np.ndarray, "B T"]:
+    return np.pad(part, ((0, 0), (0, length - part.shape[1])))
+
+
+def _known(ids: Int64[np.ndarray, "B T"], marks: Marks) -> Int32[np.ndarray, "B T"]:
+    """Vocabulary ids: a surface form outside is `<UNK>`."""
+    return np.where(ids < marks.size, ids, marks.unk).astype(np.int32)
+
+
+def _spelling(
+    ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"]
+) -> tuple[Int64[np.ndarray, "U"], Int64[np.ndarray, "U"], Int64[np.ndarray, "U"]]:
+    """For each word its corpus, and where its bytes begin and how many there are."""
+    corpus = np.searchsorted(base, ids, side="right") - 1
+    begin, size = np.empty((2, len(ids)), np.int64)
+    for number, form in enumerate(forms):
+        here = np.flatnonzero(corpus == number)
+        local = ids[here] - base[number]
+        begin[here] = form.ends[local]
+        size[here] = form.ends[local + 1] - begin[here]
+    return corpus, begin, size
+
+
+def _width(
+    tables: Sequence[Int64[np.ndarray, "_"]],
+    forms: Sequence[Forms],
+    base: Int64[np.ndarray, "corpora"],
+    asked: LanguageModelExamples,
+) -> int:
+    """Characters of a word, padding included.
+
+    A convolution sees a word's characters, its end with padding after it, and padding alone; more padding than the
+    widest filter after the longest word shows it nothing new.
+    """
+    if not asked.widest_filter:
+        return asked.max_characters
+    longest = max(int(_spelling(table, forms, base)[2].max(initial=1)) for table in tables) + 2
+    needed = -(-(max(longest, 3) + asked.widest_filter) // ROUND) * ROUND
+    return min(asked.max_characters, needed)
+
+
+def form_characters(
+    ids: Int64[np.ndarray, "U"],
+    forms: Sequence[Forms],
+    base: Int64[np.ndarray, "corpora"],
+    marks: Marks,
+    width: int,
+) -> Int32[np.ndarray, "U {width}"]:
+    """The characters of words by their numbers: what `character_table` gives for their strings, without strings.
+
+    >>> from bert_elmo_jax.text import character_table
+    >>> letters = np.frombuffer("<S></S><UNK>배boat".encode(), np.uint8)
+    >>> forms = Forms(letters, np.array([0, 3, 7, 12, 15, 19]))
+    >>> table = form_characters(np.array([0, 3, 4]), [forms], np.array([0]), Marks(0, 1, 2, 5), 6)
+    >>> bool((table[1:] == character_table(["배", "boat"], 6)).all()), table[0].tolist()
+    (True, [259, 257, 260, 261, 261, 261])
+    """
+    corpus, begin, size = _spelling(ids, forms, base)
+    size = np.minimum(size, width - 2)
+    table = np.full((len(ids), width), PAD_CHARACTER, np.int32)
+    table[:, 0] = BOW_CHARACTER
+    for number, form in enumerate(forms):
+        here = np.flatnonzero(corpus == number)
+        sizes = size[here]
+        counter = np.arange(sizes.sum())
+        starts = np.cumsum(sizes) - sizes
+        letters = form.characters[np.repeat(begin[here] - starts, sizes) + counter]
+        table.ravel()[np.repeat(here * width + 1 - starts, sizes) + counter] = letters.astype(np.int32) + 1
+    table[np.arange(len(ids)), size + 1] = EOW_CHARACTER
+    for mark, row in zip((marks.bos, marks.eos), boundary_characters(width)):
+        table[ids == mark] = row
+    return table

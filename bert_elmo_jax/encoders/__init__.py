@@ -1,0 +1,1 @@
+"""Argument checks, rows and results shared by the encoders of all families."""

@@ -1,0 +1,141 @@
+"""What may be asked of an encoder, checked before anything is computed."""
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set, Sized
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from bert_elmo_jax.encoders.rows import Overflow, shorten
+from bert_elmo_jax.nn.layer_numbers import layer_numbers
+
+Layers = Literal["all"] | Sequence[int] | None
+
+
+def check_stream(texts: Any) -> None:
+    """Refuse what gives no texts one after the other, or gives others than were meant.
+
+    >>> check_stream("one text")
+    Traceback (most recent call last):
+    TypeError: a list of texts is expected, a single string was given: write ['one text']
+    """
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"a list of texts is expected, a single string was given: write [{shorten(texts)}]")
+    if isinstance(texts, tuple):
+        raise TypeError(
+            "a list of texts is expected, a tuple was given: write list(texts), or for a pair [(first, second)]"
+        )
+    if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+        raise TypeError(f"a list of texts is expected, {shorten(texts)} was given: write [text, …]")
+
+
+def check_list(texts: Any) -> None:
+    """Refuse what is no list of texts, all there at once.
+
+    >>> check_list(line for line in ["강", "눈"])
+    Traceback (most recent call last):
+    TypeError: encode takes all texts at once, a generator was given: write list(texts), or use encode_batches
+    """
+    check_stream(texts)
+    if not isinstance(texts, Sized):
+        kind = type(texts).__name__
+        raise TypeError(f"encode takes all texts at once, a {kind} was given: write list(texts), or use encode_batches")
+    if not len(texts):
+        raise ValueError("no texts were given: the list is empty")
+
+
+def check_whole(name: str, value: Any, low: int, high: int | None = None, what: str = "") -> int:
+    """The number, where it is a whole one within the bounds.
+
+    >>> check_whole("batch_size", 0, 1)
+    Traceback (most recent call last):
+    ValueError: batch_size=0: use a whole number, at least 1
+    """
+    bounds = f"at least {low}" if high is None else f"{low} to {high}"
+    text = f"{name}={shorten(value)}: use a whole number, {bounds}{what and f', {what}'}"
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(text)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(text) from None
+    if number < low or (high is not None and number > high):
+        raise ValueError(text)
+    return number
+
+
+def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
+    """The numbers of the layers to give out; None for none.
+
+    >>> check_layers([0, -1], 12), check_layers("all", 2), check_layers(None, 2)
+    ((0, 12), (0, 1, 2), None)
+    """
+    if layers is None:
+        return None
+    if isinstance(layers, str):
+        return tuple(layer_numbers(layers, num_layers))
+    if not isinstance(layers, Iterable):
+        raise TypeError(f"layers={shorten(layers)} is no list: write layers=[{shorten(layers)}], or 'all'")
+    numbers = list(layers)
+    for layer in numbers:
+        if not isinstance(layer, int | np.integer) or isinstance(layer, bool):
+            raise TypeError(f"layers holds {shorten(layer)}; expected whole numbers such as [0, -1], or 'all' alone")
+    if not numbers:
+        raise ValueError("layers=[] asks for no layer: leave layers out for the last one alone, or name some")
+    return tuple(layer_numbers([int(layer) for layer in numbers], num_layers))
+
+
+def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[int, Overflow, int | None]:
+    """The most pieces a window may have, what is done with longer texts, and the stride of windows if it is given.
+
+    >>> check_fit("windows", None, None, 512)
+    (512, 'windows', None)
+    """
+    if overflow not in ("raise", "truncate", "windows"):
+        raise ValueError(f"overflow={shorten(overflow)} is not known; use 'raise', 'truncate' or 'windows'")
+    size = limit
+    if max_length is not None:
+        size = check_whole("max_length", max_length, 3, limit, "the positions of this model")
+    if stride is not None:
+        stride = check_whole("stride", stride, 1, size - 2, "the pieces a window holds beside the special ones")
+    return size, overflow, stride
+
+
+def to_ids(
+    name: str,
+    values: Any,
+    shape: tuple[int, ...] | None = None,
+    axes: Sequence[str] = ("batch", "pieces"),
+) -> Int[np.ndarray, "..."]:
+    """Ids as an array with these axes, of the shape that the tokens have where it is given.
+
+    64-bit: what is too large for the model has to be seen as it is, and not after it was cut to 32 bits.
+    """
+    expected = f"[{', '.join(axes)}]"
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths: pad them, and say which are real") from None
+    if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
+        what = "None" if values is None else str(array.dtype) if array.dtype != object else shorten(values)
+        raise TypeError(f"{name} holds {what}; expected whole numbers, {expected}")
+    if shape is None and (array.ndim != len(axes) or 0 in array.shape):
+        raise ValueError(f"{name} has shape {array.shape}; expected {expected}, and at least one of each")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; expected {expected} as tokens, which have {shape}")
+    return array.astype(np.int64)
+
+
+def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, what: str) -> None:
+    """Refuse ids outside low to high, naming the first and its place.
+
+    >>> check_range("word id", np.array([[3, 9]]), 0, 8, "the vocabulary has 9 words")
+    Traceback (most recent call last):
+    ValueError: word id 9 at row 0, column 1 is outside 0 to 8; the vocabulary has 9 words
+    """
+    outside = (ids < low) | (ids > high)
+    if outside.any():
+        place = np.unravel_index(int(np.argmax(outside)), ids.shape)
+        where = ", ".join(f"{axis} {n}" for axis, n in zip(("row", "column", "character"), place))
+        raise ValueError(f"{name} {ids[place]} at {where} is outside {low} to {high}; {what}")

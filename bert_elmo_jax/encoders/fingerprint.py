@@ -1,0 +1,26 @@
+"""What names a model: the same for the same numbers, wherever they were loaded from."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+
+def fingerprint(config: Any, params: Mapping[str, Any], words: str = "") -> str:
+    """Sixteen hexadecimal digits for a configuration, its parameters, and what turns text into ids (`words`).
+
+    >>> params = {"bias": np.zeros(2, np.float32)}
+    >>> fingerprint("small", params) == fingerprint("small", {"bias": np.zeros(2, np.float32)})
+    True
+    >>> fingerprint("small", params) == fingerprint("small", {"bias": np.zeros(3, np.float32)})
+    False
+    """
+    digest = hashlib.sha256(f"{config} {words}".encode())
+    for path, value in sorted(flatten(params).items()):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{path} {array.shape} {array.dtype}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Model families: one folder each with its configuration, module, weight maps, objectives and encoder."""

@@ -1,0 +1,144 @@
+"""BERT as Google released it: a TensorFlow checkpoint beside a `bert_config.json`.
+
+Kernels are [in, out] as ours; the output weights of the small heads are [out, in]. Also the checkpoints that Google's
+`run_classifier.py` and `run_squad.py` leave.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.huggingface import Classifier
+from bert_elmo_jax.families.bert.tree import bert_shapes, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import collect
+from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
+
+WORD_EMBEDDINGS = "embeddings/word_embeddings"
+
+
+def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
+    """Return their name for each path of the tree, without prefix; `classifier` is the head at the top of their names.
+
+    >>> names(12)["encoder/layer_11/attention/output/kernel"]
+    'encoder/layer_11/attention/output/dense/kernel'
+    """
+    table = {f"encoder/embeddings/{ours}": f"embeddings/{ours}_embeddings" for ours in ("word", "position")}
+    table["encoder/embeddings/type"] = "embeddings/token_type_embeddings"
+    table |= _norm("encoder/embeddings/norm", "embeddings/LayerNorm")
+    for i in range(num_layers):
+        layer = f"encoder/layer_{i}"
+        for name in ("query", "key", "value"):
+            table |= _dense(f"{layer}/attention/{name}", f"{layer}/attention/self/{name}")
+        table |= _dense(f"{layer}/attention/output", f"{layer}/attention/output/dense")
+        table |= _norm(f"{layer}/attention/norm", f"{layer}/attention/output/LayerNorm")
+        table |= _dense(f"{layer}/feed_forward/up", f"{layer}/intermediate/dense")
+        table |= _dense(f"{layer}/feed_forward/down", f"{layer}/output/dense")
+        table |= _norm(f"{layer}/feed_forward/norm", f"{layer}/output/LayerNorm")
+    table |= _dense("encoder/pooler", "pooler/dense")
+    table |= _dense("mlm/dense", "cls/predictions/transform/dense")
+    table |= _norm("mlm/norm", "cls/predictions/transform/LayerNorm") | {"mlm/bias": "cls/predictions/output_bias"}
+    for head, scope in (("nsp", "cls/seq_relationship/"), ("span", "cls/squad/"), (classifier, "")):
+        table |= {f"{head}/kernel": f"{scope}output_weights", f"{head}/bias": f"{scope}output_bias"}
+    return table
+
+
+def _dense(ours: str, theirs: str) -> dict[str, str]:
+    return {f"{ours}/kernel": f"{theirs}/kernel", f"{ours}/bias": f"{theirs}/bias"}
+
+
+def _norm(ours: str, theirs: str) -> dict[str, str]:
+    return {f"{ours}/scale": f"{theirs}/gamma", f"{ours}/bias": f"{theirs}/beta"}
+
+
+def checkpoint_prefix(path: str | Path) -> Path:
+    """Return the prefix of the checkpoint in a folder, or the path itself where it is one.
+
+    Of several, the one that the folder's `checkpoint` file names.
+
+    >>> checkpoint_prefix("tests/goldens/bert_tiny_tf").name
+    'bert_model.ckpt'
+    """
+    path = Path(path)
+    if not path.is_dir():
+        return path.with_name(path.name.removesuffix(".index"))
+    prefixes = sorted(index.name.removesuffix(".index") for index in path.glob("*.index"))
+    if len(prefixes) == 1:
+        return path / prefixes[0]
+    if not prefixes:
+        data = [file.name for file in sorted(path.glob("*.data-?????-of-?????"))]
+        beside = f"; without it, {', '.join(data)} cannot be read" if data else ""
+        raise FileNotFoundError(
+            f"{path} holds no TensorFlow checkpoint: there is no file that ends with .index{beside}"
+        )
+    state = path / "checkpoint"
+    if state.is_file():
+        named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
+        last = re.split(r"[/\\]", named[1])[-1] if named else None  # folders are moved, so only the name counts
+        if last in prefixes:
+            return path / last
+    listed = ", ".join(prefixes)
+    raise ValueError(
+        f"{path} holds {len(prefixes)} checkpoints, give the path of one: {listed} (such as {path / prefixes[-1]})"
+    )
+
+
+def read_config(path: str | Path) -> BertConfig:
+    """Return the configuration beside a checkpoint, from `bert_config.json`.
+
+    >>> read_config("tests/goldens/bert_tiny_tf").num_layers
+    3
+    """
+    path = Path(path)
+    file = (path if path.is_dir() else path.parent) / "bert_config.json"
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"there is no {file}, which says how many heads its BERT has: "
+            "copy it there from the released model, or give config="
+        )
+    return BertConfig.from_json(file)
+
+
+def read_weights(
+    path: str | Path, *, config: BertConfig | None = None, classifier: Classifier = "classify"
+) -> tuple[dict[str, Any], Report]:
+    """Return the parameter tree of a checkpoint (its folder or its prefix) and what became of every tensor.
+
+    `config` replaces the `bert_config.json` beside it; `classifier` says what the top-level `output_weights` are
+    where they are not `run_classifier.py`'s. A head whose tensors are all absent is absent from the tree.
+
+    >>> params, report = read_weights("tests/goldens/bert_tiny_tf")
+    >>> params["nsp"]["kernel"].shape, report.heads, report.skipped["global_step"]
+    ((64, 2), ('mlm', 'nsp'), 'a counter')
+    """
+    prefix = checkpoint_prefix(path)
+    config = config or read_config(path)
+    report = Report(str(prefix))
+    stored = read_tensor_bundle(prefix)
+    for name, tensor in stored.items():
+        owner = next((scope for scope in _scopes(name) if scope in stored), None)
+        if owner is not None:
+            report.skipped[name] = "kept by the optimiser"
+        elif not tensor.shape or tensor.dtype == "string":
+            report.skipped[name] = "a counter" if tensor.dtype != "string" else "no tensor of numbers"
+
+    weights = {name: tensor for name, tensor in stored.items() if name not in report.skipped}
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" in stored and not any(name.endswith(WORD_EMBEDDINGS) for name in weights):
+        raise ValueError(
+            f"{prefix} is a checkpoint of TensorFlow 2 objects, whose names are not those of the released BERT: "
+            "convert it with the program that wrote it"
+        )
+    scope = encoder_prefix(weights, WORD_EMBEDDINGS, "/", report.source)
+    table = names(config.num_layers, classifier)
+    found, called = locate(table, {name: name for name in weights}, scope, "/")
+    transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
+    rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
+    outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
+    return collect(stored, found, called, transposed, bert_shapes(config, outputs), report), report
+
+
+def _scopes(name: str) -> list[str]:
+    """The names that a name lies under: an optimiser keeps its slots under the variable they belong to."""
+    parts = name.split("/")
+    return ["/".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]

@@ -1,0 +1,260 @@
+"""BERT: Devlin et al. 2018, https://arxiv.org/abs/1810.04805; the original, https://github.com/google-research/bert.
+
+The whole encoder in one sitting: embeddings, `num_layers` times attention and feed-forward (each followed by dropout,
+the residual and a layer norm), and the pooler. Parameters are one entry a layer, whatever is stacked on the way in.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, no_type_check
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.layer_numbers import layer_numbers
+
+__all__ = ["Bert", "BertConfig", "Output", "check_batch"]
+
+Params = Mapping[str, Any]
+
+
+@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@struct.dataclass
+class Output:
+    """What an encoder returns; fields that were not asked for are None.
+
+    `layers` are in the order asked for, layer 0 being the embeddings; `pooled` is one vector a row, or one for each
+    of `nsp_positions`.
+    """
+
+    last: Float[Array, "B T D"]
+    layers: Float[Array, "N B T D"] | None = None
+    attentions: Float32[Array, "L B A T T"] | None = None
+    pooled: Float[Array, "B D"] | Float[Array, "B S D"] | None = None
+
+
+class Embeddings(nn.Module):
+    """Word, position and type embeddings, summed and normalised."""
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(
+        self, tokens: Int[AnyArray, "B T"], types: Int[AnyArray, "B T"] | None, positions: Int[AnyArray, "B T"] | None
+    ) -> Float[Array, "B T D"]:
+        """Looks the three up; an id outside its table becomes NaN."""
+        c = self.config
+        b, t = tokens.shape
+        if positions is None:
+            if t > c.max_positions:
+                raise ValueError(too_long(t, c.max_positions))
+            positions = jnp.broadcast_to(jnp.arange(t)[None, :], (b, t))
+        types = jnp.zeros((b, t), jnp.int32) if types is None else types
+        init = truncated_normal(c.initializer_range)
+        x = embed(self.param("word", init, (c.vocab_size, c.hidden_size)), tokens)
+        x = x + embed(self.param("position", init, (c.max_positions, c.hidden_size)), positions)
+        x = x + embed(self.param("type", init, (c.type_vocab_size, c.hidden_size)), types)
+        return LayerNorm(c.norm_eps, name="norm")(x).astype(c.dtype)
+
+
+class Attention(nn.Module):
+    """Self-attention, dropout, residual, layer norm."""
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        segments: AnyArray | None,
+        lengths: AnyArray | None,
+        maps_key: PRNGKeyArray | None,
+        output_key: PRNGKeyArray | None,
+        maps: bool,
+    ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
+        """Lets tokens look at each other."""
+        c = self.config
+        attend = SelfAttention(
+            c.num_heads, c.implementation, c.attention == "causal", c.attention_dropout, c.initializer_range, c.dtype
+        )
+        nn.share_scope(self, attend)  # its query, key, value and output stand beside the norm in the tree
+        y, attentions = attend(x, segments, lengths=lengths, dropout_key=maps_key, maps=maps)
+        return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, output_key)), attentions
+
+
+class FeedForward(nn.Module):
+    """Two dense layers, dropout, residual, layer norm."""
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "B T D"], key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
+        """Transforms each token by itself."""
+        c = self.config
+        y = Dense(c.feed_forward_size, c.initializer_range, c.dtype, name="up")(x)
+        y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(activation(c.activation)(y))
+        return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, key))
+
+
+class Layer(nn.Module):
+    """One layer of the encoder."""
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        segments: AnyArray | None = None,
+        lengths: AnyArray | None = None,
+        key: PRNGKeyArray | None = None,
+        maps: bool = False,
+    ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
+        """Attention, then feed-forward; no key, no dropout."""
+        keys = (None, None, None) if key is None else jax.random.split(key, 3)
+        x, attentions = Attention(self.config, name="attention")(x, segments, lengths, keys[0], keys[1], maps)
+        return FeedForward(self.config, name="feed_forward")(x, keys[2]), attentions
+
+
+class Bert(nn.Module):
+    """The encoder.
+
+    `rngs={"dropout": key}` is needed where `deterministic=False`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.families.bert.model import Bert
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
+    >>> bert = Bert(BertConfig(vocab_size=100, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16))
+    >>> tokens = jnp.array([[2, 40, 41, 3]])
+    >>> params = bert.init(jax.random.key(0), tokens)["params"]
+    >>> output = bert.apply({"params": params}, tokens, layers="all")
+    >>> output.last.shape, output.layers.shape, output.pooled.shape
+    ((1, 4, 8), (3, 1, 4, 8), (1, 8))
+    """
+
+    config: BertConfig
+    add_pooler: bool = True
+
+    @nn.compact
+    def __call__(
+        self,
+        tokens: Int[AnyArray, "B T"],
+        types: Int[AnyArray, "B T"] | None = None,
+        positions: Int[AnyArray, "B T"] | None = None,
+        segments: Int[AnyArray, "B T"] | None = None,
+        *,
+        lengths: Int[AnyArray, " B"] | None = None,
+        nsp_positions: Int[AnyArray, "B S"] | None = None,
+        deterministic: bool = True,
+        layers: str | Sequence[int] | None = None,
+        attentions: bool = False,
+    ) -> Output:
+        """Encodes a batch.
+
+        `types` are 0 and `positions` count from 0 along the row unless given (packed rows must give theirs).
+        `segments`: 0 is padding, 1… which sequence of its row a token belongs to; or `lengths` of rows that hold one
+        sequence each; with neither, every token is real. `layers="all"`, or the numbers of those wanted (0 is the
+        embeddings, -1 the last). The pooled vector is taken at the row's first token, or at `nsp_positions`.
+        """
+        c = self.config
+        wanted = layer_numbers(layers, c.num_layers)
+        # One key for the embeddings and one a layer: the same however the layers are run.
+        keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
+
+        x = Embeddings(c, name="embeddings")(tokens, types, positions)
+        x = embeddings = dropout(x, c.dropout, None if keys is None else keys[0])
+
+        # Layers are applied as functions of their parameters, so that a plain loop, remat and scan run the same code
+        # on the same tree with the same keys.
+        layer = Layer(c, parent=None)
+        params = [self.param(f"layer_{i}", lambda key: layer.init(key, x)["params"]) for i in range(c.num_layers)]
+
+        def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
+            p, key = of_layer
+            x, maps = layer.apply({"params": p}, x, segments, lengths, key, attentions)
+            return x, (x if wanted else None, maps)
+
+        if c.remat:
+            step = jax.checkpoint(step, prevent_cse=not c.scan)
+        if c.scan:
+            x, (hidden, maps) = jax.lax.scan(step, x, (stack(params), None if keys is None else keys[1:]))
+        else:
+            collected: list[Any] = []
+            for i in range(c.num_layers):
+                x, kept = step(x, (params[i], None if keys is None else keys[i + 1]))
+                collected.append(kept)
+            hidden, maps = stack(collected)
+        if wanted:
+            hidden = jnp.concatenate([embeddings[None], hidden])[np.array(wanted)]
+
+        pooled = None
+        if self.add_pooler:
+            first = x[:, 0] if nsp_positions is None else at_positions(x, nsp_positions)
+            pooled = jnp.tanh(Dense(c.hidden_size, c.initializer_range, c.dtype, name="pooler")(first))
+        return Output(x, hidden, maps, pooled)
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Trees of the same structure as one, with a new first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
+    """The vectors at some positions of each row.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.families.bert.model import at_positions
+    >>> at_positions(jnp.arange(6.0).reshape(2, 3, 1), jnp.array([[2, 0], [1, 1]]))[..., 0].tolist()
+    [[2.0, 0.0], [4.0, 4.0]]
+    """
+    return jnp.take_along_axis(x, jnp.asarray(positions)[:, :, None], axis=1, mode="fill", fill_value=jnp.nan)
+
+
+def check_batch(
+    config: BertConfig,
+    tokens: Int[np.ndarray, "B T"],
+    types: Int[np.ndarray, "..."] | None = None,
+    positions: Int[np.ndarray, "..."] | None = None,
+) -> None:
+    """Raises where a batch does not fit the model: on the host, because compiled code cannot look at values.
+
+    >>> import numpy as np
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
+    >>> from bert_elmo_jax.families.bert.model import check_batch
+    >>> check_batch(BertConfig.preset("tiny", vocab_size=100), np.array([[2, 100, 3]]))
+    Traceback (most recent call last):
+    ValueError: token id 100 at row 0, column 1 is outside the vocabulary, whose ids are 0 to 99 (vocab_size 100)
+    """
+    if positions is None and tokens.shape[1] > config.max_positions:
+        raise ValueError(too_long(tokens.shape[1], config.max_positions))
+    fields = [
+        ("token id", tokens, config.vocab_size, "the vocabulary", "vocab_size"),
+        ("type", types, config.type_vocab_size, "the model's types", "type_vocab_size"),
+        ("position", positions, config.max_positions, "the model's positions", "max_positions"),
+    ]
+    for what, ids, size, table, field in fields:
+        if ids is None:
+            continue
+        if ids.shape != tokens.shape:
+            raise ValueError(f"the batch's tokens have the shape {tokens.shape} but its {what}s {ids.shape}")
+        outside = np.argwhere((ids < 0) | (ids >= size))
+        if len(outside):
+            row, column = outside[0]
+            raise ValueError(
+                f"{what} {ids[row, column]} at row {row}, column {column} is outside {table}, "
+                f"whose {'ids' if field == 'vocab_size' else 'numbers'} are 0 to {size - 1} ({field} {size})"
+            )
+
+
+def too_long(tokens: int, max_positions: int) -> str:
+    """What to say about rows of more tokens than the model has positions."""
+    return (
+        f"rows of {tokens} tokens were given to a model with {max_positions} positions: cut them to {max_positions} "
+        "(packed rows may be longer if they give their positions, which start again with each sequence)"
+    )

@@ -1,0 +1,155 @@
+"""Sentences -> batches of distinct words, in a bounded number of shapes."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Int, Int32
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.encoders.rows import BadText, Words, lone_surrogate, shorten
+from bert_elmo_jax.text.characters import PAD_CHARACTER
+from bert_elmo_jax.text.words import split_words
+
+BEGIN, END = 0, 1  # of a sentence: the first two rows of every table of distinct words
+LONG = 512  # tokens; of longer sentences a batch holds fewer, so that what it needs stays the same
+CHARACTERS = (16, 24, 32)  # widths that the characters of words are cut to; beyond, the model's own
+PIECES = (256, 128, 64, 32, 16, 8)  # numbers of words that go through the character CNN together
+
+
+def to_words(text: str | Words, number: int) -> Words:
+    r"""The words of one sentence of a list, checked.
+
+    >>> to_words("강가의  은행\n", 0), to_words(["New York"], 1)
+    (['강가의', '은행'], ['New York'])
+    """
+    if not isinstance(text, str | list):
+        hint = "; write it as a list of words" if isinstance(text, tuple) else ""
+        raise TypeError(f"text {number} is {shorten(text)}; expected a list of words, or a string{hint}")
+    words = split_words(text, "whitespace") if isinstance(text, str) else text
+    if not words:
+        raise BadText(number, f"has no words: {shorten(text)}")
+    check_words(words, functools.partial(BadText, number))
+    return words
+
+
+def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
+    """Refuse what is no word; nearly always all are, so that is seen first, and quickly.
+
+    >>> check_words(["배", ""], functools.partial(BadText, 3))
+    Traceback (most recent call last):
+    bert_elmo_jax.encoders.rows.BadText: text 3 holds an empty word, word 1 of 2: remove it
+    """
+    with contextlib.suppress(TypeError, ValueError):
+        if all(words):
+            "".join(words).encode()
+            return
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(str(error(f"holds {shorten(word)} as word {place}; expected a string")))
+        if not word:
+            raise error(f"holds an empty word, word {place} of {len(words)}: remove it")
+    raise error(lone_surrogate(words) or f"cannot be encoded: {shorten(words)}")
+
+
+def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarray, "T"]]]:
+    """The distinct words, and each sentence as rows of a table that holds begin, end, and then these words.
+
+    >>> number_words([["a", "b", "a"], ["b"]])
+    (['a', 'b'], [array([0, 2, 3, 2, 1], dtype=int32), array([0, 3, 1], dtype=int32)])
+    """
+    numbers: dict[str, int] = {}
+    rows = []
+    for words in sentences:
+        places = [numbers.setdefault(word, len(numbers) + 2) for word in words]
+        rows.append(np.array([BEGIN, *places, END], np.int32))
+    return list(numbers), rows
+
+
+def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Rows of these lengths by their number, the longest first, in batches: rows of a batch are of similar length.
+
+    >>> list(batches([3, 9, 4, 900], 2))
+    [[3], [1, 2], [0]]
+    """
+    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
+    at = 0
+    while at < len(order):
+        size = rows_for(lengths[order[at]], batch_size)
+        yield order[at : at + size]
+        at += size
+
+
+def pad(
+    rows: Sequence[Int[np.ndarray, "_"]], batch_size: int, least: int = 1
+) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, "B"]]:
+    """Rows padded to a known height (at least `least`) and width, and their lengths; rows that only fill up have none.
+
+    >>> pad([np.array([0, 2, 1]), np.array([0, 1])], 32)[1].tolist()
+    [3, 2]
+    """
+    longest = max(map(len, rows))
+    height, width = max(least, height_for(len(rows), rows_for(longest, batch_size))), width_for(longest)
+    words, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
+    for n, row in enumerate(rows):
+        words[n, : len(row)] = row
+        lengths[n] = len(row)
+    return words, lengths
+
+
+def width_for(length: int) -> int:
+    """The number of tokens that a row of this length is padded to: a power of two, or one and a half of one.
+
+    >>> [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)]
+    [8, 12, 16, 24, 32, 384, 768]
+    """
+    power = max(8, 1 << (length - 1).bit_length())
+    return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
+
+
+def rows_for(length: int, batch_size: int) -> int:
+    """How many rows a batch may have whose longest row has this length.
+
+    >>> [rows_for(length, 32) for length in (20, 512, 700, 100_000)]
+    [32, 32, 21, 1]
+    """
+    return max(1, min(batch_size, batch_size * LONG // width_for(length)))
+
+
+def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:
+    """How many characters of each word come before the padding at its end.
+
+    >>> used_characters(np.array([[259, 98, 260, 261, 261], [259, 98, 0, 261, 261]])).tolist()
+    [3, 5]
+    """
+    size = characters.shape[1]
+    used = size - np.argmax((characters != PAD_CHARACTER)[:, ::-1], axis=1)
+    # A model takes what follows a cut word for padding like its last character; after a 0 it would be another.
+    return np.where(np.take_along_axis(characters, used[:, None] - 1, axis=1)[:, 0] == 0, size, used)
+
+
+def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray, "n"], Int32[np.ndarray, "U c"]]]:
+    """Words for the character CNN, in few shapes: (which words, their characters), short words and long ones apart.
+
+    >>> from bert_elmo_jax.text.characters import character_table
+    >>> table = character_table(["은행"] * 37 + ["strengths-of-materials"], max_characters=50)
+    >>> [(len(which), characters.shape) for which, characters in pieces(table)]
+    [(32, (32, 16)), (6, (8, 24))]
+    """
+    used = used_characters(characters)
+    order = np.argsort(used, kind="stable")
+    limit = characters.shape[1]
+    at = 0
+    while at < len(order):
+        left = len(order) - at
+        # What is left fills a size nearly, or as much of it goes as fills one whole.
+        size = next((size for size in reversed(PIECES) if size * 3 // 4 < left <= size), None)
+        size = size or next((size for size in PIECES if size <= left), PIECES[-1])
+        which = order[at : at + size]
+        at += size
+        longest = int(used[which[-1]])
+        width = min(next((width for width in CHARACTERS if width >= longest), limit), limit)
+        piece = np.full((size, width), PAD_CHARACTER, np.int32)
+        piece[: len(which)] = characters[which, :width]
+        yield which, piece

@@ -1,0 +1,92 @@
+"""What an ELMo gives back for a list of sentences."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import SupportsFloat
+
+import jax
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from bert_elmo_jax.encoders.encoded import as_slice
+from bert_elmo_jax.encoders.rows import shorten
+from bert_elmo_jax.families.elmo.model import State
+from bert_elmo_jax.nn.any_array import AnyArray
+
+
+@dataclass(frozen=True, eq=False)
+class ElmoEncoded:
+    """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward beside backward.
+
+    Everything is zero where `mask` is 0, so that neither batching nor padding shows. `words` are the sentences' own
+    (None where ids were given), `state` what the model remembers after each sentence, where a state was given.
+
+    A part of it, `encoding[2:5]` or `encoding[3]`, is again such an object, padded to its own longest sentence; going
+    through it gives the sentences one by one.
+    """
+
+    layers: Float32[np.ndarray, "L B T D"]
+    mask: Int32[np.ndarray, "B T"]
+    words: list[list[str]] | None = None
+    state: State | None = None
+
+    @property
+    def last(self) -> Float32[np.ndarray, "B T D"]:
+        """The last layer."""
+        return self.layers[-1]
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    def __getitem__(self, part: slice | int) -> "ElmoEncoded":
+        """Some of the sentences, or one, padded to the longest of them; the arrays are views of these."""
+        part = as_slice(part, len(self))
+        mask = self.mask[part]
+        width = int(mask.sum(axis=1).max(initial=0))
+        return ElmoEncoded(
+            self.layers[:, part, :width],
+            mask[:, :width],
+            None if self.words is None else self.words[part],
+            None if self.state is None else jax.tree.map(lambda x: x[:, :, part], self.state),
+        )
+
+    def __iter__(self) -> Iterator["ElmoEncoded"]:
+        return (self[number] for number in range(len(self)))
+
+
+def blank(sentences: Sequence[list[str]], layers: int, width: int) -> ElmoEncoded:
+    """Room for the vectors of sentences: zeros."""
+    lengths = np.array([len(words) for words in sentences])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    return ElmoEncoded(np.zeros((layers, *mask.shape, width), np.float32), mask.astype(np.int32), list(sentences))
+
+
+def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
+    """Sentences that were held one by one, together."""
+    layers, *_, width = parts[0].layers.shape
+    whole = blank([words for part in parts for words in part.words or ()], layers, width)
+    for n, part in enumerate(parts):
+        whole.layers[:, n, : part.layers.shape[2]] = part.layers[:, 0]
+    return whole
+
+
+def mix_layers(
+    layers: np.ndarray, weights: Sequence[SupportsFloat] | AnyArray, gamma: SupportsFloat, expected: int
+) -> Float32[np.ndarray, "B T D"]:
+    """γ · Σ weightₙ · layerₙ.
+
+    >>> mix_layers(np.ones((3, 1, 2, 4), np.float32), [0, 1, 1], 0.5, expected=3)[0, 0].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    if layers.ndim != 4 or len(layers) != expected:
+        raise ValueError(
+            f"layers of shape {layers.shape} were given; expected what encode gives, or its layers, [{expected}, "
+            "sentences, words, numbers]"
+        )
+    factors = np.asarray(weights, np.float32)
+    if factors.shape != (expected,):
+        raise ValueError(
+            f"weights={shorten(weights)}: this model has {expected} layers (token vectors first); give {expected} "
+            "numbers"
+        )
+    return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)

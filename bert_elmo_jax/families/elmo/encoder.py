@@ -1,0 +1,314 @@
+"""An ELMo that people use: sentences in, vectors out, the same for the same sentence whatever came before it."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Float32, Int
+from tqdm import tqdm
+
+from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
+from bert_elmo_jax.encoders.fingerprint import fingerprint
+from bert_elmo_jax.encoders.rows import Words
+from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
+from bert_elmo_jax.families.elmo.batch import BEGIN, END, batches, number_words, to_words
+from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join, mix_layers
+from bert_elmo_jax.families.elmo.forward import compute
+from bert_elmo_jax.families.elmo.ids import Boundaries, check_boundaries, check_state, distinct_words, word_ids
+from bert_elmo_jax.families.elmo.model import ElmoConfig, State, zero_state
+from bert_elmo_jax.families.elmo.tokens import TokenTable, check_cache
+from bert_elmo_jax.families.elmo.tree import elmo_shapes
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.text.words import WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+
+Sentence = str | Words
+
+
+class ElmoEncoder:
+    """Weights, word vocabulary (for word input) and compiled model; made by `load`.
+
+    Sentences are lists of words, or strings that are split at whitespace; the marks of begin and end are added, and
+    left out of what comes back.
+
+    >>> from bert_elmo_jax import load
+    >>> elmo = load("tests/goldens/elmo_tiny")
+    >>> encoding = elmo.encode([["The", "bank", "of", "the", "river"], "강가의 은행"])
+    >>> encoding.layers.shape, encoding.last.shape, encoding.mask.tolist(), encoding.words[1]
+    ((3, 2, 5, 24), (2, 5, 24), [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], ['강가의', '은행'])
+
+    A weighting of the layers, which a task learns, is a layer on top of them:
+
+    >>> import jax
+    >>> from bert_elmo_jax.families.elmo.elmo_layer import ElmoLayer
+    >>> layer = ElmoLayer()
+    >>> (outputs, penalty), variables = layer.init_with_output(jax.random.key(0), encoding.layers, encoding.mask > 0)
+    >>> [output.shape for output in outputs]
+    [(2, 5, 24)]
+    """
+
+    def __init__(
+        self,
+        config: ElmoConfig,
+        params: Mapping[str, Any],
+        vocabulary: WordVocabulary | None = None,
+        source: str = "weights",
+    ):
+        if config.input == "words" and vocabulary is not None and len(vocabulary) != config.vocab_size:
+            raise ValueError(
+                f"{source}: the vocabulary has {len(vocabulary)} words, the model embeddings for {config.vocab_size}; "
+                "they do not belong together"
+            )
+        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
+        check_shapes(shapes, elmo_shapes(config, lm="lm" in params), source)
+        self.config, self.source = config, source
+        self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
+        self._vocabulary = vocabulary
+        self._tokens = TokenTable(config, self.params)
+
+    @property
+    def vocabulary(self) -> WordVocabulary:
+        """The words that word input, or a head that predicts words, knows."""
+        if self._vocabulary is None:
+            raise ValueError(
+                f"{self.source} reads words, and has no vocabulary (words.txt): copy one there to encode sentences; "
+                "forward() takes ids"
+                if self.config.input == "words"
+                else f"{self.source} has no word vocabulary, and needs none: it reads the characters of any word"
+            )
+        return self._vocabulary
+
+    @property
+    def word_rule(self) -> str | None:
+        """How `split_words` made words of the text that this model was trained on; None where that is not known.
+
+        >>> from bert_elmo_jax import load
+        >>> load("tests/goldens/elmo_tiny").word_rule
+        """
+        return None if self._vocabulary is None else self._vocabulary.rule
+
+    @property
+    def fingerprint(self) -> str:
+        """What names this model: the same for the same vectors, wherever it was loaded from."""
+        config = dataclasses.replace(self.config, dropout=0.0)  # which changes no vector
+        return fingerprint(config, self.params, self._vocabulary.fingerprint if self._vocabulary else "")
+
+    def zero_state(self, batch_size: int) -> State:
+        """The state of sentences before which nothing was read.
+
+        >>> from bert_elmo_jax import load
+        >>> load("tests/goldens/elmo_tiny").zero_state(3).hidden.shape
+        (2, 2, 3, 12)
+        """
+        state = zero_state(self.config, check_whole("batch_size", batch_size, 1))
+        return jax.tree.map(np.array, state)
+
+    def encode(
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        batch_size: int = 32,
+        state: State | None = None,
+        warmup: int = 0,
+        progress: bool | None = None,
+    ) -> ElmoEncoded:
+        """The vectors of sentences.
+
+        Every sentence is read from a zero state, so that it has the same vectors in any order, batch and company. With
+        `state`, each is read from its row of that, and what is remembered after it comes back: sentence n goes on from
+        row n. With `warmup`, each is first read so many times, as if preceded by itself. A progress bar shows from a
+        few hundred sentences on, or as `progress` says.
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> first = elmo.encode(["배를 타고"], state=elmo.zero_state(1))
+        >>> elmo.encode(["강을 건넜다"], state=first.state).layers.shape
+        (3, 1, 2, 24)
+        """
+        check_list(sentences)
+        batch_size, warmup = self._wishes(batch_size, warmup)
+        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        if state is not None:
+            if warmup:
+                raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
+            state = check_state(state, self.zero_state(len(words)))
+        encoded = self._blank(words)
+        bar = len(words) >= BAR_FROM if progress is None else progress
+        after = self._fill(list(encoded), words, batch_size, state, warmup, bar)
+        return ElmoEncoded(encoded.layers, encoded.mask, encoded.words, after)
+
+    def encode_batches(
+        self, sentences: Iterable[Sentence], *, batch_size: int = 32, warmup: int = 0
+    ) -> Iterator[ElmoEncoded]:
+        """As `encode`, a batch at a time and in order, for more sentences than fit into memory.
+
+        What is asked is checked at once, each sentence when its turn comes (`check` looks at all of them beforehand).
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> [len(batch) for batch in elmo.encode_batches(("강가의 은행" for _ in range(5)), batch_size=2)]
+        [2, 2, 1]
+        """
+        check_stream(sentences)
+        batch_size, warmup = self._wishes(batch_size, warmup)
+
+        def room(words: Words) -> ElmoEncoded:
+            return self._blank([words])
+
+        def fill(held: list[ElmoEncoded], words: list[Words]) -> None:
+            self._fill(held, words, batch_size, None, warmup, progress=False)
+
+        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+
+    def check(self, sentences: Iterable[Sentence]) -> None:
+        """Raise what `encode` would raise of these sentences.
+
+        >>> from bert_elmo_jax import load
+        >>> load("tests/goldens/elmo_tiny").check(["은행", " "])
+        Traceback (most recent call last):
+        bert_elmo_jax.encoders.rows.BadText: text 1 has no words: ' '
+        """
+        check_stream(sentences)
+        self._wishes(1, 0)
+        for number, text in enumerate(sentences):
+            to_words(text, number)
+
+    def mix(
+        self,
+        encoding: "ElmoEncoded | Float[AnyArray, 'L B T D']",
+        weights: Sequence[SupportsFloat] | AnyArray | None = None,
+        gamma: SupportsFloat = 1.0,
+    ) -> Float32[np.ndarray, "B T D"]:
+        """A weighted sum of the layers, times `gamma`; the weights are used as they are, one a layer (none: the last).
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> elmo.mix(elmo.encode(["강가의 은행"]), weights=[0.5, 0.25, 0.25], gamma=2).shape
+        (1, 2, 24)
+        """
+        layers = np.asarray(encoding.layers if isinstance(encoding, ElmoEncoded) else encoding)
+        count = self.config.num_layers + 1
+        return mix_layers(layers, [0.0] * (count - 1) + [1.0] if weights is None else weights, gamma, count)
+
+    def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:
+        """Compute the token layer of these words once; `encode` looks them up, and computes that of others as before.
+
+        Replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> elmo.cache(["강가의", "river"])
+        >>> elmo.encode(["강가의 은행"]).words
+        [['강가의', '은행']]
+        """
+        if self.config.input == "words":
+            raise ValueError(
+                f"{self.source} reads words, not characters: its token layer is a table of words already, and there is "
+                "nothing to cache"
+            )
+        self._tokens.cache(check_cache(vocabulary), progress)
+
+    def forward(
+        self,
+        characters: Int[AnyArray, "B T C"] | None = None,
+        *,
+        words: Int[AnyArray, "B T"] | None = None,
+        lengths: Int[AnyArray, " B"] | None = None,
+        state: State | None = None,
+        boundaries: Boundaries | None = None,
+    ) -> ElmoEncoded:
+        """What the model says about ids: all layers, and the state after each row.
+
+        `characters` are those of AllenNLP's `batch_to_ids`: bytes + 1 between marks, padding 261, and all 0 for a word
+        that is only padding. A model whose input is words takes their ids in its vocabulary, and `lengths` where not
+        all are real. A row without any word keeps its state.
+
+        `boundaries` says what becomes of the marks of begin and end: "strip" (usual) adds them and leaves them out of
+        what comes back, "keep" leaves them in, "given" takes rows that have them already. Word input without a
+        vocabulary does not say which ids they are: there "given" is usual, and alone possible.
+
+        >>> from bert_elmo_jax import load
+        >>> from bert_elmo_jax.text.characters import character_table
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> elmo.forward(character_table(["강가의", "은행"])[None]).layers.shape
+        (3, 1, 2, 24)
+        """
+        reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
+        given = {"characters": characters, "words": words}
+        if given[reads] is None or given[other] is not None:
+            raise ValueError(f"{self.source} reads {reads}: give forward({reads}=…) and no {other}")
+        marks = self._marks()
+        boundaries = check_boundaries(boundaries, marks, self.source)
+        table: np.ndarray | None = None
+        if reads == "words":
+            ids, sizes = word_ids(words, lengths, self.config.vocab_size or 0)
+        else:
+            if lengths is not None:
+                raise ValueError("lengths are for word ids; characters say by 0 which words are padding: leave it out")
+            ids, sizes, distinct = distinct_words(characters, self.config.max_characters)
+            table = self._tokens.of_characters(distinct)
+        rows = [row[:size].astype(np.int32) for row, size in zip(ids, sizes)]
+        if boundaries != "given" and marks is not None:
+            rows = [np.array([marks[0], *row, marks[1]], np.int32) if len(row) else row for row in rows]
+        like = self.zero_state(len(rows))
+        state = like if state is None else check_state(state, like)
+        layers, after = compute(self.config, self.params, rows, table, state, len(rows))
+        first, width = int(boundaries == "strip"), ids.shape[1] + 2 * (boundaries == "keep")
+        kept = np.array([max(0, len(row) - 2 * first) for row in rows])
+        mask = np.arange(width) < kept[:, None]
+        whole = np.zeros((len(layers), *mask.shape, layers.shape[-1]), np.float32)
+        for n, size in enumerate(kept):
+            whole[:, n, :size] = layers[:, n, first : first + size]
+        return ElmoEncoded(whole, mask.astype(np.int32), None, after)
+
+    def _wishes(self, batch_size: int, warmup: int) -> tuple[int, int]:
+        if self.config.input == "words":
+            self.vocabulary  # noqa: B018 -- raises where there is none
+        return check_whole("batch_size", batch_size, 1), check_whole("warmup", warmup, 0)
+
+    def _blank(self, words: Sequence[Words]) -> ElmoEncoded:
+        return blank(words, self.config.num_layers + 1, 2 * self.config.width)
+
+    def _fill(
+        self,
+        targets: Sequence[ElmoEncoded],
+        sentences: Sequence[Words],
+        batch_size: int,
+        state: State | None,
+        warmup: int,
+        progress: bool,
+    ) -> State | None:
+        """Compute sentences, and write the vectors of each into the room there is for it; the state after them."""
+        after = None if state is None else jax.tree.map(np.zeros_like, state)
+        rows, table = self._rows(sentences, progress)
+        with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
+            for batch in batches(list(map(len, rows)), batch_size):
+                before = self.zero_state(len(batch))
+                if state is not None:
+                    before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)
+                some = [rows[n] for n in batch]
+                layers, remembered = compute(self.config, self.params, some, table, before, batch_size, warmup)
+                for k, n in enumerate(batch):
+                    size = len(rows[n]) - 2
+                    targets[n].layers[:, 0, :size] = layers[:, k, 1 : size + 1]
+                if after is not None:
+                    after.cell[:, :, batch], after.hidden[:, :, batch] = remembered.cell, remembered.hidden
+                bar.update(len(batch))
+        return after
+
+    def _rows(self, sentences: Sequence[Words], progress: bool) -> tuple[list[np.ndarray], np.ndarray | None]:
+        """Each sentence between its marks as places in a table of token vectors, or as ids of the vocabulary."""
+        if self.config.input == "words":
+            begin, end = self.vocabulary.bos_id, self.vocabulary.eos_id
+            return [np.array([begin, *self.vocabulary.ids(words), end], np.int32) for words in sentences], None
+        distinct, rows = number_words(sentences)
+        return rows, self._tokens.of_words(distinct, progress)
+
+    def _marks(self) -> tuple[int, int] | None:
+        """The begin and the end of a sentence: places in the table of distinct words, or ids, where these are known."""
+        if self.config.input == "characters":
+            return BEGIN, END
+        return None if self._vocabulary is None else (self._vocabulary.bos_id, self._vocabulary.eos_id)

@@ -1,0 +1,36 @@
+"""Fresh parameters for an ELMo and its language-model head."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig
+
+
+def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
+    """The parameter tree of an ELMo, as the original starts one: `{"encoder": …}`, and `"lm"` where it is asked for.
+
+    Both directions predict with the same head; it has no embedding of its own where that of the words is shared.
+
+    >>> import jax
+    >>> from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
+    >>> params = init_elmo_params(ElmoConfig.preset("toy", vocab_size=100), jax.random.key(0), lm=True)
+    >>> jax.tree.map(jax.numpy.shape, params["lm"])
+    {'bias': (100,), 'embedding': (100, 32)}
+    """
+    for_encoder, for_head = jax.random.split(key)
+    characters = None if config.input == "words" else jnp.zeros((1, 1, 1), jnp.int32)
+    words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
+    init = jax.jit(Elmo(config).init)  # compiled, nothing is read: only the drawing is left
+    params = {"encoder": init(for_encoder, words, lengths, characters=characters)["params"]}
+    if lm:
+        if config.vocab_size is None:
+            raise ValueError("a language-model head was asked for, but the configuration has no vocab_size")
+        params["lm"] = {"bias": jnp.zeros(config.vocab_size)}
+        if not config.tie_softmax:
+            drawn = jax.random.normal(for_head, (config.vocab_size, config.width))
+            params["lm"]["embedding"] = drawn / config.width**0.5
+    return params

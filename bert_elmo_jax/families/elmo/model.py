@@ -1,0 +1,240 @@
+"""ELMo: Peters et al. 2018, https://arxiv.org/abs/1802.05365; the original, https://github.com/allenai/bilm-tf.
+
+Two language models over the same token vectors, one reading forward, one backward, that never see each other. Their
+state goes in and comes out; without one, reading starts from zeros, so that the same input gives the same vectors.
+"""
+
+from typing import no_type_check
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
+
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.nn import CharCNN, dropout, look_up, product, recurrence
+from bert_elmo_jax.nn.any_array import AnyArray
+
+__all__ = ["Elmo", "ElmoConfig", "ElmoOutput", "State", "reverse", "zero_state"]
+
+
+@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@struct.dataclass
+class State:
+    """What both directions (0 forward, 1 backward) remember of each row: that after its last word."""
+
+    cell: Float32[Array, "2 L B C"]
+    hidden: Float32[Array, "2 L B P"]
+
+
+@no_type_check
+@struct.dataclass
+class ElmoOutput:
+    """What an ELMo returns.
+
+    `layers` are in the order of the text: layer 0 is the token vector twice, layer n the n-th LSTM layers' outputs,
+    forward beside backward; `last` is the last of them. Both are None where the directions read different words.
+    `forward` and `backward` are the top layers as each direction reads, with dropout while training: what predicts
+    the word that direction reads next. `token` are the vectors of the forward words. All are zeros beyond a row's end.
+    """
+
+    layers: Float[Array, "N B T 2*P"] | None
+    last: Float[Array, "B T 2*P"] | None
+    forward: Float[Array, "B T P"]
+    backward: Float[Array, "B T P"]
+    token: Float[Array, "B T P"]
+    state: State
+
+
+def zero_state(config: ElmoConfig, batch_size: int) -> State:
+    """The state of rows that have read nothing.
+
+    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
+    >>> from bert_elmo_jax.families.elmo.model import zero_state
+    >>> zero_state(ElmoConfig.preset("original"), 32).cell.shape
+    (2, 2, 32, 4096)
+    """
+    shape = (2, config.num_layers, batch_size)
+    return State(jnp.zeros((*shape, config.cell_size)), jnp.zeros((*shape, config.projection_size)))
+
+
+def checked(state: State, config: ElmoConfig, batch_size: int) -> State:
+    """The state, if it is one of this model for so many rows.
+
+    >>> from bert_elmo_jax.families.elmo.model import ElmoConfig, checked, zero_state
+    >>> checked(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
+    Traceback (most recent call last):
+    ValueError: the state's cell has the shape (2, 2, 3, 128), but a batch of 2 rows in this model needs (2, 2, 2, 128)
+    """
+    for part, width in (("cell", config.cell_size), ("hidden", config.projection_size)):
+        given, needed = np.shape(getattr(state, part)), (2, config.num_layers, batch_size, width)
+        if given != needed:
+            raise ValueError(
+                f"the state's {part} has the shape {given}, but a batch of {batch_size} rows in this model needs "
+                f"{needed}"
+            )
+    return state
+
+
+def reverse(x: Array, lengths: Int[AnyArray, " B"]) -> Array:
+    """Each row's first `lengths` entries of the second axis in reverse order, the rest as they are.
+
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.families.elmo.model import reverse
+    >>> reverse(jnp.array([[1, 2, 3, 0], [4, 0, 0, 0]]), jnp.array([3, 1])).tolist()
+    [[3, 2, 1, 0], [4, 0, 0, 0]]
+    """
+    place = jnp.arange(x.shape[1], dtype=jnp.int32)[None, :]
+    n = jnp.asarray(lengths, jnp.int32)[:, None]
+    place = jnp.where(place < n, n - 1 - place, place)
+    return jnp.take_along_axis(x, place.reshape(place.shape + (1,) * (x.ndim - 2)), axis=1)
+
+
+class Direction(nn.Module):
+    """The LSTM layers of one direction."""
+
+    config: ElmoConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        table: Float[Array, "N U P"],
+        words: Int[Array, "B T"],
+        lengths: Int[Array, " B"],
+        cell: Float32[Array, "L B C"],
+        hidden: Float32[Array, "L B P"],
+        key: PRNGKeyArray | None,
+    ) -> tuple[list[Float[Array, "B T P"]], Float32[Array, "L B C"], Float32[Array, "L B P"]]:
+        """The outputs of every layer in reading order, and the state after the last word."""
+        c = self.config
+        keys = [None] * (c.num_layers + 1) if key is None else list(jax.random.split(key, c.num_layers + 1))
+        outputs: list[Array] = []
+        cells, hiddens = [], []
+        for n in range(c.num_layers):
+            layer = self.param(f"layer_{n}", init_layer, c)
+            weights = layer["state_kernel"], layer["bias"], layer.get("projection")
+            # Each distinct word is multiplied once, unless dropout makes every one of a word's places another.
+            distinct = n == 0 and key is None and table.shape[0] * table.shape[1] < words.size
+            x = table if distinct else dropout(outputs[-1] if n else look_up(table, words.T), c.dropout, keys[n])
+            y, *after = recurrence(
+                product(x, layer["input_kernel"]), *weights, cell[n], hidden[n], lengths, c.cell_clip, c.proj_clip,
+                words=words.T if distinct else None,
+            )  # fmt: skip
+            outputs.append(y + x if c.skip_connections and n else y)
+            cells.append(after[0])
+            hiddens.append(after[1])
+        outputs[-1] = dropout(outputs[-1], c.dropout, keys[-1])
+        return [y.swapaxes(0, 1) for y in outputs], jnp.stack(cells), jnp.stack(hiddens)
+
+
+def init_layer(key: PRNGKeyArray, config: ElmoConfig) -> dict[str, Array]:
+    """Fresh parameters of an LSTM layer: Glorot's uniform matrices, as TensorFlow's cell starts them, biases 0."""
+    c, (first, second) = config, jax.random.split(key)
+    glorot = nn.initializers.glorot_uniform()
+    # TensorFlow draws both kernels as one matrix, whose shape the limit depends on.
+    kernel = glorot(first, (2 * c.projection_size, 4 * c.cell_size))
+    layer = {
+        "input_kernel": kernel[: c.projection_size],
+        "state_kernel": kernel[c.projection_size :],
+        "bias": jnp.zeros(4 * c.cell_size),
+    }
+    return layer | ({"projection": glorot(second, (c.cell_size, c.projection_size))} if c.projection else {})
+
+
+class Elmo(nn.Module):
+    """The encoder.
+
+    `rngs={"dropout": key}` is needed where `deterministic=False`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from bert_elmo_jax.families.elmo.model import Elmo
+    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
+    >>> elmo = Elmo(ElmoConfig(input="words", vocab_size=9, cell_size=8, projection_size=4))
+    >>> words, lengths = jnp.array([[1, 5, 2], [1, 2, 0]]), jnp.array([3, 2])
+    >>> params = elmo.init(jax.random.key(0), words, lengths)["params"]
+    >>> output = elmo.apply({"params": params}, words, lengths)
+    >>> output.layers.shape, output.state.cell.shape
+    ((3, 2, 3, 8), (2, 2, 2, 8))
+    """
+
+    config: ElmoConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        words: Int[AnyArray, "B T"],
+        lengths: Int[AnyArray, " B"],
+        *,
+        characters: Int[AnyArray, "N U C"] | None = None,
+        tokens: Float[AnyArray, "N U P"] | None = None,
+        words_backward: Int[AnyArray, "B T"] | None = None,
+        state: State | None = None,
+        fresh: Bool[AnyArray, " B"] | None = None,
+        deterministic: bool = True,
+    ) -> ElmoOutput:
+        """Reads a batch in both directions.
+
+        `characters` are the distinct words of each of N equal parts of the batch, and `words` places in the part's own
+        table; `tokens` are such a table of ready vectors; with neither, `words` are ids of the vocabulary. Marks of
+        begin and end are words like others: they must be in the batch. The backward direction reads `words` from each
+        row's end, or `words_backward` from the left. `fresh` rows forget the `state` given.
+        """
+        c = self.config
+        table = Token(c, name="token")(characters, tokens).astype(c.dtype)
+        words, lengths = jnp.asarray(words), jnp.asarray(lengths, jnp.int32)
+        same = words_backward is None
+        backward = reverse(words, lengths) if words_backward is None else jnp.asarray(words_backward)
+        state = zero_state(c, len(words)) if state is None else checked(state, c, len(words))
+        if fresh is not None:
+            keep = ~jnp.asarray(fresh)[None, None, :, None]
+            state = jax.tree.map(lambda x: jnp.where(keep, x, 0.0), state)
+        keys = [None, None] if deterministic or not c.dropout else list(jax.random.split(self.make_rng("dropout")))
+
+        real = (jnp.arange(words.shape[1], dtype=jnp.int32)[None, :] < lengths[:, None])[:, :, None]
+        runs = [
+            Direction(c, name=name)(table, ids, lengths, state.cell[d], state.hidden[d], keys[d])
+            for d, (name, ids) in enumerate((("forward", words), ("backward", backward)))
+        ]
+        ahead, back = (run[0] for run in runs)
+        after = State(jnp.stack([run[1] for run in runs]), jnp.stack([run[2] for run in runs]))
+        token = jnp.where(real, look_up(table, words.T).swapaxes(0, 1), 0.0)
+        layers = None
+        if same:
+            pairs = [(token, token), *((f, reverse(b, lengths)) for f, b in zip(ahead, back, strict=True))]
+            layers = jnp.stack([jnp.where(real, jnp.concatenate(pair, axis=-1), 0.0) for pair in pairs])
+        ahead_top, back_top = (jnp.where(real, outputs[-1], 0.0) for outputs in (ahead, back))
+        return ElmoOutput(layers, None if layers is None else layers[-1], ahead_top, back_top, token, after)
+
+
+class Token(nn.Module):
+    """The table of token vectors that a batch's words are looked up in."""
+
+    config: ElmoConfig
+
+    @nn.compact
+    def __call__(
+        self, characters: Int[AnyArray, "N U C"] | None, tokens: Float[AnyArray, "N U P"] | None
+    ) -> Float[Array, "N U P"]:
+        """Computed from characters, as given, or the model's own."""
+        c = self.config
+        if characters is not None and tokens is not None:
+            raise ValueError("both characters and tokens were given; tokens are what would be computed from characters")
+        if tokens is not None:
+            return jnp.asarray(tokens)
+        if c.input == "words":
+            if characters is not None:
+                raise ValueError("characters were given to a model whose input is words: give the words' ids alone")
+            return self.param("embedding", nn.initializers.glorot_uniform(), (c.vocab_size, c.projection_size))[None]
+        if characters is None:
+            raise ValueError(
+                "a model whose input is characters was given none: give characters (the distinct words' ids, "
+                "[1, U, C]) and words (places among them, [B, T])"
+            )
+        cnn = CharCNN(
+            c.char_embedding_size, c.filters, c.num_highways, c.projection_size if c.token_projection else None,
+            c.char_activation, c.max_characters, jnp.dtype(c.dtype),
+        )  # fmt: skip
+        nn.share_scope(self, cnn)
+        return cnn(characters)

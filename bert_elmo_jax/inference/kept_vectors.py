@@ -1,0 +1,233 @@
+"""The vectors of a corpus, computed once and kept on disk, a file a layer.
+
+`vectors.json` beside them says whose they are (the encoder's fingerprint, and that of the words), and how many are
+there. A run that is stopped goes on where it was; vectors of another encoder or of other text are refused.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Float32
+from tqdm import tqdm
+
+from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
+from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, layers_of, word_layers
+
+Span = tuple[int, int]
+FACTS = "vectors.json"
+
+
+@dataclass(frozen=True)
+class KeptVectors:
+    """A vector for every span of words that was asked for, in their order; each layer is a file, mapped into memory.
+
+    >>> KeptVectors(Path("vectors"), (0, 1, 2), rows=10, width=24).layers
+    (0, 1, 2)
+    """
+
+    folder: Path
+    layers: tuple[int, ...]
+    rows: int
+    width: int
+
+    def layer(self, number: int) -> Float32[np.ndarray, "rows D"]:
+        """The vectors of a layer, read when they are used."""
+        if number not in self.layers:
+            raise ValueError(f"there is no layer {number} among those that were kept: {self.layers}")
+        if not self.rows:
+            return np.zeros((0, self.width), np.float32)
+        return np.memmap(_file(self.folder, number), np.float32, "r", shape=(self.rows, self.width))
+
+
+def keep_vectors(
+    source: Source,
+    sentences: Sequence[Words],
+    folder: str | Path,
+    *,
+    spans: Sequence[Sequence[Span]] | None = None,
+    layers: Sequence[int] | None = None,
+    pieces: Pieces = "mean",
+    batch_size: int = 32,
+    progress: bool | None = None,
+) -> KeptVectors:
+    """Compute the vectors of each sentence's words, or of its spans (the mean of their words), or find them there.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax import load
+    >>> elmo, folder = load("tests/goldens/elmo_tiny"), tempfile.mkdtemp()
+    >>> kept = keep_vectors(elmo, [["강가의", "은행"], ["배"]], folder, spans=[[(0, 2)], [(0, 1)]])
+    >>> kept.layers, kept.layer(2).shape
+    ((0, 1, 2), (2, 24))
+    >>> keep_vectors(load("tests/goldens/bert_tiny"), [["강가의", "은행"], ["배"]], folder)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: the vectors in ... are those of another encoder (..., and tests/goldens/bert_tiny is ...): ...
+    """
+    folder = Path(folder)
+    numbers = layers_of(source, layers)
+    asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
+    _check_spans(sentences, asked)
+    used = [n for n, some in enumerate(asked) if len(some)]  # a sentence of which nothing is asked costs nothing
+    facts = {
+        "encoder": source.fingerprint, "content": _digest(sentences, spans), "sentences": len(used),
+        "vectors": sum(map(len, asked)), "layers": list(numbers), "pieces": pieces,
+    }  # fmt: skip
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"{folder} cannot be made ({error.strerror}): choose another folder for vectors") from error
+    with _held(folder):
+        done, rows, width = _begun(folder, facts, source.source)
+        rest = used[done:]
+        computed = word_layers(source, (sentences[n] for n in rest), numbers, pieces=pieces, batch_size=batch_size)
+        with contextlib.ExitStack() as held, tqdm(
+            total=len(used), initial=done, desc=f"vectors of {Path(source.source).name}", unit="sentences",
+            disable=not rest or not (len(rest) >= BAR_FROM if progress is None else progress),
+        ) as bar:  # fmt: skip
+            files = [held.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
+            # Whole rounds of what is sorted together, so that a stop changes no batch, and no rounding.
+            for part in _portions(zip(rest, computed), batch_size * READ_AHEAD):
+                for n, values in part:
+                    pooled = _pool(values, asked[n])
+                    width, rows = pooled.shape[2], rows + pooled.shape[1]
+                    for file, layer in zip(files, pooled):
+                        file.write(np.ascontiguousarray(layer, "<f4").tobytes())
+                for file in files:
+                    file.flush()
+                    os.fsync(file.fileno())
+                done += len(part)
+                write_json(folder / FACTS, {**facts, "done": done, "rows": rows, "width": width})
+                bar.update(len(part))
+    return KeptVectors(folder, numbers, rows, width)
+
+
+def keep_apart(
+    source: Source,
+    sentences: Sequence[Words],
+    folder: str | Path,
+    *,
+    spans: Sequence[Sequence[Span]] | None = None,
+    layers: Sequence[int] | None = None,
+    batch_size: int = 32,
+) -> KeptVectors:
+    """The same in a folder of their own inside of this one, named for what is in it: one place for many vectors.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax import load
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):
+    ...     assert keep_apart(load(model), [["강가의", "은행"]], folder).folder.parent == folder
+    """
+    numbers = layers_of(source, layers)
+    content = _digest(sentences, spans)
+    own = Path(folder) / f"{source.fingerprint}-{content}-{'_'.join(map(str, numbers))}"
+    return keep_vectors(source, sentences, own, spans=spans, layers=layers, batch_size=batch_size)
+
+
+def _pool(values: Float32[np.ndarray, "L words D"], spans: Sequence[Span]) -> Float32[np.ndarray, "L spans D"]:
+    if all(end == first + 1 for first, end in spans):
+        return values[:, [first for first, _ in spans]]
+    return np.stack([values[:, first:end].mean(axis=1) for first, end in spans], axis=1)
+
+
+def _portions(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while part := list(itertools.islice(items, size)):
+        yield part
+
+
+def _file(folder: Path, layer: int) -> Path:
+    return folder / f"layer_{layer:02}.f32"
+
+
+@contextlib.contextmanager
+def _opened(file: Path, size: int) -> Iterator[BinaryIO]:
+    """A file to write behind what is certain to be in it."""
+    with open(file, "ab") as stream:
+        there = os.fstat(stream.fileno()).st_size
+        if there < size:
+            raise ValueError(
+                f"{file} has {there:,} bytes, {size:,} were written; it is cut: remove {file.parent}, and the vectors "
+                "are computed again"
+            )
+        stream.truncate(size)  # what was written after the last mark may be torn
+        yield stream
+
+
+def _begun(folder: Path, asked: dict[str, Any], source: str) -> tuple[int, int, int]:
+    """How many sentences and vectors a folder has, and how wide they are, once they are found to be what is asked."""
+    file = folder / FACTS
+    if not file.is_file():
+        if any(path.name != "lock" and path.suffix != ".f32" for path in folder.iterdir()):
+            raise ValueError(f"{folder} holds something else than vectors; choose an empty folder for them")
+        write_json(file, {**asked, "done": 0, "rows": 0, "width": 0})
+        return 0, 0, 0
+    try:
+        facts = dict(json.loads(file.read_text(encoding="utf-8")))
+        found = int(facts["done"]), int(facts["rows"]), int(facts["width"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{file} is damaged ({error}); remove {folder}, and the vectors are computed again") from None
+    if facts.get("encoder") != asked["encoder"]:
+        raise ValueError(
+            f"the vectors in {folder} are those of another encoder ({facts.get('encoder')}, and {source} is "
+            f"{asked['encoder']}): give that encoder, another folder, or remove this one"
+        )
+    if facts.get("content") != asked["content"]:
+        raise ValueError(
+            f"the vectors in {folder} are those of other sentences ({facts.get('vectors')} vectors of "
+            f"{facts.get('sentences')} sentences; here {asked['vectors']} of {asked['sentences']}): give those files, "
+            "another folder, or remove this one"
+        )
+    for name in ("layers", "pieces"):
+        if facts.get(name) != asked[name]:
+            raise ValueError(
+                f"the vectors in {folder} were made with {name}={facts.get(name)}, and {asked[name]} is asked for: "
+                "give another folder, or remove this one"
+            )
+    if found[0] == asked["sentences"] and found[1] != asked["vectors"]:
+        raise ValueError(
+            f"{folder} holds {found[1]} vectors where {asked['vectors']} were asked for; remove it, and the vectors "
+            "are computed again"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """One process fills a folder at a time; another waits, and then finds it full."""
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            warnings.warn(f"another run is writing {folder}; waiting for it", stacklevel=3)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _check_spans(sentences: Sequence[Words], spans: Sequence[Sequence[Span]]) -> None:
+    if len(spans) != len(sentences):
+        raise ValueError(f"{len(sentences)} sentences and {len(spans)} lists of spans: give one for each sentence")
+    if not any(map(len, spans)):
+        raise ValueError("no word is asked for: give sentences with words")
+    for n, (words, some) in enumerate(zip(sentences, spans)):
+        for first, end in some:
+            if not 0 <= first < end <= len(words):
+                raise ValueError(f"span ({first}, {end}) of sentence {n}, which has {len(words)} words")
+
+
+def _digest(sentences: Sequence[Words], spans: Sequence[Sequence[Span]] | None) -> str:
+    """What names words and spans of them; None stands for every word."""
+    digest = hashlib.sha256()
+    for n, words in enumerate(sentences):
+        some = None if spans is None else [list(span) for span in spans[n]]
+        digest.update(json.dumps([list(words), some]).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,109 @@
+"""What `model.json` says of a model, every field checked before it is used."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_origin
+
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.inference.stored_families import FAMILIES, Config
+
+FIELDS = {  # of every family; each has some of its own
+    "family": "a string",
+    "config": "an object",
+    "heads": "a list of strings",
+    "tokenizer": "an object or null",
+}
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "an object": lambda value: isinstance(value, dict),
+    "true or false": lambda value: isinstance(value, bool),
+    "a whole number": lambda value: type(value) is int,
+    "a number": lambda value: type(value) in (int, float),
+    "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a list of pairs of whole numbers": lambda value: (
+        isinstance(value, list | tuple)
+        and all(isinstance(pair, list | tuple) and [type(item) for item in pair] == [int, int] for pair in value)
+    ),
+    "an object of whole numbers": lambda value: (
+        isinstance(value, dict) and all(type(item) is int for item in value.values())
+    ),
+}
+
+
+def read_facts(file: Path) -> dict[str, Any]:
+    """The fields of a `model.json`, each of its type."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
+    check_kind(str(file), "the whole", facts, "an object")
+    _check_fields(facts, FIELDS, str(file))
+    if facts["family"] not in FAMILIES:
+        raise ValueError(
+            f"{file}: family {facts['family']!r} is not known to this version; it knows {', '.join(FAMILIES)}"
+        )
+    family = FAMILIES[facts["family"]]
+    _check_fields(facts, family.fields, str(file))
+    _check_fields(facts, {name: kind for name, kind in family.optional.items() if name in facts}, str(file))
+    return facts
+
+
+def _check_fields(facts: Mapping[str, Any], kinds: Mapping[str, str], file: str) -> None:
+    for name, kind in kinds.items():
+        if name not in facts:
+            raise ValueError(f"{file} has no field {name!r}; copy it again from the run")
+        check_kind(file, name, facts[name], kind)
+
+
+# What JSON has for each type of a field; the others, `Literal`s, are names too.
+TYPES: dict[Any, str] = {
+    int: "a whole number",
+    int | None: "a whole number or null",
+    float: "a number",
+    float | None: "a number or null",
+    bool: "true or false",
+    str: "a string",
+    Sequence[Sequence[int]]: "a list of pairs of whole numbers",
+}
+
+
+def read_config(fields: Mapping[str, Any], family: str, file: str) -> Config:
+    """The configuration, of which every field is written out.
+
+    >>> read_config({"num_layer": 2}, "bert", "model.json")
+    Traceback (most recent call last):
+    ValueError: model.json: no field 'num_layer' in a BERT's config; did you mean num_layers?
+    """
+    kind, called = FAMILIES[family].config, FAMILIES[family].called
+    known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind)}
+    for name, value in fields.items():
+        if name not in known:
+            raise ValueError(f"{file}: no field {name!r} in {called}'s config{did_you_mean(name, known)}")
+        check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
+    missing = [name for name in known if name not in fields]
+    if missing:  # a default would be another model, and nobody would notice
+        raise ValueError(f"{file}: the config lacks {', '.join(missing)}; copy it again from the run")
+    try:
+        return kind(**{name: _hashable(value) for name, value in fields.items()})
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
+def _hashable(value: Any) -> Any:
+    """JSON's lists as the tuples that they were, since a configuration is a key of what is compiled for it."""
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
+
+
+def check_kind(file: str, name: str, value: Any, kind: str) -> None:
+    """Refuse a value of another type.
+
+    >>> check_kind("model.json", "hidden_size", "64", "a whole number")
+    Traceback (most recent call last):
+    ValueError: model.json: hidden_size is '64'; expected a whole number
+    """
+    if value is None and kind.endswith(" or null"):
+        return
+    if not KINDS[kind.removesuffix(" or null")](value):
+        raise ValueError(f"{file}: {name} is {value!r:.60}; expected {kind}")

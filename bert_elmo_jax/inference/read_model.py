@@ -1,0 +1,98 @@
+"""Everything that a folder says of a model, whatever its format."""
+
+import errno
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.families.bert.huggingface import Classifier
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.inference.detect import Format, detect
+from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory
+from bert_elmo_jax.inference.stored_families import FAMILIES, Config, Reads, family_of
+from bert_elmo_jax.weights.hub import resolve
+from bert_elmo_jax.weights.parameter_tree import flatten
+from bert_elmo_jax.weights.report import Report
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as it was stored; `report` tells what became of every tensor."""
+
+    config: Config
+    params: Mapping[str, Any]
+    tokenizer: Reads | None
+    report: Report
+    labels: Sequence[str] | None = None
+    problem_type: str | None = None
+    task: Task | None = None
+    features: Features | None = None
+    encoder: Mapping[str, Any] | None = None
+
+
+def read_model(
+    path: str | Path,
+    *,
+    format: Format | None = None,
+    classifier: Classifier | None = None,
+    lowercase: bool | None = None,
+) -> StoredModel:
+    """The model of a folder in any format, of a checkpoint's prefix, of a file of ELMo's weights, or of a hub name.
+
+    Of a run directory it is the newest checkpoint, or the one that is named: `runs/bert/checkpoints/2000`.
+    The tokenizer is None where nothing beside the weights says how text becomes ids, and where an ELMo needs none.
+
+    >>> read_model("tests/goldens/bert_tiny").report.heads
+    ('mlm', 'nsp')
+    """
+    run_of, step = _checkpoint_of(Path(path).expanduser())
+    try:
+        found = run_of if step is not None else resolve(path)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise FileNotFoundError(f"{str(path)[:57]}… is too long to be a path or a hub name") from None
+    if is_run_directory(found):
+        asked = {"format": format, "classifier": classifier, "lowercase": lowercase}
+        useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
+        if useless:
+            raise ValueError(
+                f"{found} is a run directory, which says all of this itself: leave out {', '.join(useless)}"
+            )
+        run = read_run_directory(found, step=step)
+        report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
+        return StoredModel(
+            run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features,
+            run.encoder,
+        )  # fmt: skip
+    try:
+        format = format or detect(found)
+    except FileNotFoundError as error:
+        if (found / "checkpoints").is_dir():
+            raise FileNotFoundError(
+                f"{found} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
+                "whole, or model.json was not copied with it"
+            ) from error
+        raise
+    params, config, report = read_weights(found, format=format, classifier=classifier)
+    report.raise_if_unusable()
+    family = FAMILIES[family_of(config)]
+    if lowercase is not None and not family.folds_case:
+        raise ValueError(
+            f"lowercase={lowercase} makes no sense for {found}: {family.called} reads words as they are written; leave "
+            "it out"
+        )
+    folder = found if found.is_dir() else found.parent
+    tokenizer = family.find_tokenizer(folder, config, lowercase) if family.has_pieces(config, report.heads) else None
+    labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
+    return StoredModel(config, params, tokenizer, report, labels, problem_type)
+
+
+def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
+    """The run directory and the step of a checkpoint's folder; of any other path, that path and None."""
+    if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
+        return path.parent.parent, int(path.name)
+    return path, None

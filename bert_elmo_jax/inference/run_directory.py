@@ -1,0 +1,221 @@
+"""A run directory: everything a model needs to be used again, and nothing outside it.
+
+`model.json` says what the model is, `tokenizer/` holds the tokenizer's files, `checkpoints/` the parameters, `run.json`
+what was asked of the program that wrote it.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.data.tasks.task import Task, task_from_json, task_to_json
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.inference.model_json import read_config, read_facts
+from bert_elmo_jax.inference.stored_families import FAMILIES, Config, Reads, family_of, features_from_json
+from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
+from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+
+PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers' words
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """What a run directory holds."""
+
+    config: Config
+    params: Mapping[str, Any]
+    tokenizer: Reads | None
+    step: int
+    labels: Sequence[str] | None = None
+    problem_type: str | None = None
+    task: Task | None = None
+    features: Features | None = None
+    encoder: Mapping[str, Any] | None = None
+
+
+def is_run_directory(path: str | Path) -> bool:
+    """Whether a folder is one of ours.
+
+    >>> is_run_directory("tests/goldens/bert_tiny")
+    False
+    """
+    return (Path(path) / "model.json").is_file()
+
+
+def write_run_directory(
+    path: str | Path,
+    config: Config,
+    params: Mapping[str, Any],
+    tokenizer: Reads | None,
+    *,
+    run: Mapping[str, Any],
+    step: int = 0,
+    labels: Sequence[str] | None = None,
+    problem_type: str | None = None,
+    task: Task | None = None,
+    features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model as a run directory; `run` is what was asked. `model.json` comes last: it says that all is there.
+
+    `labels` and `problem_type` are what transformers' `config.json` says of a classifier, and are kept for it. With
+    the `task` it was fine-tuned for (and the `features` that its head reads, if it does), it can predict. A task's own
+    network says which `encoder` it reads (`describe_encoder`), which lies in a folder of that name.
+    """
+    folder = Path(path)
+    if is_run_directory(folder):
+        raise FileExistsError(f"{folder} already holds a model: write to another folder")
+    facts = describe(
+        config, params, tokenizer, labels=labels, problem_type=problem_type, task=task, features=features,
+        encoder=encoder,
+    )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    save_params(folder, step, params)
+    write_json(folder / "run.json", dict(run))
+    write_description(folder, facts, tokenizer)
+
+
+def describe_run(
+    path: str | Path,
+    config: Config,
+    params: Mapping[str, Any],
+    tokenizer: Reads | None,
+    *,
+    task: Task | None = None,
+    features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
+) -> None:
+    """Write what a training run is a run of, before it has a checkpoint; one that is described already stays as it is.
+
+    From its first checkpoint on the run can be loaded.
+    """
+    folder = Path(path)
+    if not is_run_directory(folder):
+        facts = describe(config, params, tokenizer, task=task, features=features, encoder=encoder)
+        write_description(folder, facts, tokenizer)
+
+
+def describe(
+    config: Config,
+    params: Mapping[str, Any],
+    tokenizer: Reads | None,
+    *,
+    labels: Sequence[str] | None = None,
+    problem_type: str | None = None,
+    task: Task | None = None,
+    features: Features | None = None,
+    encoder: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What `model.json` says of a model; parameters that are not such a model's are refused."""
+    name = family_of(config)
+    family = FAMILIES[name]
+    if task is not None:
+        labels = task.labels or labels
+        problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
+    said = {"labels": labels and list(labels), "problem_type": problem_type}
+    foreign = [
+        f"{field}={value!r}" for field, value in said.items() if value is not None and field not in family.fields
+    ]
+    if foreign:
+        raise ValueError(f"{', '.join(foreign)} is said of a classifier, which {family.called} has not: leave it out")
+    shapes = {path: np.shape(value) for path, value in flatten(params).items()}
+    facts: dict[str, Any] = {
+        "family": name,
+        "config": dataclasses.asdict(config),
+        "heads": sorted(set(params) - {"encoder"}),
+        **family.describe(shapes),
+        **{field: value for field, value in said.items() if field in family.fields},
+        **({} if task is None else {"task": task_to_json(task)}),
+        **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
+        **({} if features is None else {"features": dataclasses.asdict(features)}),
+        "tokenizer": None if tokenizer is None else {"kind": _kind(tokenizer), "fingerprint": tokenizer.fingerprint},
+    }
+    check_shapes(shapes, family.shapes(config, facts, "the parameters"), "the parameters that were given")
+    return facts
+
+
+def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads | None) -> None:
+    """Write the tokenizer, and `model.json` last of all."""
+    if tokenizer is not None:
+        tokenizer.save(folder / "tokenizer")
+    write_json(folder / "model.json", dict(facts))
+
+
+def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirectory:
+    """Read a run directory: the checkpoint of a step, else the newest, or of a task the best on its dev data."""
+    folder = Path(path)
+    file = folder / "model.json"
+    facts = read_facts(file)
+    family = FAMILIES[facts["family"]]
+    config = read_config(facts["config"], facts["family"], str(file))
+    tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
+    written = (facts["tokenizer"] or {}).get("fingerprint")
+    if written and (tokenizer is None or tokenizer.fingerprint != written):
+        raise ValueError(f"{folder / 'tokenizer'} is not the tokenizer this model was written with; copy it again")
+    expected = family.shapes(config, facts, str(file))
+    task = task_from_json(facts["task"], str(file)) if "task" in facts else None
+    if task is not None and step is None:
+        step = best_step(folder)
+    at, params = load_params(folder, step)
+    source = f"{folder}, step {at}"
+    check_shapes({name: np.shape(value) for name, value in flatten(params).items()}, expected, source)
+    check_finite(params, source)
+    if task is not None and (tuned := figures_of(folder, at).get("dev/null_threshold")) is not None:
+        task = dataclasses.replace(task, null_threshold=tuned)
+    features = features_from_json(facts.get("features"), str(file))
+    return RunDirectory(
+        config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features,
+        facts.get("encoder"),
+    )  # fmt: skip
+
+
+def describe_encoder(encoder: Any) -> dict[str, Any]:
+    """What `model.json` of a network says of its encoder: a fingerprint, and what its parameters are like."""
+    config = dataclasses.asdict(encoder.config)
+    return {"family": family_of(encoder.config), "config": config, "fingerprint": encoder.fingerprint}
+
+
+def best_step(path: str | Path) -> int | None:
+    """The step whose checkpoint scored best when it was written; None where none was scored.
+
+    >>> import tempfile
+    >>> best_step(tempfile.mkdtemp()) is None
+    True
+    """
+    scores = {step: score for step in saved_steps(path) if (score := _facts(path, step).get("score")) is not None}
+    return max(scores, key=lambda step: (scores[step], step)) if scores else None
+
+
+def figures_of(path: str | Path, step: int) -> dict[str, float]:
+    """The held-out figures that a checkpoint was written with.
+
+    >>> import tempfile
+    >>> figures_of(tempfile.mkdtemp(), 10)
+    {}
+    """
+    return _facts(path, step).get("figures", {})
+
+
+def _facts(path: str | Path, step: int) -> dict[str, Any]:
+    file = Path(path) / "checkpoints" / str(step) / "facts.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _kind(tokenizer: Reads) -> str:
+    return "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
+
+
+def check_finite(params: Mapping[str, Any], source: str) -> None:
+    """Refuse parameters that are not numbers, naming every tensor concerned."""
+    wrong = [name for name, value in flatten(params).items() if not np.isfinite(np.asarray(value)).all()]
+    if wrong:
+        raise ValueError(
+            f"{source} holds NaN or infinity in {', '.join(wrong)}; the file is damaged or training diverged"
+        )

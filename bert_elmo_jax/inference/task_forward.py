@@ -1,0 +1,87 @@
+"""Rows of mixed lengths through a compiled function of a batch: sorted, padded to few shapes, and back in order."""
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.data.tasks.batches import Batch, Collate, collate
+from bert_elmo_jax.data.tasks.rows import Row
+
+INPUTS = ("tokens", "types", "segments")
+
+
+def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
+    """What a model reads of rows, without their targets.
+
+    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
+    >>> sorted(collate_inputs([row], height=1, limit=512, pad_id=0))
+    ['segments', 'tokens', 'types']
+    """
+    batch = collate(rows, height, limit, pad_id)
+    return {name: batch[name] for name in INPUTS}
+
+
+def scores_of(
+    run: Callable[[Mapping[str, np.ndarray]], Any],
+    rows: Sequence[Any],
+    batch_size: int,
+    collate: Collate,
+    *,
+    progress: bool = False,
+) -> list[Any]:
+    """What `run` gives for each row, in the order of the rows; of a pair of arrays, a pair for each row.
+
+    Rows have a `width`; `collate` makes a batch of some of them and a height.
+
+    >>> import functools
+    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
+    >>> collate = functools.partial(collate_inputs, limit=512, pad_id=0)
+    >>> [int(total) for total in scores_of(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)]
+    [3, 4, 5]
+    """
+    order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # the longest first: no surprise at the end
+    parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
+    batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
+    found: list[Any] = [None] * len(rows)
+    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
+        for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
+            for k, n in enumerate(chosen):
+                found[n] = jax.tree.map(operator.itemgetter(k), arrays)
+            bar.update(len(chosen))
+    return found
+
+
+def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+    """What `run` gives for each batch, in their order, as numpy arrays; two batches are computed side by side.
+
+    An accelerator computes one while the other's answer is fetched. On a CPU, many small steps, as those of a recurrent
+    network, cannot keep two cores busy with one batch; and two new shapes are compiled at the same time.
+
+    >>> import jax.numpy as jnp
+    >>> [int(total) for total in two_at_a_time(lambda batch: batch.sum(), [jnp.ones(3), jnp.zeros(2), jnp.ones(1)])]
+    [3, 0, 1]
+    """
+    # Several devices must be given what they compute together in one order: by one thread.
+    alone = jax.device_count() == 1
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            for batch in batches:
+                if alone:
+                    waiting.append(pool.submit(lambda batch: jax.device_get(run(batch)), batch))
+                else:
+                    waiting.append(pool.submit(jax.device_get, run(batch)))
+                if len(waiting) > 2:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # whoever stops half way does not wait for what had not begun
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,154 @@
+"""A fine-tuned BERT that people use: examples in, predictions out."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.rows import check_length, make_rows
+from bert_elmo_jax.data.tasks.task import Example, Task
+from bert_elmo_jax.encoders.arguments import check_list, check_whole
+from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
+from bert_elmo_jax.encoders.streaming import BAR_FROM
+from bert_elmo_jax.families.bert.encoder import BertEncoder
+from bert_elmo_jax.families.bert.model import BertConfig
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.task_loss import TaskHead, task_outputs
+from bert_elmo_jax.inference.predictions import Prediction, predictions_of
+from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
+from bert_elmo_jax.text import Tokenizer
+
+# What `predict` takes one of, by the kind of the task.
+EXPECTED = {
+    "classification": "a text, or (text, pair) where the task has pairs",
+    "regression": "a text, or (text, pair) where the task has pairs",
+    "tags": "a text (split at white space) or a list of words",
+    "choice": "(text, [choice, …])",
+    "questions": "(question, context)",
+}
+
+
+class TaskModel(BertEncoder):
+    """An encoder with the head of its task; made by `load` from the run directory of a fine-tuning run.
+
+    What an encoder can, it can too (`encode`, `forward`); `predict` is its own.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        params: Mapping[str, Any],
+        tokenizer: Tokenizer | None,
+        source: str,
+        task: Task,
+        features: Features | None = None,
+    ):
+        super().__init__(config, params, tokenizer, source)
+        check_length(task, config.max_positions)
+        self.task = task
+        self.head = head_of(task, features)
+        # Compiled once for each shape of batch.
+        self._scores = jax.jit(functools.partial(task_outputs, config, self.head))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels or tags that it knows."""
+        return self.task.labels
+
+    def predict(
+        self,
+        inputs: Sequence[Any],
+        *,
+        batch_size: int = 32,
+        n_best: int = 20,
+        progress: bool | None = None,
+    ) -> list[Prediction]:
+        """A prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
+
+        Of a question the `n_best` candidates are kept. Inputs of any length are cut, or read in windows, as in
+        training; they are sorted by length on the way through and come back in order.
+        """
+        check_list(inputs)
+        examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
+        return self.predict_examples(examples, batch_size=batch_size, n_best=n_best, progress=progress)
+
+    def predict_examples(
+        self,
+        examples: Sequence[Example],
+        *,
+        batch_size: int = 32,
+        n_best: int = 20,
+        progress: bool | None = None,
+    ) -> list[Prediction]:
+        """The same for examples as `read_examples` gives them."""
+        batch_size = check_whole("batch_size", batch_size, 1)
+        n_best = check_whole("n_best", n_best, 1)
+        rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
+        outputs = scores_of(
+            functools.partial(self._scores, self.params),
+            rows,
+            batch_size,
+            functools.partial(collate_inputs, limit=self.task.max_length, pad_id=self.config.pad_id),
+            progress=len(rows) >= BAR_FROM if progress is None else progress,
+        )
+        return predictions_of(self.task, examples, rows, outputs, n_best)
+
+
+def head_of(task: Task, features: Features | None) -> TaskHead:
+    """The head that a task needs.
+
+    >>> from bert_elmo_jax.data.tasks.task import task_named
+    >>> head_of(task_named("stsb"), None).num_labels
+    1
+    """
+    return TaskHead(task.kind, len(task.labels) or 1, features)
+
+
+def to_example(task: Task, value: Any, number: int) -> Example:
+    """One input of `predict` as an example; what is none is refused by its number.
+
+    >>> from bert_elmo_jax.data.tasks.task import task_named
+    >>> to_example(task_named("squad"), ("어디 ?", "배는 강가에 있다"), 0).context
+    '배는 강가에 있다'
+    >>> to_example(task_named("rte"), "one text", 3)
+    Traceback (most recent call last):
+    ValueError: input 3 is 'one text'; expected (text, pair), two texts that are not empty
+    """
+    pair = isinstance(value, tuple) and len(value) == 2
+    where = (f"input {number}", number)
+    wrong = f"input {number} is {shorten(value)}; expected "
+    if task.kind in ("classification", "regression"):
+        texts: tuple[Any, ...] = value if pair else (value,)
+        if task.pairs != pair or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ValueError(
+                wrong + ("(text, pair), two texts that are not empty" if task.pairs else "a text that is not empty")
+            )
+        _check_characters(texts, number)
+        return TextExample(texts[0], texts[1] if pair else None, None, None, *where)
+    if task.kind == "tags":
+        words = value.split() if isinstance(value, str) and not task.characters else value
+        if isinstance(words, str):
+            words = list(words)
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+            raise ValueError(f"{wrong}{EXPECTED['tags']}, not empty")
+        _check_characters(words, number)
+        return TaggedSentence(tuple(words), None, where[0], (number,) * len(words), number)
+    if task.kind == "choice":
+        if not pair or not isinstance(value[0], str) or not isinstance(value[1], list) or len(value[1]) < 2:
+            raise ValueError(f"{wrong}{EXPECTED['choice']}, two choices at least")
+        if not all(isinstance(choice, str) and choice.strip() for choice in value[1]):
+            raise ValueError(f"{wrong}{EXPECTED['choice']}, texts that are not empty")
+        _check_characters([value[0], *value[1]], number)
+        return ChoiceExample(value[0], tuple(value[1]), None, None, *where)
+    if not pair or not all(isinstance(text, str) and text.strip() for text in value):
+        raise ValueError(f"{wrong}{EXPECTED['questions']}, two texts that are not empty")
+    _check_characters(value, number)
+    return Question(str(number), value[0], value[1], (), *where)
+
+
+def _check_characters(texts: Sequence[str], number: int) -> None:
+    for text in texts:
+        if found := lone_surrogate(text):
+            raise ValueError(f"input {number} {found}")

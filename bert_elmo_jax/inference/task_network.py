@@ -1,0 +1,130 @@
+"""A task's own network that people use: examples in, predictions out, as of a fine-tuned model."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bert_elmo_jax.data.tasks.task import Example, Task
+from bert_elmo_jax.data.tasks.word_rows import Layers
+from bert_elmo_jax.encoders.arguments import check_list, check_whole
+from bert_elmo_jax.encoders.streaming import BAR_FROM
+from bert_elmo_jax.heads.word_layers import word_layers
+from bert_elmo_jax.inference.predictions import Prediction
+from bert_elmo_jax.inference.read_model import StoredModel
+from bert_elmo_jax.inference.task_forward import scores_of
+from bert_elmo_jax.inference.task_model import to_example
+from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
+from bert_elmo_jax.inference.word_encoder import WordEncoder, frozen_layers, size_of, trained_layers, word_encoder
+from bert_elmo_jax.networks import NetworkConfig
+from bert_elmo_jax.networks.word_network import Encode
+from bert_elmo_jax.text import Lexicon
+
+
+class TaskNetwork:
+    """A network with its words, and the encoder that it reads, if any; made by `load` from its run directory."""
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        params: Mapping[str, Any],
+        lexicon: Lexicon,
+        source: str,
+        task: Task,
+        encoder: WordEncoder | None = None,
+    ):
+        check_parts(config, lexicon, task, encoder, source)
+        self.config, self.lexicon, self.source, self.task, self.encoder = config, lexicon, source, task, encoder
+        self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
+        self.network = NETWORKS[network_name(config)]
+        # Compiled once for each shape of batch.
+        self._outputs = jax.jit(self.network.outputs(config, task, encode_of(config, encoder)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels or tags that it knows."""
+        return self.task.labels
+
+    def predict(
+        self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+    ) -> list[Prediction]:
+        """A prediction for each input: of texts a text, or a pair (tuple), of tags a text or a list of words.
+
+        Texts are cut, as in training, to `task.max_length` words. Inputs are sorted by length on the way through and
+        come back in order. (`n_best` is for questions.)
+        """
+        check_list(inputs)
+        examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
+        return self.predict_examples(examples, batch_size=batch_size, n_best=n_best, progress=progress)
+
+    def predict_examples(
+        self, examples: Sequence[Example], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
+    ) -> list[Prediction]:
+        """The same for examples as `read_examples` gives them."""
+        batch_size = check_whole("batch_size", batch_size, 1)
+        n_best = check_whole("n_best", n_best, 1)
+        rows = self.network.reading_rows(self.task, examples, self.lexicon)
+        layers = layers_of(self.config, self.encoder)
+        found = scores_of(
+            functools.partial(self._outputs, self.params),
+            rows,
+            batch_size,
+            functools.partial(self.network.collate, lexicon=self.lexicon, layers=layers, targets=False),
+            progress=len(rows) >= BAR_FROM if progress is None else progress,
+        )
+        return self.network.predictions(self.task, examples, rows, found, n_best)
+
+
+def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
+    """The network of a run directory, and the encoder in it."""
+    assert isinstance(model.config, NetworkConfig) and isinstance(model.tokenizer, Lexicon) and model.task is not None
+    encoder = None
+    if model.encoder is not None:
+        encoder = word_encoder(str(Path(path) / "encoder"))
+        if encoder.fingerprint != model.encoder.get("fingerprint"):
+            raise ValueError(
+                f"{Path(path) / 'encoder'} is another encoder ({encoder.fingerprint}) than the network was made with "
+                f"({model.encoder.get('fingerprint')}); copy it again from the run"
+            )
+    return TaskNetwork(model.config, model.params, model.tokenizer, str(path), model.task, encoder)
+
+
+def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: WordEncoder | None, source: str) -> None:
+    """Raises where a network's parts do not belong together."""
+    given = (0, 0) if encoder is None else size_of(encoder)
+    if given != (config.encoder_layers, config.encoder_width):
+        raise ValueError(
+            f"{source}: the encoder has layers of {given[0]} x {given[1]} numbers, the network was made for "
+            f"{config.encoder_layers} x {config.encoder_width}; they do not belong together"
+        )
+    words = (len(lexicon.specials), len(lexicon.words), lexicon.width)
+    if words != (config.num_specials, config.num_words, config.word_size):
+        raise ValueError(f"{source}: the lexicon and the network's table of words do not belong together")
+    network = NETWORKS[network_name(config)]
+    made_for = getattr(config, "pairs", network.pairs)
+    if task.kind != network.kind or made_for not in (None, task.pairs):
+        texts = {None: "", False: " of single texts", True: " of pairs of texts"}
+        raise ValueError(
+            f"{source}: {config.CALLED} made for {network.kind}{texts[made_for]}, and its task is {task.kind}"
+            f"{texts[task.pairs]}; they do not belong together"
+        )
+    if network.counted is not None and len(task.labels) != getattr(config, network.counted):
+        what = network.counted.removeprefix("num_")
+        raise ValueError(f"{source}: {len(task.labels)} {what}, the network has {getattr(config, network.counted)}")
+
+
+def layers_of(config: NetworkConfig, encoder: WordEncoder | None) -> Layers | None:
+    """What a batch needs of the encoder: its layers, or what they are made of where it is trained along."""
+    if encoder is None:
+        return None
+    return trained_layers(encoder) if config.tuned else frozen_layers(encoder)
+
+
+def encode_of(config: NetworkConfig, encoder: WordEncoder | None) -> Encode | None:
+    """The encoder as a part of the network, where it is trained along."""
+    if encoder is None or not config.tuned:
+        return None
+    return functools.partial(word_layers, encoder.config)

@@ -1,0 +1,218 @@
+"""The networks of tasks: whatever differs between them, in one place."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.data.tasks.batches import Batch
+from bert_elmo_jax.data.tasks.question_answers import answers_of_words
+from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows, words_of_questions
+from bert_elmo_jax.data.tasks.task import Kind, Task
+from bert_elmo_jax.data.tasks.text_rows import collate_texts, count_cut, make_text_rows, words_of_texts
+from bert_elmo_jax.data.tasks.transitions import legal_transitions
+from bert_elmo_jax.data.tasks.word_rows import Layers, WordRow, collate_words, make_word_rows
+from bert_elmo_jax.inference.predictions import Prediction, Tags, answer_span, label_of
+from bert_elmo_jax.networks import NetworkConfig
+from bert_elmo_jax.networks.bcn import BcnConfig, bcn_loss, bcn_scores, bcn_shapes, init_bcn
+from bert_elmo_jax.networks.bidaf import (
+    BidafConfig,
+    answer_scores,
+    bidaf_coefficients,
+    bidaf_loss,
+    bidaf_shapes,
+    init_bidaf,
+)
+from bert_elmo_jax.networks.esim import EsimConfig, esim_loss, esim_scores, esim_shapes, init_esim
+from bert_elmo_jax.networks.tagger import (
+    TaggerConfig,
+    best_tags,
+    init_tagger,
+    tagger_coefficients,
+    tagger_loss,
+    tagger_shapes,
+)
+from bert_elmo_jax.networks.texts import label_coefficients
+from bert_elmo_jax.networks.word_network import Encode
+from bert_elmo_jax.text import Lexicon
+
+
+@dataclass(frozen=True)
+class Network:
+    """What tells one network from another, beside the network itself.
+
+    Rows have a `width`, a `content` to be told by, and `texts`, of each of which an encoder has layers.
+    """
+
+    config: type[NetworkConfig]
+    kind: Kind  # of the tasks that it is for
+    pairs: bool | None  # whether their examples have two texts; None: either
+    counted: str | None  # the field of the configuration that is the number of the task's labels
+    init: Callable[..., dict[str, Any]]  # by configuration, key, and the vectors of specials and of words
+    shapes: Callable[[Any], Any]  # of all parameters but an encoder's
+    loss: Callable[[Any, Encode | None], Any]  # for `train.make_step`
+    coefficients: Callable[[Any], dict[str, float]]
+    outputs: Callable[[Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]]  # of parameters and a batch
+    words: Callable[[Task, Sequence[Any]], Iterable[Sequence[str]]]  # of examples: what the lexicon is made of
+    training_rows: Callable[[Task, Sequence[Any], Lexicon], tuple[list[Any], list[str]]]  # and what is to be said
+    reading_rows: Callable[[Task, Sequence[Any], Lexicon], list[Any]]  # of examples whose labels are not looked at
+    collate: Callable[..., Batch]  # of rows, a height, `lexicon`, `layers`; with `targets` also of what is right
+    # By task, examples, rows, what `outputs` gave for each row, and how many answers of a question are kept.
+    predictions: Callable[[Task, Sequence[Any], Sequence[Any], Sequence[Any], int], list[Prediction]]
+
+
+def network_name(config: NetworkConfig) -> str:
+    """The name of the network that a configuration is of.
+
+    >>> network_name(TaggerConfig(num_tags=3, num_words=9))
+    'tagger'
+    """
+    return next(name for name, network in NETWORKS.items() if isinstance(config, network.config))
+
+
+def check_task(name: str, task: Task) -> None:
+    """Raises where a network is not for a task.
+
+    >>> from bert_elmo_jax.data.tasks.task import task_named
+    >>> check_task("esim", task_named("sst2"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: config.network=esim is for classification of pairs of texts, and --task=sst2 has single texts: ...
+    """
+    network = NETWORKS[name]
+    others = " or ".join(
+        f"experiments/configs/{other}.py"
+        for other, of in {**NETWORKS, "finetune": None}.items()
+        if of is None or (of.kind == task.kind and of.pairs in (None, task.pairs))
+    )
+    if task.kind != network.kind:
+        raise ValueError(
+            f"config.network={name} is for {network.kind}, and --task={task.name} is {task.kind}: choose another "
+            f"config, such as {others}"
+        )
+    if network.pairs not in (None, task.pairs):
+        texts = {True: "pairs of texts", False: "single texts"}
+        raise ValueError(
+            f"config.network={name} is for {network.kind} of {texts[bool(network.pairs)]}, and --task={task.name} has "
+            f"{texts[task.pairs]}: name the column of the second text with --pair=…, or choose another config, such as "
+            f"{others}"
+        )
+
+
+def tag_predictions(task: Task, rows: Sequence[WordRow], found: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
+    """What a tagger said of rows, as people read it.
+
+    >>> row, task = WordRow(0, ("배",), np.array([0], np.int32)), Task("tags", "tags", labels=("ADV", "NOUN"))
+    >>> print(tag_predictions(task, [row], [(np.array([1, 0]), np.array([0.9, 0.0]))])[0])
+    배/NOUN
+    """
+    made = []
+    for row, (tags, shares) in zip(rows, found):
+        chosen = tuple(task.labels[tag] for tag in tags[: row.width])
+        made.append(Tags(row.words, chosen, tuple(np.clip(shares[: row.width], 0.0, 1.0).tolist())))
+    return made
+
+
+def _best_tags(config: TaggerConfig, task: Task, encode: Encode | None) -> Callable[[Any, Mapping[str, Any]], Any]:
+    legal = legal_transitions(task.labels, config.scheme or None)
+    return functools.partial(best_tags, config, legal, encode=encode)
+
+
+def _collate_words(
+    rows: Sequence[Any], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
+) -> Batch:
+    return collate_words(rows, height, lexicon, layers, tags=targets)
+
+
+def _words_of_texts(task: Task, examples: Sequence[Any]) -> Iterable[Sequence[str]]:
+    return (words for example in examples for words in words_of_texts(example, task.max_length))
+
+
+def _labelled_rows(task: Task, examples: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
+    rows: list[Any] = make_text_rows(examples, lexicon, task.labels, task.max_length)
+    cut = count_cut(examples, task.max_length)
+    what = f"{cut:,} of {sum(len(row.texts) for row in rows):,} texts have more than {task.max_length} words"
+    return rows, [f"{what}, of which the first {task.max_length} are read (config.max_length)"] if cut else []
+
+
+def _answered_rows(task: Task, questions: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
+    rows, windowed, inexact, left_out = training_rows(questions, lexicon, task.max_length)
+    notes = (
+        (windowed, f"contexts have more than {task.max_length} words, of which a window is read (config.max_length)"),
+        (inexact, "answers begin or end inside a word, all of which is learned"),
+        (left_out, "questions are left out, whose answers no window of them holds"),
+    )
+    return list(rows), [f"of {len(questions):,} questions {count:,} {what}" for count, what in notes if count]
+
+
+def _answers(
+    task: Task, questions: Sequence[Any], rows: Sequence[Any], found: Sequence[Any], n_best: int
+) -> list[Prediction]:
+    threshold = task.null_threshold if task.unanswerable else None
+    answers = answers_of_words(
+        questions, rows, found, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
+    )
+    return [answer_span(answer) for answer in answers]
+
+
+def _of_texts(
+    config: type[NetworkConfig], pairs: bool | None, *, init: Any, shapes: Any, loss: Any, scores: Any
+) -> Network:
+    """A network of labelled texts: what is made of examples, and said of them, is alike."""
+    return Network(
+        config=config,
+        kind="classification",
+        pairs=pairs,
+        counted="num_labels",
+        init=init,
+        shapes=shapes,
+        loss=loss,
+        coefficients=label_coefficients,
+        outputs=lambda config, task, encode: lambda params, batch: scores(config, params, batch, encode=encode)[0],
+        words=_words_of_texts,
+        training_rows=_labelled_rows,
+        reading_rows=lambda task, examples, lexicon: make_text_rows(
+            examples, lexicon, task.labels, task.max_length, labelled=False
+        ),
+        collate=collate_texts,
+        predictions=lambda task, examples, rows, found, n_best: [label_of(task, output) for output in found],
+    )
+
+
+NETWORKS: Mapping[str, Network] = {
+    "tagger": Network(
+        config=TaggerConfig,
+        kind="tags",
+        pairs=None,
+        counted="num_tags",
+        init=init_tagger,
+        shapes=tagger_shapes,
+        loss=tagger_loss,
+        coefficients=tagger_coefficients,
+        outputs=_best_tags,
+        words=lambda task, examples: (sentence.words for sentence in examples),
+        training_rows=lambda task, examples, lexicon: (make_word_rows(examples, lexicon, task.labels), []),
+        reading_rows=lambda task, examples, lexicon: make_word_rows(examples, lexicon, task.labels, labelled=False),
+        collate=_collate_words,
+        predictions=lambda task, examples, rows, found, n_best: tag_predictions(task, rows, found),
+    ),
+    "bcn": _of_texts(BcnConfig, None, init=init_bcn, shapes=bcn_shapes, loss=bcn_loss, scores=bcn_scores),
+    "esim": _of_texts(EsimConfig, True, init=init_esim, shapes=esim_shapes, loss=esim_loss, scores=esim_scores),
+    "bidaf": Network(
+        config=BidafConfig,
+        kind="questions",
+        pairs=None,
+        counted=None,
+        init=init_bidaf,
+        shapes=bidaf_shapes,
+        loss=bidaf_loss,
+        coefficients=bidaf_coefficients,
+        outputs=lambda config, task, encode: functools.partial(answer_scores, config, encode=encode),
+        words=lambda task, questions: words_of_questions(questions),
+        training_rows=_answered_rows,
+        reading_rows=lambda task, questions, lexicon: reading_rows(questions, lexicon),
+        collate=collate_questions,
+        predictions=_answers,
+    ),
+}

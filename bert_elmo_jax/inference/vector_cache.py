@@ -1,0 +1,54 @@
+"""An encoder's layers of a task's sentences: a frozen encoder gives the same ones in every epoch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from bert_elmo_jax.data.tasks.word_rows import Batch, WordRow
+from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_vectors
+from bert_elmo_jax.inference.word_encoder import WordEncoder, stack_layers
+
+Sentences = Sequence[Sequence[str]]
+
+
+class VectorCache:
+    """The layers of the sentences of a folder, read from the disk one sentence at a time.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.inference.word_encoder import word_encoder
+    >>> sentences = [("강가의", "은행"), ("the", "bank")]
+    >>> cache = fill_cache(tempfile.mkdtemp(), word_encoder("tests/goldens/elmo_tiny"), sentences, progress=False)
+    >>> cache.layers(("the", "bank")).shape
+    (3, 2, 24)
+    """
+
+    def __init__(self, kept: KeptVectors, sentences: Sentences):
+        ends = np.cumsum([0, *map(len, sentences)])
+        self._places = {tuple(words): int(at) for words, at in zip(sentences, ends)}
+        self._layers = [kept.layer(number) for number in kept.layers]
+
+    def layers(self, words: Sequence[str]) -> Float32[np.ndarray, "L T D"]:
+        """The layers of a sentence."""
+        at = self._places[tuple(words)]
+        return np.stack([layer[at : at + len(words)] for layer in self._layers])
+
+    def batch(self, rows: Sequence[WordRow], height: int, width: int) -> Batch:
+        """The entry of a batch, as `frozen_layers` would compute it."""
+        return stack_layers([self.layers(row.words) for row in rows], height, width)
+
+
+def fill_cache(
+    folder: str | Path, encoder: WordEncoder, sentences: Sentences, *, progress: bool | None = None
+) -> VectorCache:
+    """The cache in a folder, which is made, gone on with, or found to be whole; each sentence is in it once.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.inference.word_encoder import word_encoder
+    >>> cache = fill_cache(tempfile.mkdtemp(), word_encoder("tests/goldens/bert_tiny"), [("배",), ("배",)])
+    >>> cache.layers(("배",)).shape
+    (4, 1, 64)
+    """
+    distinct = list(dict.fromkeys(map(tuple, sentences)))
+    return VectorCache(keep_vectors(encoder, distinct, folder, pieces="first", progress=progress), distinct)

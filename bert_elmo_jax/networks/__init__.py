@@ -1,0 +1,44 @@
+"""Whole networks of a task, which take any encoder's layers as arrays [L, B, T, D] with a vector for each word."""
+
+from bert_elmo_jax.networks.bcn import Bcn, BcnConfig, bcn_loss, bcn_scores, init_bcn
+from bert_elmo_jax.networks.bidaf import (
+    AnswerScores,
+    Bidaf,
+    BidafConfig,
+    answer_scores,
+    bidaf_coefficients,
+    bidaf_loss,
+    init_bidaf,
+)
+from bert_elmo_jax.networks.esim import Esim, EsimConfig, esim_loss, esim_scores, init_esim
+from bert_elmo_jax.networks.tagger import Tagger, TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
+from bert_elmo_jax.networks.word_input import WordInput
+from bert_elmo_jax.networks.word_network import NetworkConfig
+
+__all__ = [
+    "AnswerScores",
+    "Bcn",
+    "BcnConfig",
+    "Bidaf",
+    "BidafConfig",
+    "Esim",
+    "EsimConfig",
+    "NetworkConfig",
+    "Tagger",
+    "TaggerConfig",
+    "WordInput",
+    "answer_scores",
+    "bcn_loss",
+    "bcn_scores",
+    "best_tags",
+    "bidaf_coefficients",
+    "bidaf_loss",
+    "esim_loss",
+    "esim_scores",
+    "init_bcn",
+    "init_bidaf",
+    "init_esim",
+    "init_tagger",
+    "tagger_coefficients",
+    "tagger_loss",
+]

@@ -1,0 +1,132 @@
+"""The chips that can be planned for: what each has, how slices of them are wired, and the devices of a slice."""
+
+import contextlib
+import math
+import os
+import re
+from typing import Any, NamedTuple
+
+import jax
+
+from bert_elmo_jax.plan.compiled_cost import Cost
+
+GIB = 2**30
+
+
+class Chip(NamedTuple):
+    """What one chip has, in bytes, operations and bytes a second; `link` is one wire to a neighbour, one way.
+
+    The peak is that of products of bfloat16, which a TPU also takes float32 ones in unless JAX is told otherwise.
+    """
+
+    memory: float
+    bfloat16: float
+    bandwidth: float
+    link: float
+    wraps: int  # an axis of a slice is a ring if its length is a multiple of this, and else a line
+    slices: str  # those that there are
+
+
+FLAT = "1x1, 2x2, 2x4, 4x4, 4x8, 8x8, 8x16, 16x16"
+CUBES = "2x2x1, 2x2x2, 2x2x4, 2x4x4, or AxBxC in multiples of 4"
+CHIPS = {
+    # 275 TFLOPS, 32 GiB at 1,200 GB/s: https://cloud.google.com/tpu/docs/v4; six links of 50 GB/s each way: Jouppi et
+    # al. 2023, https://arxiv.org/abs/2304.01433, table 4.
+    "v4": Chip(32 * GIB, 275e12, 1200e9, 50e9, 4, CUBES),
+    # 197 TFLOPS, 16 GB at 819 GB/s, 400 GB/s both ways over four links: https://cloud.google.com/tpu/docs/v5e
+    "v5e": Chip(16 * GIB, 197e12, 819e9, 50e9, 16, FLAT),
+    # 459 TFLOPS, 95 GB at 2,765 GB/s, 1,200 GB/s both ways over six links: https://cloud.google.com/tpu/docs/v5p
+    "v5p": Chip(95 * GIB, 459e12, 2765e9, 100e9, 4, CUBES),
+    # 918 TFLOPS, 32 GB at 1,638 GB/s, 800 GB/s both ways over four links: https://cloud.google.com/tpu/docs/v6e
+    "v6e": Chip(32 * GIB, 918e12, 1638e9, 100e9, 16, FLAT),
+}
+
+
+class Topology(NamedTuple):
+    """Devices to compile for; `chip` is None where they are simulated."""
+
+    devices: list[Any]
+    chip: Chip | None
+    links: int  # wires that every chip has to send over, as the worst placed has them
+
+    @property
+    def platform(self) -> str:
+        """What JAX calls their kind."""
+        return str(self.devices[0].platform)
+
+
+def topology_of(name: str) -> Topology:
+    """The devices that `--topology` names: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated."""
+    kind, _, size = name.partition(":")
+    if kind == "cpu" and size.isdigit() and int(size):
+        return Topology(simulated(int(size)), None, 0)
+    if kind not in CHIPS or not re.fullmatch(r"\d+(x\d+)+", size) or not exists(kind, shape := sizes(size)):
+        listed = "; ".join(f"{kind}: {chip.slices}" for kind, chip in CHIPS.items())
+        raise ValueError(f"--topology={name!r} is not known. There are {listed}; or cpu:8, eight simulated devices")
+    return Topology(tpu(name), CHIPS[kind], links(CHIPS[kind], shape))
+
+
+def sizes(size: str) -> tuple[int, ...]:
+    """The axes of a slice."""
+    return tuple(int(axis) for axis in size.split("x"))
+
+
+def exists(kind: str, shape: tuple[int, ...]) -> bool:
+    """Whether a slice of this shape can be had."""
+    if CHIPS[kind].slices == FLAT:
+        return "x".join(map(str, shape)) in FLAT.split(", ")
+    small = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+    return shape in small or (len(shape) == 3 and all(axis and axis % 4 == 0 for axis in shape))
+
+
+def links(chip: Chip, shape: tuple[int, ...]) -> int:
+    """Links that every chip of a slice has: two along a ring, one along a line, whose ends have no more."""
+    return sum(0 if axis == 1 else 2 if axis % chip.wraps == 0 else 1 for axis in shape)
+
+
+def simulated(count: int) -> list[Any]:
+    """So many CPU devices; JAX must not have been used before, unless it has as many."""
+    with contextlib.suppress(RuntimeError):  # where JAX was used before, what there is has to do
+        jax.config.update("jax_num_cpu_devices", count)
+    if len(jax.devices("cpu")) < count:
+        raise ValueError(
+            f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; set "
+            f"XLA_FLAGS=--xla_force_host_platform_device_count={count}, or nothing of it"
+        )
+    return jax.devices("cpu")[:count]
+
+
+def tpu(name: str) -> list[Any]:
+    """The devices of a TPU slice that need not be there: its compiler, libtpu, runs on any x86 host."""
+    try:
+        import libtpu
+    except ImportError:
+        raise ImportError(
+            f"--topology={name} needs the TPU's compiler: pip install 'bert_elmo_jax[tpu]' (or use --topology=cpu:8)"
+        ) from None
+    from jax.experimental import topologies
+
+    # libtpu asks Google's cloud which TPU this is, and lets one process at a time have it. Here none is wanted.
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    os.environ.setdefault("TPU_WORKER_HOSTNAMES", "localhost")
+    os.environ.setdefault("TPU_ACCELERATOR_TYPE", "v5litepod-8")
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+    # A v4 or v5p chip has two cores, which JAX uses as one device.
+    config: dict[str, Any] = {"chip_config_name": "megacore"} if name.startswith(("v4", "v5p")) else {}
+    if name.endswith(":1x1"):  # on a host with no other, as Colab's
+        config["chips_per_host_bounds"] = (1, 1, 1)
+    try:
+        return list(topologies.get_topology_desc(name, platform="tpu", **config).devices)
+    except jax.errors.JaxRuntimeError as error:
+        raise ValueError(f"--topology={name}: libtpu {libtpu.__version__} says {str(error)[:300]}") from None
+
+
+def roofline(cost: Cost, chip: Chip, links: int) -> dict[str, float]:
+    """Seconds that a step takes at least, by what bounds it: the chip's peak, its memory, its links, each used fully.
+
+    >>> cost = Cost(flops=197e12, bytes=819e9 / 2)
+    >>> roofline(cost, CHIPS["v5e"], links=2)
+    {'compute': 1.0, 'memory': 0.5, 'network': 0.0}
+    """
+    network = cost.sent / (links * chip.link) if links else (math.inf if cost.sent else 0.0)
+    return {"compute": cost.flops / chip.bfloat16, "memory": cost.bytes / chip.bandwidth, "network": network}

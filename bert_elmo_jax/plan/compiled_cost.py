@@ -1,0 +1,276 @@
+"""What one run of a compiled program costs each device: products of matrices, memory traffic, collectives.
+
+XLA's own `cost_analysis` counts the body of a loop once, however often it runs: a scan over twelve layers shows a
+twelfth. Here the program's text is walked, and what stands in a loop counts as often as the loop runs. A loop whose
+length cannot be read off counts once, and is named in `unknown_loops`.
+
+Operations are those of matrix products and convolutions alone, which is what a chip's peak is about. Bytes are what
+instructions read from and write to main memory (a fusion counts as one; slices as what they take, not as what they
+are taken from; what the compiler keeps on the chip as nothing).
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Module, Shape, parse_hlo
+
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
+               "collective-broadcast")  # fmt: skip
+# They name or hold values without touching them, or are counted elsewhere: where they began, in what they call.
+FREE = frozenset(
+    "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id while conditional call "
+    "opt-barrier add-dependency async-update".split()
+)
+SLICES = ("dynamic-slice", "slice", "gather")
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Collectives of one kind: how many run, and bytes of a device: what it puts in, and what it must send at least."""
+
+    count: int = 0
+    size: float = 0.0
+    sent: float = 0.0
+
+
+@dataclass
+class Cost:
+    """See the module; everything is for one device and one run."""
+
+    flops: float = 0.0
+    bytes: float = 0.0
+    collectives: dict[str, Collective] = field(default_factory=dict)
+    unknown_loops: list[str] = field(default_factory=list)
+    channels: set[tuple[str, str]] = field(default_factory=set)  # of the collectives that were counted
+
+    @property
+    def sent(self) -> float:
+        """Bytes that collectives make a device send."""
+        return sum((collective.sent for collective in self.collectives.values()), 0.0)
+
+
+def compiled_cost(text: str) -> Cost:
+    """The cost of a program, from `compiled.as_text()`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> loop = jax.jit(lambda x: jax.lax.scan(lambda x, _: (x @ x, None), x, length=5)[0])
+    >>> cost = compiled_cost(loop.lower(jnp.ones((16, 16))).compile().as_text())
+    >>> cost.flops == 5 * 2 * 16**3, cost.collectives
+    (True, {})
+    """
+    module, cost = parse_hlo(text), Cost()
+    _add(module, module.entry, 1, cost, inside_fusion=False)
+    return cost
+
+
+def _add(module: Module, computation: Computation, times: int, cost: Cost, inside_fusion: bool) -> None:
+    for i in computation.instructions.values():
+        if i.opcode in ("dot", "convolution"):
+            cost.flops += times * (_dot if i.opcode == "dot" else _convolution)(computation, i)
+        if i.opcode.removesuffix("-start") in COLLECTIVES:
+            _add_collective(module, computation, i, times, cost)
+        if not inside_fusion:
+            cost.bytes += times * _traffic(module, computation, i)
+        if i.opcode == "while":
+            trips = trip_count(module, computation, i)
+            if trips is None:
+                cost.unknown_loops.append(i.name)
+            body = module.computations[i.called("body") or ""]
+            _add(module, body, times * (1 if trips is None else trips), cost, inside_fusion)
+        elif i.opcode == "conditional":
+            _add_dearest(module, i, times, cost, inside_fusion)
+        elif i.opcode in ("fusion", "call", "async-start") and (
+            called := i.called("calls") or i.called("to_apply") or i.called("called_computation")
+        ):
+            within = inside_fusion or i.opcode != "call"
+            _add(module, module.computations[called], times, cost, within)
+
+
+def _add_dearest(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
+    """Of branches only one runs: the dearest is taken."""
+    listed = re.search(r"branch_computations=\{([^}]*)\}", i.rest)
+    names = re.findall(r"[\w.\-]+", listed.group(1)) if listed else []
+    names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
+    costs = []
+    for name in names:
+        one = Cost()
+        _add(module, module.computations[name], times, one, inside_fusion)
+        costs.append(one)
+    worst = max(costs, key=lambda one: (one.flops, one.bytes, one.sent))
+    cost.flops += worst.flops
+    cost.bytes += worst.bytes
+    cost.unknown_loops += worst.unknown_loops
+    for kind, new in worst.collectives.items():
+        old = cost.collectives.get(kind, Collective())
+        cost.collectives[kind] = Collective(old.count + new.count, old.size + new.size, old.sent + new.sent)
+
+
+def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
+    """How often a `while` runs: as the compiler says, or else from its condition, i < limit in steps of one."""
+    said = re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest)
+    if said:
+        return int(said.group(1))
+    condition = module.computations[loop.called("condition") or ""]
+    test = condition.instructions[condition.root]
+    if test.opcode != "compare" or "direction=LT" not in test.rest or len(test.operands) != 2:
+        return None
+    counter, limit = (condition.instructions[name] for name in test.operands)
+    number = re.search(r"index=(\d+)", counter.rest)
+    if limit.opcode != "constant" or counter.opcode != "get-tuple-element" or not number:
+        return None
+    start = computation.instructions[loop.operands[0]]
+    while start.opcode in ("tuple", "copy", "bitcast"):  # what the counter begins with, where that is a constant
+        start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
+    begin = _constant(start) if start.opcode == "constant" else 0
+    return max(0, _constant(limit) - begin)
+
+
+def _constant(i: Instruction) -> int:
+    return int(re.findall(r"-?\d+", i.rest)[0])
+
+
+def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
+    return computation.instructions[i.operands[number]].shapes[0]
+
+
+def _dot(computation: Computation, i: Instruction) -> float:
+    found = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", i.rest)
+    sizes = _operand(computation, i, 0).sizes
+    summed = [sizes[int(axis)] for axis in found.group(1).split(",") if axis] if found else []
+    return 2.0 * i.shapes[0].elements * math.prod(summed)
+
+
+def _convolution(computation: Computation, i: Instruction) -> float:
+    """2 · every pair of numbers that meets. On a TPU all products are convolutions, batches of them strided windows."""
+    labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.rest)
+    if labels is None:
+        raise ValueError(f"the convolution {i.name} has no dim_labels: {i.rest[:200]}")
+    left, right = _operand(computation, i, 0).sizes, _operand(computation, i, 1).sizes
+    inputs, kernel, output = labels.groups()
+    spatial = sorted(set(kernel) - {"i", "o"})
+    window = {
+        name: values.split("x") for name, values in re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
+    }
+    met = 1
+    for n, axis in enumerate(spatial):
+        number = {name: int(values[n]) for name, values in window.items() if name in ("size", "stride", "lhs_dilate",
+                                                                                         "rhs_dilate")}  # fmt: skip
+        low = int(window["pad"][n].split("_")[0]) if "pad" in window else 0
+        dilation = number.get("lhs_dilate", 1)
+        at = (
+            np.arange(i.shapes[0].sizes[output.index(axis)])[:, None] * number.get("stride", 1)
+            + np.arange(right[kernel.index(axis)])[None, :] * number.get("rhs_dilate", 1)
+            - low
+        )
+        met *= int(((at >= 0) & (at <= (left[inputs.index(axis)] - 1) * dilation) & (at % dilation == 0)).sum())
+    features = right[kernel.index("i")]
+    batch = i.shapes[0].sizes[output.index("b")]
+    groups = re.search(r"batch_group_count=(\d+)", i.rest)
+    return 2.0 * met * features * batch * i.shapes[0].sizes[output.index("f")] * int(groups.group(1) if groups else 1)
+
+
+def _between(text: str, before: str, after: str) -> str:
+    return text.partition(before)[2].partition(after)[0]
+
+
+def _add_collective(module: Module, computation: Computation, i: Instruction, times: int, cost: Cost) -> None:
+    kind = i.opcode.removesuffix("-start")
+    if kind == "all-reduce" and computation.name.startswith("all-reduce-scatter"):
+        kind = "reduce-scatter"  # as a TPU's compiler writes it: a fusion of a reduction and a slice
+    group, channel = group_size(i.rest, module.devices), re.search(r"\bchannel_id=\d+", i.rest)
+    if group < 2 or (channel and (kind, channel.group()) in cost.channels):
+        return
+    if channel:  # a TPU's compiler shows one that runs beside other work several times over
+        cost.channels.add((kind, channel.group()))
+    size = float(sum(shape.size for name in i.operands for shape in computation.instructions[name].shapes))
+    # What any algorithm must send; a ring does with it.
+    share = {"all-reduce": 2 * (group - 1) / group, "all-gather": group - 1.0, "collective-permute": 1.0}
+    share["collective-broadcast"] = 1.0
+    old = cost.collectives.get(kind, Collective())
+    sent = size * share.get(kind, (group - 1) / group)
+    cost.collectives[kind] = Collective(old.count + times, old.size + times * size, old.sent + times * sent)
+
+
+def group_size(attributes: str, devices: int) -> int:
+    """How many devices take part in a collective together.
+
+    >>> [group_size(text, 8) for text in ("replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", "")]
+    [2, 4, 8]
+    >>> group_size("replica_groups=mesh['a'=2,'b'=4] {'b'}", 8), group_size("source_target_pairs={{0,1}}", 8)
+    (4, 8)
+    """
+    text = attributes.partition("replica_groups=")[2]
+    if text.startswith("mesh"):
+        sizes = dict(re.findall(r"'([^']+)'=(\d+)", _between(text, "[", "]")))
+        axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", _between(text, "{", "}"))
+        return math.prod(int(part or sizes[axis]) for axis, part in axes) if axes else devices
+    if found := re.match(r"\[(\d+),(\d+)\]<=", text):
+        return int(found.group(2))
+    if found := re.match(r"\{\{([\d,]+)\}", text):
+        return found.group(1).count(",") + 1
+    return devices
+
+
+def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
+    """Bytes between main memory and the chip."""
+    if i.opcode in FREE or i.opcode.endswith("-done") or "AllocateBuffer" in i.rest[:200]:
+        return 0.0
+    operands = [shape for name in i.operands for shape in computation.instructions[name].shapes]
+    results = list(i.shapes)
+    if i.opcode.endswith("-start"):  # it names what it begins with among its results
+        for shape in operands:
+            if shape in results:
+                results.remove(shape)
+        if i.opcode == "slice-start":
+            operands = [Shape(shape.dtype, shape.sizes, operands[0].space) for shape in results[:1]]
+    if i.opcode == "fusion" and (called := i.called("calls")):
+        fused = module.computations[called]
+        read = sum(_read(module, fused, fused.parameters[n]) for n, shape in enumerate(operands) if shape.space == 0)
+        return read + _written(module, fused, fused.root)
+    if i.opcode in SLICES:
+        return 2.0 * sum(shape.size for shape in i.shapes if shape.space == 0)
+    if i.opcode in ("dynamic-update-slice", "scatter"):
+        return 2.0 * operands[1 if i.opcode == "dynamic-update-slice" else -1].size
+    return float(sum(shape.size for shape in (*operands, *results) if shape.space == 0))
+
+
+def _users(computation: Computation, name: str) -> Iterator[tuple[Instruction, int]]:
+    for i in computation.instructions.values():
+        for number, operand in enumerate(i.operands):
+            if operand == name:
+                yield i, number
+
+
+def _read(module: Module, fused: Computation, name: str) -> float:
+    """How much of a value a fusion reads: all of it, unless it only takes slices of it or writes into it."""
+    whole, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
+    for user, number in _users(fused, name):
+        if user.opcode in SLICES and number == 0:
+            total += user.shapes[0].size
+        elif user.opcode == "bitcast":
+            total += _read(module, fused, user.name)
+        elif user.opcode == "fusion" and (called := user.called("calls")):
+            inner = module.computations[called]
+            total += _read(module, inner, inner.parameters[number])
+        elif not (user.opcode in ("dynamic-update-slice", "scatter") and number == 0):
+            return whole
+    return min(whole, total)
+
+
+def _written(module: Module, fused: Computation, name: str) -> float:
+    i = fused.instructions[name]
+    if i.opcode == "tuple":
+        return sum((_written(module, fused, operand) for operand in i.operands), 0.0)
+    if i.opcode == "bitcast":
+        return _written(module, fused, i.operands[0])
+    if any(shape.space for shape in i.shapes):
+        return 0.0
+    if i.opcode == "fusion" and (called := i.called("calls")):
+        return _written(module, module.computations[called], module.computations[called].root)
+    if i.opcode in ("dynamic-update-slice", "scatter"):
+        return float(_operand(fused, i, 1 if i.opcode == "dynamic-update-slice" else -1).size)
+    return float(sum(shape.size for shape in i.shapes))

@@ -1,0 +1,1 @@
+"""The quickstart: its runs, tasks, progress bar and page."""

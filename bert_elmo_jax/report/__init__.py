@@ -1,0 +1,1 @@
+"""Report pages: tables and figures as HTML, SVG and PNG."""

@@ -1,0 +1,67 @@
+"""Figures in a notebook: side by side, as one SVG that notebooks, editors and web pages of notebooks can show."""
+
+import html
+import re
+from dataclasses import dataclass
+
+from bert_elmo_jax.report.figures import LETTER, Figure, svg
+from bert_elmo_jax.report.results import places
+
+SHEET = 1100  # as wide as a line of figures may be
+GAP, TITLE = 24, 26
+# What a viewer puts into an image element finds no style of the page: fonts, words and ground are the document's own.
+FONTS = "system-ui, 'Noto Sans', 'Noto Sans KR', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', 'Malgun Gothic', sans-serif"
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An SVG document; a notebook draws it where it is the value of a cell.
+
+    >>> Shown("<svg/>"), Shown("<svg/>").document
+    (an SVG of 6 characters, '<svg/>')
+    """
+
+    document: str
+
+    def __repr__(self) -> str:  # a notebook stores it beside the drawing
+        return f"an SVG of {len(self.document):,} characters"
+
+    def _repr_svg_(self) -> str:
+        return self.document
+
+
+def show(*figures: Figure) -> Shown:
+    """Figures with their titles, from left to right, and in further lines where one is full.
+
+    >>> import numpy as np
+    >>> from bert_elmo_jax.report.figures import Dots
+    >>> figures = [Dots(word, np.eye(2), ["sense 1", "sense 2"]) for word in ("배", "bank")]
+    >>> show(*figures).document.count("<svg")
+    3
+    """
+    if not figures:
+        raise ValueError("no figure was given: show(figure, …) takes one or more of Lines, Bars, Dots and Grid")
+    drawn, x, y, line, width = [], 0.0, 0.0, 0.0, 0.0
+    for figure in figures:
+        picture = svg(figure)
+        box = re.match(r'<svg viewBox="0 0 (\d+) (\d+)"', picture)
+        if box is None:
+            raise ValueError(f"{figure.title!r} has no points to draw")
+        wide, high = map(float, box.groups())
+        scale = min(1.0, SHEET / wide)
+        room = min(SHEET, max(wide * scale, LETTER * places(figure.title)))
+        if x and x + room > SHEET:
+            x, y, line = 0.0, y + line + GAP, 0.0
+        drawn.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" font-weight="600">{html.escape(figure.title)}</text>')
+        drawn.append(
+            f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" width="{wide * scale:.0f}" height="{high * scale:.0f}" {picture[5:]}'
+        )
+        line, width = max(line, TITLE + high * scale), max(width, x + room)
+        x += room + GAP
+    height = y + line
+    return Shown(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'viewBox="-8 -8 {width + 16:.0f} {height + 16:.0f}" fill="#222" font-family="{FONTS}" font-size="12">'
+        f'<rect x="-8" y="-8" width="100%" height="100%" fill="#fff"/>{_NOT_XML.sub("�", "".join(drawn))}</svg>'
+    )

@@ -1,0 +1,1 @@
+"""Model scores on the toy world beside the best possible scores."""

@@ -1,0 +1,131 @@
+"""What the ideal reader of the toy world guesses of a BERT's held-out rows, beside what the model does.
+
+The run's own rows with its own masks. The ideal reader is told which of the words that stand in place of [MASK] are
+true and which are random, so that what it reaches is no less than the best possible, and exactly that where all are
+[MASK]; that of two passages one follows the other is as likely to it as not. It reads whole sentences: examples that
+were cut to fit, and words in several pieces, are left out, and the model is scored on what is left, too.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
+from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, examples_of, hidden_words
+from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.data.pipeline.batches import eval_batches
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.runs.objectives import bert_objective
+from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
+
+
+@dataclass
+class Scores:
+    """Right guesses of the ideal reader, how many it expected, of how many: by language, and for next sentences."""
+
+    right: dict[str, float]
+    expected: dict[str, float]
+    count: dict[str, int]
+
+    def add(self, name: str, right: Iterable[bool], expected: Iterable[float]) -> None:
+        """Count some guesses."""
+        guesses = list(right)
+        self.right[name] = self.right.get(name, 0.0) + sum(guesses)
+        self.expected[name] = self.expected.get(name, 0.0) + sum(expected)
+        self.count[name] = self.count.get(name, 0) + len(guesses)
+
+
+def best_bert(batches: Sequence[Batch], sentences: Sentences, pairs: bool) -> tuple[Scores, dict[str, list[Batch]]]:
+    """What the ideal reader guesses right, and for each name the batches with the weights of what it was asked."""
+    scores = Scores({}, {}, {})
+    names = sorted({*sentences.language.values()})
+    asked: dict[str, list[Batch]] = {name: [] for name in names}
+    together: dict[str, list[tuple[Passage, Passage, bool]]] = {name: [] for name in names}
+    alone: dict[str, list[Passage]] = {name: [] for name in names}
+    for batch in batches:
+        weights = {name: np.zeros_like(batch["mlm_weights"]) for name in names}
+        counts = np.zeros_like(batch["nsp_weights"])
+        for row, slot, passages, predictions in examples_of(batch, sentences):
+            counts[row, slot] = batch["nsp_weights"][row, slot]
+            for passage, places in zip(passages, predictions):
+                weights[passage.language][row, places] = 1
+                shown = len(places) - len(passage.hidden)
+                scores.add(passage.language, [True] * shown, [1.0] * shown)
+            one_language = len({passage.language for passage in passages}) == 1
+            label = bool(batch["nsp_targets"][row, slot])
+            if pairs and len(passages) == 2 and one_language:
+                together[passages[0].language].append((passages[0], passages[1], label))
+                continue
+            for passage in passages:
+                alone[passage.language].append(passage)
+            if pairs:
+                scores.add("next", [label], [1.0])  # two languages are two documents
+        for name in names:
+            asked[name].append({**batch, "mlm_weights": weights[name], "nsp_weights": counts})
+    for name in names:
+        world = sentences.worlds[name]
+        texts = [(a.text, b.text) for a, b, _ in together[name]]
+        following = next_sentence_probabilities(world, texts)
+        right = [(p < 0.5) == label for p, (*_, label) in zip(following.tolist(), together[name])]
+        scores.add("next", right, np.maximum(following, 1 - following).tolist())
+        rows: list[Any] = [*texts, *(passage.text for passage in alone[name])]
+        truths = [hidden_words(a) + hidden_words(b) for a, b, _ in together[name]] + [*map(hidden_words, alone[name])]
+        for first in range(0, len(rows), 256):
+            for posterior, truth in zip(masked_posteriors(world, rows[first : first + 256]), truths[first:]):
+                guesses = [world.network.words[n] for n in posterior.argmax(1)]
+                scores.add(name, [g == t for g, t in zip(guesses, truth)], posterior.max(1).tolist())
+    return scores, asked
+
+
+class MaskedScore(NamedTuple):
+    """The share of guesses that a model has right, and the ideal reader; what that one expected; of how many."""
+
+    name: str
+    model: float
+    best: float
+    expected: float
+    of: int
+
+
+class MaskedScores(NamedTuple):
+    """Of each language, of all together and of next sentences; and of all predictions, those left out among them."""
+
+    lines: list[MaskedScore]
+    batches: int
+    source: str
+    predictions: int
+    of_all: dict[str, float]
+
+
+def bert_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
+    """The held-out scores of a BERT's run beside those of the ideal reader."""
+    if asked.objective not in ("nsp", "documents"):
+        raise ValueError(f"objective={asked.objective!r}: the ideal reader knows nsp and documents")
+    pairs = asked.objective == "nsp"
+    model = read_model(run)
+    objective = bert_objective(asked, model.config)  # type: ignore[arg-type]
+    batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
+    sentences = Sentences(corpus, worlds_of(asked), model.tokenizer.tokens)  # type: ignore[union-attr]
+    scores, parts = best_bert(batches, sentences, pairs)
+    means = means_of(objective.held_out_loss, model.params)
+    of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
+
+    def line(title: str, value: float, names: Sequence[str]) -> MaskedScore:
+        count = sum(scores.count[name] for name in names)
+        best, expected = (sum(table[name] for name in names) / count for table in (scores.right, scores.expected))
+        return MaskedScore(title, value, best, expected, count)
+
+    found = {name: of_part[name]["mlm_accuracy"] for name in parts if scores.count.get(name)}
+    total = sum(scores.count[name] for name in found)
+    mean = sum(found[name] * scores.count[name] for name in found) / total
+    lines = [line(f"masked words, {name}", found[name], [name]) for name in found]
+    lines.append(line("masked words", mean, list(found)))
+    if pairs:
+        lines.append(line("next sentence", next(iter(of_part.values()))["nsp_accuracy"], ["next"]))
+    return MaskedScores(
+        lines, len(batches), model.report.source, int(sum(batch["mlm_weights"].sum() for batch in batches)), of_all
+    )

@@ -1,0 +1,141 @@
+"""The true perplexity of a biLM's held-out text, which is that of the toy world, beside the model's.
+
+All of the run's held-out rows. The ideal reader knows the document so far; where a row begins, some sentence begins for
+it; after a document comes another, in any of the languages; and the end of a sentence is certain to it. The probability
+of a text is the same read from either end, and so is the true perplexity.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
+from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.data.pipeline.batches import eval_batches
+from bert_elmo_jax.families.elmo.loss import DIRECTIONS
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.runs.objectives import elmo_objective
+from bert_elmo_jax.text.words import UNK_WORD
+from bert_elmo_jax.toyworld import MASK, ToyWorld
+from bert_elmo_jax.toyworld.automaton import infer
+from bert_elmo_jax.toyworld.reading import automaton, encode
+
+
+def best_stream(
+    words: Sequence[str], ends: Bool[np.ndarray, "T"], worlds: Mapping[str, ToyWorld]
+) -> tuple[Float[np.ndarray, "T"], list[str]]:
+    """What the ideal reader of a row gives each target, as a log-probability, and the language of each.
+
+    `words` are the forward targets, `ends` says which of them are `</S>`. A document's end is told by the next one's
+    beginning, so its probability goes with that word. A word that the vocabulary lacks is `<UNK>`: it is not scored,
+    and has no language.
+    """
+    found, language = np.zeros(len(words)), [""] * len(words)
+    after = np.append(0, np.flatnonzero(ends) + 1)
+    starts = after[after < len(words)]
+    opening = {name: openers(world) for name, world in worlds.items()}
+    first = [n for n in starts.tolist() if n == 0 or any(words[n] in known for known in opening.values())]
+    closing = 0.0  # log-probability of the end of the document before
+    for begin, end in zip(first, [*first[1:], len(words)]):
+        places = begin + np.flatnonzero(~ends[begin:end])
+        text = [words[n] if words[n] != UNK_WORD else MASK for n in places.tolist()]
+        name = next(name for name, world in worlds.items() if {MASK, *world.network.words}.issuperset(text))
+        chain = automaton(worlds[name], "document" if begin else "passage")
+        chain = replace(chain, end=automaton(worlds[name], "document").end)
+        lattice = infer(chain, [encode(worlds[name], " ".join(text))])
+        found[places] = lattice.forward[0]
+        found[begin] += closing - np.log(len(worlds))
+        closing = float(lattice.ending[0])
+        language[begin:end] = ["" if words[n] == UNK_WORD else name for n in range(begin, end)]
+    return found, language
+
+
+@functools.cache
+def openers(world: ToyWorld) -> set[str]:
+    """The words that a document begins with; no other sentence does."""
+    chain = automaton(world, "document")
+    rows = np.unique(chain.rows[np.flatnonzero(chain.start)])
+    cuts = chain.emission_offsets
+    return {world.network.words[n] for row in rows for n in chain.emission_words[cuts[row] : cuts[row + 1]]}
+
+
+def rows_of(batches: Sequence[Batch]) -> Iterator[tuple[int, int, int]]:
+    """The stretches that a biLM reads with one state: row, first batch, and the batch after the last."""
+    for row in range(len(batches[0]["lengths"])):
+        fresh = [n for n, batch in enumerate(batches) if batch["fresh"][row]]
+        yield from ((row, first, end) for first, end in zip(fresh, [*fresh[1:], len(batches)]))
+
+
+def best_elmo(
+    batches: Sequence[Batch], words: Sequence[str], end: int, worlds: Mapping[str, ToyWorld]
+) -> tuple[dict[str, tuple[float, int]], dict[str, list[Batch]]]:
+    """By language the true log-probability and the number of targets, and the batches with weights on these alone."""
+    sums = dict.fromkeys(worlds, (0.0, 0))
+    asked: dict[str, list[Batch]] = {
+        name: [{**b, **{f"{d}_weights": np.zeros_like(b[f"{d}_weights"]) for d in DIRECTIONS}} for b in batches]
+        for name in worlds
+    }
+    for row, first, last in rows_of(batches):
+        sizes = [int(batch["lengths"][row]) for batch in batches[first:last]]
+        ids = np.concatenate([b["forward_targets"][row, :size] for b, size in zip(batches[first:last], sizes)])
+        if not len(ids):
+            continue
+        found, language = best_stream([words[n] for n in ids.tolist()], ids == end, worlds)
+        for name, (total, count) in sums.items():
+            mine = np.array([own == name for own in language])
+            sums[name] = total + float(found[mine].sum()), count + int(mine.sum())
+            # Backwards a row is read from its end, but the input of a place belongs to the sentence of its target.
+            for direction, part in (("forward", mine), ("backward", mine[::-1])):
+                cuts = np.cumsum([0, *sizes])
+                for batch, a, b in zip(asked[name][first:last], cuts, cuts[1:]):
+                    batch[f"{direction}_weights"][row, : b - a] = part[a:b]
+    return sums, asked
+
+
+class StreamScore(NamedTuple):
+    """A model's perplexity in each direction and their mean, the true one, and of how many words."""
+
+    name: str
+    forward: float
+    backward: float
+    mean: float
+    true: float
+    of: int
+
+
+class StreamScores(NamedTuple):
+    """Of each language, and of all together."""
+
+    lines: list[StreamScore]
+    batches: int
+    source: str
+
+
+def elmo_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
+    """The held-out perplexity of a biLM's run beside the true one."""
+    model = read_model(run)
+    worlds = worlds_of(asked)
+    objective = elmo_objective(asked, model.config)  # type: ignore[arg-type]
+    # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
+    batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
+    sums, parts = best_elmo(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)  # type: ignore[union-attr]
+    means = means_of(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
+    if len(parts) > 1:
+        sums["all"] = tuple(np.sum([*sums.values()], axis=0))
+        parts["all"] = [
+            {**one[0], **{f"{d}_weights": np.sum([b[f"{d}_weights"] for b in one], axis=0) for d in DIRECTIONS}}
+            for one in zip(*parts.values())
+        ]
+    lines = []
+    for name, part in parts.items():
+        found = means(part)
+        forward, backward = (float(np.exp(found[direction])) for direction in DIRECTIONS)
+        true, count = float(np.exp(-sums[name][0] / sums[name][1])), int(sums[name][1])
+        lines.append(StreamScore(name, forward, backward, (forward + backward) / 2, true, count))
+    return StreamScores(lines, len(batches), model.report.source)

@@ -1,0 +1,77 @@
+"""The whole sentences of the toy world that stand in a BERT's held-out rows, and what is hidden in them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
+
+from bert_elmo_jax.runs.ideal.held_out_means import Batch
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.toyworld import MASK, ToyWorld
+
+STOPS = (".", "?")  # a sentence of the toy world ends with one of these, and has none before
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Whole sentences of one language: their words, and where the ideal reader has to guess."""
+
+    language: str
+    words: Sequence[str]
+    hidden: Sequence[int]
+
+    @property
+    def text(self) -> str:
+        """As the ideal reader is given it."""
+        return " ".join(MASK if n in self.hidden else word for n, word in enumerate(self.words))
+
+
+class Sentences:
+    """The held-out sentences, to know a whole one by, and the languages."""
+
+    def __init__(self, corpus: Path, worlds: Mapping[str, ToyWorld], words: Sequence[str]):
+        self.words, self.worlds = words, worlds
+        vocabularies = {language: {*world.network.words} for language, world in worlds.items()}
+        self.language: dict[tuple[str, ...], str] = {}
+        for document in open_store(corpus, "heldout"):
+            for sentence in document:
+                text = tuple(words[n] for n in sentence.tolist())
+                found = [language for language, known in vocabularies.items() if known.issuperset(text)]
+                if found:
+                    self.language[text] = found[0]
+
+    def passage(self, ids: Int[np.ndarray, "T"], hidden: Sequence[int]) -> Passage | None:
+        """What a stretch of tokens says, if it is whole sentences."""
+        words = [self.words[n] for n in ids.tolist()]
+        ends = [n + 1 for n, word in enumerate(words) if word in STOPS]
+        cuts = list(zip([0, *ends], [*ends, len(words)]))
+        languages = {self.language.get(tuple(words[a:b])) for a, b in cuts if b > a}
+        return None if None in languages or len(languages) != 1 else Passage(languages.pop(), words, hidden)  # type: ignore[arg-type]
+
+
+def examples_of(batch: Batch, sentences: Sentences) -> Iterator[tuple[int, int, list[Passage], list[list[int]]]]:
+    """Row, place in it, passages, and for each passage its predictions, of the examples that were not cut."""
+    for row in range(len(batch["tokens"])):
+        tokens = batch["tokens"][row].copy()
+        real = np.flatnonzero(batch["mlm_weights"][row])
+        at = batch["mlm_positions"][row][real]
+        wrong = set(at[tokens[at] != batch["mlm_targets"][row][real]].tolist())
+        tokens[at] = batch["mlm_targets"][row][real]
+        for slot in range(batch["nsp_positions"].shape[1]):
+            here = np.flatnonzero(batch["segments"][row] == slot + 1)
+            passages, predictions = [], []
+            for kind in (0, 1):
+                inside = here[batch["types"][row][here] == kind][1 - kind : -1]  # without [CLS] and [SEP]
+                if len(inside):
+                    hidden = [n for n, place in enumerate(inside.tolist()) if place in wrong]
+                    passages.append(sentences.passage(tokens[inside], hidden))
+                    predictions.append([n for n, place in zip(real.tolist(), at.tolist()) if place in inside])
+            if passages and None not in passages:
+                yield row, slot, passages, predictions  # type: ignore[misc]
+
+
+def hidden_words(passage: Passage) -> list[str]:
+    """The words that are to be guessed, in order."""
+    return [passage.words[n] for n in sorted(passage.hidden)]

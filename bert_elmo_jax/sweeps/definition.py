@@ -1,0 +1,210 @@
+"""What a sweep's file says: which runs there are, which cell of the table each is for, and what the paper has there."""
+
+import contextlib
+import runpy
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.data.tasks.task import QUESTIONS
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.report.figures import Figure
+from bert_elmo_jax.runs.config_files import CONFIGS
+from bert_elmo_jax.sweeps.points import Point, in_order
+
+SWEEPS = CONFIGS / "sweeps"
+SCALES = ("toy", "laptop", "one_gpu", "paper")
+Means = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A published table: for each row a figure for each column, or None where it has none.
+
+    >>> Paper("Devlin et al. 2018, table 8", ("MNLI",), {"80/10/10": (84.2,)}, "80/10/10").figure("80/10/10", "MNLI")
+    84.2
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    reference: str  # the row that the others are held against
+
+    def __post_init__(self) -> None:
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"two columns of one name: {', '.join(self.columns)}")
+        for row, figures in self.rows.items():
+            numbers = isinstance(figures, tuple) and all(f is None or isinstance(f, int | float) for f in figures)
+            if not numbers or len(figures) != len(self.columns):
+                raise ValueError(
+                    f"row {row!r} has the figures {figures!r}, expected a number or None for each of the "
+                    f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
+                )
+        if self.reference not in self.rows:
+            raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
+
+    def figure(self, row: str, column: str) -> float | None:
+        """The published figure of a cell."""
+        return self.rows[row][self.columns.index(column)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of a cell, one for each seed, and which figure of theirs stands in it.
+
+    `of` says what was measured, `score` names the figure (empty: the one that the best model is chosen by).
+    """
+
+    row: str
+    column: str
+    points: tuple[Point, ...]
+    seeds: tuple[int, ...]
+    of: str
+    score: str = ""
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep at one scale, ready to be run."""
+
+    name: str
+    scale: str
+    about: str
+    paper: Paper
+    cells: tuple[Cell, ...]
+    plot: Callable[[Means], Figure] | None = None
+    notes: str = ""
+    points: tuple[Point, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A seed of every cell before the next: so the whole table is there early, and what is compiled for a cell is
+        # found by its other seeds.
+        most = max(len(cell.points) for cell in self.cells)
+        by_seed = [point for n in range(most) for cell in self.cells for point in cell.points[n : n + 1]]
+        object.__setattr__(self, "points", tuple(in_order(by_seed)))
+
+    @property
+    def title(self) -> str:
+        """The first line of its file."""
+        return self.about.partition("\n")[0].rstrip(".")
+
+    @property
+    def folder(self) -> str:
+        """The folder of its results."""
+        return f"{self.name}-{self.scale}"
+
+
+class Add:
+    """What `sweep(add)` is given: it takes down points and cells, and refuses what cannot be meant."""
+
+    def __init__(self, scale: str, paper: Paper):
+        self.scale, self.paper = scale, paper
+        self.cells: dict[tuple[str, str], Cell] = {}
+        self._names: dict[str, Point] = {}
+
+    def pretrain(self, name: str, program: str, config: str, **settings: Any) -> Point:
+        """A pretraining that cells begin with; it is run once, whatever they are."""
+        return self._named(Point(name, program, config, settings))
+
+    def transfer(
+        self, row: str, column: str, config: str, *, of: str, seeds: Sequence[int], score: str = "", **settings: Any
+    ) -> tuple[Point, ...]:
+        """A cell: runs of `finetune`, one for each seed; `figure` may show more of them."""
+        points = self.runs(f"{row}, {column}", config, seeds=seeds, **settings)
+        percent = settings.get("task") not in QUESTIONS  # whose official scorers say per cent themselves
+        self._cell(Cell(row, column, points, tuple(seeds), of, score, percent))
+        return points
+
+    def runs(self, name: str, config: str, *, seeds: Sequence[int], **settings: Any) -> tuple[Point, ...]:
+        """Runs of `finetune`, one for each seed, that stand in no cell by themselves: `figure` shows what is theirs."""
+        if "seed" in settings:
+            raise ValueError(f"{name}: seed={settings['seed']!r} beside seeds={list(seeds)}: leave one of them out")
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
+        return tuple(
+            self._named(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
+        )
+
+    def figure(
+        self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
+    ) -> None:
+        """A cell that shows another figure of runs that there are, by its name (see `table.figures_of`).
+
+        Of a pretraining such as held_out/mlm_perplexity; of a task's runs such as layer_shares/mix/input/0.
+        """
+        runs = (points,) if isinstance(points, Point) else tuple(points)
+        if not runs:
+            raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
+        self._cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
+
+    def _named(self, point: Point) -> Point:
+        if point.name in self._names:
+            raise ValueError(f"two points are called {point.name!r}: a name is for one")
+        self._names[point.name] = point
+        return point
+
+    def _cell(self, cell: Cell) -> None:
+        for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
+            if name not in known:
+                raise ValueError(
+                    f"there is no {kind} {name!r} in the table: its {kind}s are {', '.join(known)}"
+                    + did_you_mean(name, known)
+                )
+        if (cell.row, cell.column) in self.cells:
+            raise ValueError(f"the cell {cell.row}, {cell.column} is there twice")
+        self.cells[cell.row, cell.column] = cell
+
+
+def read_sweep(file: str, scale: str) -> Sweep:
+    """The sweep of a file at a scale.
+
+    >>> read_sweep("experiments/sweeps/bert_tabel8.py", "toy")
+    Traceback (most recent call last):
+    FileNotFoundError: --sweep=experiments/sweeps/bert_tabel8.py: there is no such file; did you mean \
+experiments/sweeps/bert_table8.py?
+    """
+    path = Path(file)
+    if not path.is_file():
+        near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
+        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"those that come along are in {SWEEPS}"
+        raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
+    with _errors_of(path):
+        found = runpy.run_path(file)
+    lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
+    about = (found["__doc__"] or "").strip()
+    if lacking or not about:
+        raise ValueError(
+            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see those of experiments/sweeps"
+        )
+    if scale not in found["SCALES"]:
+        there = ", ".join(found["SCALES"])
+        raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")
+    notes, plot = found.get("NOTES", {}), found.get("plot")
+    if not isinstance(notes, dict) or not notes.keys() <= set(found["SCALES"]):
+        raise ValueError(
+            f"--sweep={file}: NOTES={notes!r}, expected a text for some of its scales, {', '.join(found['SCALES'])}"
+        )
+    if plot is not None and not callable(plot):
+        raise ValueError(f"--sweep={file}: plot={plot!r}, expected a function of the table's means")
+    add = Add(scale, found["PAPER"])
+    with _errors_of(path):
+        found["sweep"](add)
+    if not add.cells:
+        raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
+    return Sweep(path.stem, scale, about, found["PAPER"], tuple(add.cells.values()), plot, notes.get(scale, ""))
+
+
+@contextlib.contextmanager
+def _errors_of(file: Path) -> Iterator[None]:
+    """Whatever is wrong with somebody's file is said in a line, with its place."""
+    try:
+        yield
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        lines += [error.lineno] if isinstance(error, SyntaxError) else []
+        where = f"{file}, line {lines[-1]}" if lines else str(file)
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise ValueError(f"--sweep={where}: {kind}{error}") from error

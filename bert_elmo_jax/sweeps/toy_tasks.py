@@ -1,0 +1,90 @@
+"""The toy scale's data: files of the toy world, made before a sweep begins, whose names say all that is in them."""
+
+import fcntl
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.sweeps.points import File
+from bert_elmo_jax.text.files import write_atomically
+from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
+
+ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
+CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
+
+
+class ToyData(NamedTuple):
+    """A toy world, and how many examples of a task there are to train on; `dev` has as many as are told.
+
+    >>> ToyData(topics=4, words=2, train=300, dev=200).file("senses", "train").name
+    'toy-en-topics4-words2-train300-dev200/senses/train.conll'
+    """
+
+    topics: int
+    words: int
+    train: int
+    dev: int
+    language: str = "en"
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return f"toy-{self.language}-topics{self.topics}-words{self.words}-train{self.train}-dev{self.dev}"
+
+    def file(self, task: str, part: str) -> File:
+        """A task's file."""
+        return File(f"{self.name}/{task}/{part}.{ENDINGS[task]}", made=True)
+
+    def corpus(self, tokenizer: str, vocab_size: int, documents: int) -> File:
+        """Documents of the same world, prepared: what `pretrain_bert` and `pretrain_elmo` read."""
+        name = f"toy-{self.language}-topics{self.topics}-words{self.words}"
+        return File(f"{name}/{tokenizer}-vocabulary{vocab_size}-documents{documents}", made=True)
+
+
+def write_made(root: Path, files: Iterable[File]) -> None:
+    """Make those files that are not there; a sweep that begins beside another waits for it."""
+    root.mkdir(parents=True, exist_ok=True)
+    with open(root / "lock", "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _write_made(root, files)
+
+
+def _write_made(root: Path, files: Iterable[File]) -> None:
+    for file in files:
+        target = root / file.name
+        if corpus := re.fullmatch(CORPUS, file.name):
+            language, topics, words, tokenizer, size, documents = corpus.groups()
+            toy_corpus(
+                target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
+                vocab_size=int(size), documents=int(documents), heldout=0.02,
+            )  # fmt: skip
+            continue
+        if target.is_file():
+            continue
+        found = re.fullmatch(r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+", file.name)
+        if found is None:
+            raise ValueError(
+                f"{file.name} is no name of toy data, such as {ToyData(4, 2, 300, 200).file('next', 'dev').name}"
+            )
+        language, topics, words, train, dev, task, part = found.groups()
+        world = ToyWorld(language, topics=int(topics), words=int(words))
+        lines = _lines(world, task, part, int(train if part == "train" else dev))
+        write_atomically(target, ("\n".join(lines) + "\n").encode())
+
+
+def _lines(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
+    if task == "senses":  # an entity is a word of several senses, its type the sense
+        for sentence in islice(sense_examples(world, part), count):
+            yield "".join(f"{w}\t{t if t == 'O' else f'B-{t}'}\n" for w, t in zip(sentence.words, sentence.tags))
+    elif task == "topics":
+        yield from ("\t".join(row) for row in (("text", "label"), *islice(topic_examples(world, part), count)))
+    elif task == "next":
+        yield "a\tb\tlabel"
+        yield from (f"{a}\t{b}\t{label}" for a, b, label in islice(next_examples(world, part), count))
+    else:
+        data = [{"title": "toy world", "paragraphs": list(islice(question_examples(world, part), count))}]
+        yield json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)

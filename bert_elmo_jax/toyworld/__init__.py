@@ -1,0 +1,66 @@
+"""The toy world: a small generated language, English and Korean, of which everything is known exactly.
+
+Write a corpus and tasks, train, and compare with the best score that anyone could reach:
+
+>>> world = ToyWorld("ko")
+>>> world.document(2).sentences[1].text
+'은행원들은 회사를 닫는다 .'
+>>> [[(word, probability)]] = fill_masks(world, "할머니께서는 바닷가에서 [MASK] 당기셨다 .", top=1)
+>>> word
+'배를'
+"""
+
+from bert_elmo_jax.toyworld.oracle import (
+    fill_masks,
+    mask_words,
+    masked_posteriors,
+    next_sentence_probabilities,
+    sense_posteriors,
+    sense_priors,
+    topic_posteriors,
+    word_log_probabilities,
+)
+from bert_elmo_jax.toyworld.reading import MASK
+from bert_elmo_jax.toyworld.scores import Best, best_masked, best_next, best_senses, best_topics, perplexity
+from bert_elmo_jax.toyworld.tasks import (
+    SPLITS,
+    next_examples,
+    question_examples,
+    sense_examples,
+    sentence_pairs,
+    topic_examples,
+    write_corpus,
+    write_pairs,
+    write_tasks,
+)
+from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
+
+__all__ = [
+    "MASK",
+    "SPLITS",
+    "Best",
+    "Document",
+    "Sentence",
+    "ToyWorld",
+    "best_masked",
+    "best_next",
+    "best_senses",
+    "best_topics",
+    "fill_masks",
+    "mask_words",
+    "masked_posteriors",
+    "next_examples",
+    "next_sentence_probabilities",
+    "perplexity",
+    "question_examples",
+    "sense_examples",
+    "sense_posteriors",
+    "sense_priors",
+    "sentence_pairs",
+    "topic_examples",
+    "topic_posteriors",
+    "word_log_probabilities",
+    "write_corpus",
+    "write_pairs",
+    "write_tasks",
+]

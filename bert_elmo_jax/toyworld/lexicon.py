@@ -1,0 +1,163 @@
+"""The lexicon: every word of both languages with its senses, in lists that are addressed by name and topic."""
+
+import functools
+import re
+from dataclasses import dataclass
+
+from bert_elmo_jax.toyworld.topics import TOPICS
+
+__all__ = ["HEROES", "Entry", "Hero", "Lexicon", "Topic", "lexicon"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One meaning with its word in each language.
+
+    `sense_*` is set where that language uses the same word for something else too; `english_other` is an irregular
+    plural, past or comparative; `irregular` says that the final consonant of the Korean stem changes (굽다 → 구웠다).
+
+    >>> entry("pear=배#pear").korean, entry("pear=배#pear").sense_korean
+    ('배', 'pear')
+    """
+
+    english: str
+    korean: str
+    english_other: str = ""
+    sense_english: str = ""
+    sense_korean: str = ""
+    irregular: bool = False
+
+
+@dataclass(frozen=True)
+class Hero:
+    """The one whom a document follows; the elders take honorific agreement in Korean.
+
+    >>> [hero.korean for hero in HEROES if hero.honorific]
+    ['할머니', '할아버지', '어머니', '아버지']
+    """
+
+    english: str
+    korean: str
+    pronoun: str
+    korean_pronoun: str
+    honorific: bool
+
+
+HEROES = (
+    Hero("Mina", "미나", "she", "그녀", False),
+    Hero("Junho", "준호", "he", "그", False),
+    Hero("Grandmother", "할머니", "she", "그분", True),
+    Hero("Jimin", "지민", "she", "그녀", False),
+    Hero("Grandfather", "할아버지", "he", "그분", True),
+    Hero("Hyun", "현", "he", "그", False),
+    Hero("Mother", "어머니", "she", "그분", True),
+    Hero("Father", "아버지", "he", "그분", True),
+)
+
+# Lists that no topic owns. General verbs and looks follow the topic's own, so that a sentence may say little about
+# its topic: what the best reader cannot know is part of the world.
+GENERAL = {
+    "verbs": "see/saw=보다, find/found=찾다, like=좋아하다, draw/drew=그리다",
+    "looks": "big=크다, small=작다, strange=이상하다, good=좋다",
+    "comparisons": "big/bigger=크다, small=작다, good/better=좋다, pretty=예쁘다, cheap=싸다, strange=이상하다, "
+    "nice=멋지다, rare=드물다",
+    "landmarks": "tree=나무, door=문, wall=벽, window=창문, bench=의자, gate=대문, lamp=등불, fence=울타리, stone=돌, "
+    "pole=기둥, stair=계단, sign=간판",
+    "landmark_looks": "old=오래되다, big=크다, small=작다, white=하얗다*, tall=높다, low=낮다",
+    "place_looks": "quiet=조용하다, old=오래되다, busy=분주하다, small=작다, big=크다, dark=어둡다*",
+    "past_adverbs": "yesterday=어제, recently=최근에, earlier=아까, once=예전에",
+    "present_adverbs": "often=자주, today=오늘, usually=보통, sometimes=가끔, nowadays=요즘",
+    "sayings": "say/said=말하다",
+    "beings": "be=있다",
+    "times": "morning=아침, day=날, night=밤#night, evening=저녁, spring#season=봄, summer=여름, autumn=가을, "
+    "winter=겨울",
+}
+
+_ENTRY = re.compile(
+    r"(?P<english>[a-z]+)(#(?P<sense_english>[a-z]+))?(/(?P<english_other>[a-z]+))?"
+    r"=(?P<korean>[가-힣]+)(?P<irregular>\*)?(#(?P<sense_korean>[a-z]+))?"
+)
+
+
+def entry(text: str) -> Entry:
+    """Read `english#sense/irregular=korean*#sense`.
+
+    >>> entry("mouse#animal/mice=쥐")
+    Entry(english='mouse', korean='쥐', english_other='mice', sense_english='animal', sense_korean='', irregular=False)
+    """
+    match = _ENTRY.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"cannot read the lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense"
+        )
+    fields = {name: value or "" for name, value in match.groupdict().items()}
+    irregular = fields.pop("irregular") == "*"
+    return Entry(**fields, irregular=irregular)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic's names, the preposition of its places, and its word lists (things, verbs, looks of groups 0 and 1).
+
+    >>> lexicon(topics=4, words=3).topics[3].lists["things0"][0].korean
+    '배'
+    """
+
+    english: str
+    korean: str
+    preposition: str
+    lists: dict[str, tuple[Entry, ...]]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The topics in use and the lists common to them.
+
+    >>> [e.english for e in lexicon(topics=2, words=2).entries("verbs1", topic=1)][:4]
+    ['count', 'keep', 'see', 'find']
+    """
+
+    topics: tuple[Topic, ...]
+    general: dict[str, tuple[Entry, ...]]
+
+    def entries(self, name: str, topic: int) -> tuple[Entry, ...]:
+        """The entries of a list in a topic, the most frequent first.
+
+        `even0` and `odd0` are the two halves of `things0`: what is compared is never the same thing twice.
+        """
+        lists = self.topics[topic].lists
+        if name.startswith(("even", "odd")):
+            return lists[f"things{name[-1]}"][name.startswith("odd") :: 2]
+        if name.startswith(("verbs", "looks")):
+            return lists[name] + self.general[name[:-1]]
+        return lists[name] if name in lists else self.general[name]
+
+
+def _read(line: str, words: int) -> tuple[Entry, ...]:
+    return tuple(entry(text) for text in line.split(","))[:words]
+
+
+@functools.cache
+def lexicon(topics: int, words: int) -> Lexicon:
+    """The first `topics` topics with at most `words` entries in each of their lists.
+
+    >>> len(lexicon(topics=24, words=6).topics)
+    24
+    """
+    stanzas = TOPICS.strip().split("\n\n")
+    if not 2 <= topics <= len(stanzas):
+        raise ValueError(f"topics={topics}: the toy world has from 2 to {len(stanzas)} topics")
+    if not 2 <= words <= 6:
+        raise ValueError(f"words={words}: a topic's list has from 2 to 6 words")
+    read = []
+    for stanza in stanzas[:topics]:
+        head, *lines = stanza.split("\n")
+        lists: dict[str, tuple[Entry, ...]] = {}
+        for line in lines:
+            name, _, entries = line.partition(": ")
+            if name in ("things", "verbs", "looks"):
+                name += "1" if f"{name}0" in lists else "0"
+            lists[name] = _read(entries, words)
+        english, korean, preposition = head.split()
+        read.append(Topic(english, korean, preposition, lists))
+    return Lexicon(tuple(read), {name: _read(line, 12) for name, line in GENERAL.items()})

@@ -1,0 +1,287 @@
+"""From shapes and lexicon to the automaton of a document: its hidden state is (topic, hero, place in the sentence)."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from bert_elmo_jax.toyworld import english, korean
+from bert_elmo_jax.toyworld.automaton import Automaton
+from bert_elmo_jax.toyworld.lexicon import HEROES, Entry, Hero, Lexicon, lexicon
+from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token, body_shapes, opening_shapes
+
+__all__ = ["LANGUAGES", "Network", "build", "entries", "topic_weights", "word_form", "zipf"]
+
+
+@dataclass(frozen=True)
+class Language:
+    """What a language is to the world: word order, forms of words, tags of senses."""
+
+    render: Callable[[Shape], tuple[Token, ...]]
+    inflect: Callable[[Entry | Hero, str], str]
+    sense: Callable[[Entry | Hero], str]
+
+
+LANGUAGES = {
+    "en": Language(english.render, english.inflect, english.sense),
+    "ko": Language(korean.render, korean.inflect, korean.sense),
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """The automaton of a document, with what its states and words mean.
+
+    States are numbered (topic, hero, node), the node fastest. `part` tells of every node whether it ends the opening
+    (0), another sentence (1), or none (-1). `visits[s]` is the expected number of visits of state s in a document,
+    `sentence_start` where a sentence begins that is drawn from all sentences alike. `tags` numbers the sense of every
+    emission in `senses`, where 0 is `O`.
+    """
+
+    document: Automaton
+    words: tuple[str, ...]
+    senses: tuple[str, ...]
+    tags: Int[np.ndarray, "E"]
+    topics: int
+    part: Int[np.ndarray, "N"]
+    stop: float
+    visits: Float[np.ndarray, "S"]
+    sentence_start: Float[np.ndarray, "S"]
+
+    @property
+    def finals(self) -> Bool[np.ndarray, "S"]:
+        """The states that end a sentence."""
+        return np.tile(self.part >= 0, self.topics * len(HEROES))
+
+
+@functools.cache
+def zipf(count: int) -> tuple[float, ...]:
+    """Probabilities that fall as one over the rank.
+
+    >>> [round(p, 3) for p in zipf(3)]
+    [0.545, 0.273, 0.182]
+    """
+    total = sum(1 / rank for rank in range(1, count + 1))
+    return tuple(1 / rank / total for rank in range(1, count + 1))
+
+
+@functools.cache
+def topic_weights(count: int) -> tuple[float, ...]:
+    """Topics differ a little in frequency: even enough that two documents seldom share one.
+
+    >>> [round(p, 2) for p in topic_weights(4)]
+    [0.27, 0.26, 0.24, 0.23]
+    """
+    total = sum(1 / (20 + rank) for rank in range(1, count + 1))
+    return tuple(1 / (20 + rank) / total for rank in range(1, count + 1))
+
+
+def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry | Hero, ...]:
+    """The entries of a list for a topic and a hero.
+
+    >>> from bert_elmo_jax.toyworld.lexicon import lexicon
+    >>> [e.english for e in entries(lexicon(topics=2, words=2), "heroes", topic=0, hero=2)]
+    ['Grandmother']
+    """
+    if name == "heroes":
+        return (HEROES[hero],)
+    if name == "prepositions":
+        return (Entry(lexicon.topics[topic].preposition, ""),)
+    return lexicon.entries(name, topic)
+
+
+def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
+    """The word that fills a slot; a form that ends in `+hero` agrees with the hero.
+
+    >>> from bert_elmo_jax.toyworld.lexicon import entry
+    >>> word_form("ko", Slot("verb", "verbs0", "past+hero"), entry("mend=고치다"), hero=2)
+    '고치셨다'
+    """
+    form = slot.form
+    if form.endswith("+hero"):
+        form = form.removesuffix("hero") + "honorific" if HEROES[hero].honorific else form.removesuffix("+hero")
+    word = LANGUAGES[language].inflect(entry, form)
+    return word[0].upper() + word[1:] if slot.capital else word
+
+
+# A node is a token and what may follow it; equal nodes are one.
+_Future = tuple[tuple[int, Fraction], ...]
+
+
+class _Graph:
+    """The smallest acyclic graph of a mixture of word orders: prefixes shared as a trie, equal futures merged."""
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+        self.arcs: list[_Future] = []
+        self.parts: list[int] = []
+        self._known: dict[tuple[Token, _Future, int], int] = {}
+
+    def add(self, orders: Sequence[tuple[Fraction, tuple[Token, ...]]], part: int) -> _Future:
+        """Add word orders with their probabilities; returns the first nodes. Parts share no nodes with each other."""
+        groups: dict[Token, list[tuple[Fraction, tuple[Token, ...]]]] = {}
+        for weight, tokens in orders:
+            groups.setdefault(tokens[0], []).append((weight, tokens[1:]))
+        total = sum((weight for weight, _ in orders), Fraction(0))
+        first: list[tuple[int, Fraction]] = []
+        for token, rest in groups.items():
+            weight = sum((w for w, _ in rest), Fraction(0))
+            longer = [(w, tokens) for w, tokens in rest if tokens]
+            future = self.add(longer, part) if longer else ()
+            first.append((self._node(token, future, part), weight / total))
+        return tuple(sorted(first))
+
+    def _node(self, token: Token, future: _Future, part: int) -> int:
+        key = (token, future, part)
+        if key not in self._known:
+            self._known[key] = len(self.tokens)
+            self.tokens.append(token)
+            self.arcs.append(future)
+            self.parts.append(part)
+        return self._known[key]
+
+
+def _anonymous(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Slots of one list and form emit alike, whatever they are called."""
+    return tuple(t if isinstance(t, str) else Slot("", t.list, t.form, t.capital) for t in tokens)
+
+
+@functools.lru_cache(maxsize=4)
+def build(language: str, topics: int, words: int, sentences: int) -> Network:
+    """The network of a language; `sentences` is the mean length of a document.
+
+    >>> network = build("en", topics=2, words=2, sentences=4)
+    >>> "bank" in network.words, "bank.money" in network.senses
+    (True, True)
+    """
+    world = lexicon(topics, words)
+    render = LANGUAGES[language].render
+    graph = _Graph()
+    opening = graph.add([(weight, _anonymous(render(shape))) for weight, shape in opening_shapes()], part=0)
+    body = graph.add([(weight, _anonymous(render(shape))) for weight, shape in body_shapes()], part=1)
+    return _assemble(language, world, graph, opening, body, sentences)
+
+
+def _assemble(language: str, world: Lexicon, graph: _Graph, opening: _Future, body: _Future, sentences: int) -> Network:
+    stop = 1 / (sentences - 1)
+    nodes = len(graph.tokens)
+    part = np.full(nodes, -1)
+    for node, future in enumerate(graph.arcs):
+        if not future:
+            part[node] = graph.parts[node]
+    following = [
+        [(target, float(weight)) for target, weight in future]
+        or [(target, float(weight) * (1 - stop if part[node] else 1.0)) for target, weight in body]
+        for node, future in enumerate(graph.arcs)
+    ]
+    start = _spread(opening, nodes)
+    visits = _visits(start, following)
+    rows, table, words, senses = _emissions(language, world, graph.tokens)
+    topics = len(world.topics)
+    prior = np.repeat(topic_weights(topics), len(HEROES)) / len(HEROES)
+    base = np.arange(len(prior))[:, None] * nodes
+    targets = np.array([target for arcs in following for target, _ in arcs])
+    counts = np.array([len(arcs) for arcs in following])
+    emissions = [sorted(row) for row in table]
+    document = Automaton(
+        start=np.outer(prior, start).ravel(),
+        arc_offsets=np.concatenate([[0], np.cumsum(np.tile(counts, len(prior)))]),
+        arc_targets=(base + targets).ravel(),
+        arc_weights=np.tile([weight for arcs in following for _, weight in arcs], len(prior)),
+        end=np.tile(np.where(part == 1, stop, 0.0), len(prior)),
+        rows=rows.ravel(),
+        emission_offsets=np.concatenate([[0], np.cumsum([len(row) for row in emissions])]),
+        emission_words=np.array([word for row in emissions for word, _, _ in row]),
+        emission_weights=np.array([weight for row in emissions for _, _, weight in row]),
+        vocabulary=len(words),
+    )
+    sentence_start = (start + _spread(body, nodes) / stop) / sentences
+    return Network(
+        document=document,
+        words=words,
+        senses=senses,
+        tags=np.array([tag for row in emissions for _, tag, _ in row]),
+        topics=topics,
+        part=part,
+        stop=stop,
+        visits=np.outer(prior, visits).ravel(),
+        sentence_start=np.outer(prior, sentence_start).ravel(),
+    )
+
+
+def _spread(first: _Future, nodes: int) -> Float[np.ndarray, "N"]:
+    start = np.zeros(nodes)
+    for node, weight in first:
+        start[node] = float(weight)
+    return start
+
+
+def _visits(start: Float[np.ndarray, "N"], following: list[list[tuple[int, float]]]) -> Float[np.ndarray, "N"]:
+    """How often a document comes by each node: visits = start + what flows in from all visits."""
+    flow = np.eye(len(start))
+    for node, arcs in enumerate(following):
+        for target, weight in arcs:
+            flow[target, node] -= weight
+    return np.linalg.solve(flow, start)
+
+
+_Row = tuple[tuple[int, int, float], ...]
+
+
+def _emissions(
+    language: str, world: Lexicon, tokens: list[Token]
+) -> tuple[Int[np.ndarray, "Z N"], list[_Row], tuple[str, ...], tuple[str, ...]]:
+    """The emission row of every state, the rows as (word, tag, probability), the words and the tags.
+
+    States share a row where they emit alike, whatever the reason.
+    """
+    # What a token emits depends on little of the state: each distribution is made once.
+    cells: dict[tuple[Token, int, int], dict[str, tuple[str, float]]] = {}
+    keys = []
+    for topic in range(len(world.topics)):
+        for hero in range(len(HEROES)):
+            keys.append([_dependence(world, token, topic, hero) for token in tokens])
+            for key in keys[-1]:
+                if key not in cells:
+                    cells[key] = _distribution(language, world, *key)
+    words = tuple(sorted({word for cell in cells.values() for word in cell}))
+    senses = ("O", *sorted({tag for cell in cells.values() for tag, _ in cell.values()} - {"O"}))
+    word_ids = {word: number for number, word in enumerate(words)}
+    sense_ids = {tag: number for number, tag in enumerate(senses)}
+    known: dict[_Row, int] = {}
+    row_of = {}
+    for key, cell in cells.items():
+        row = tuple(sorted((word_ids[word], sense_ids[tag], weight) for word, (tag, weight) in cell.items()))
+        row_of[key] = known.setdefault(row, len(known))
+    rows = np.array([[row_of[key] for key in block] for block in keys], dtype=np.int64)
+    return rows, list(known), words, senses
+
+
+def _dependence(world: Lexicon, token: Token, topic: int, hero: int) -> tuple[Token, int, int]:
+    """The token with the topic and the hero if they matter to it, else with the first of those that emit the same."""
+    if isinstance(token, str):
+        return token, 0, 0
+    topic = 0 if token.list in world.general or token.list == "heroes" else topic
+    if token.list == "heroes":
+        return token, topic, hero
+    elder = next(number for number, other in enumerate(HEROES) if other.honorific)
+    return token, topic, elder if token.form.endswith("+hero") and HEROES[hero].honorific else 0
+
+
+def _distribution(language: str, world: Lexicon, token: Token, topic: int, hero: int) -> dict[str, tuple[str, float]]:
+    if isinstance(token, str):
+        return {token: ("O", 1.0)}
+    choices = entries(world, token.list, topic, hero)
+    cell: dict[str, tuple[str, float]] = {}
+    for entry, weight in zip(choices, zipf(len(choices)), strict=True):
+        word, tag = word_form(language, token, entry, hero), LANGUAGES[language].sense(entry)
+        known_tag, known_weight = cell.get(word, (tag, 0.0))
+        if known_tag != tag:
+            raise ValueError(
+                f"{word!r} has two senses, {known_tag} and {tag}, in one list ({token.list}): no context tells"
+            )
+        cell[word] = (tag, known_weight + weight)
+    return cell

@@ -1,0 +1,119 @@
+"""The best score anyone could reach on a sample: what the ideal reader of oracle.py gets right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from bert_elmo_jax.toyworld.oracle import (
+    Row,
+    mask_words,
+    masked_posteriors,
+    next_sentence_probabilities,
+    sense_posteriors,
+    topic_posteriors,
+    word_log_probabilities,
+)
+from bert_elmo_jax.toyworld.reading import Direction, Reading
+from bert_elmo_jax.toyworld.world import Sentence, ToyWorld
+
+__all__ = ["Best", "best_masked", "best_next", "best_senses", "best_topics", "perplexity"]
+
+
+@dataclass(frozen=True)
+class Best:
+    """`accuracy` of the ideal reader on this very sample, what it `expected` of itself beforehand, and of how many.
+
+    Compare a model with `accuracy`, which shares the sample's luck; `expected` has less noise and says where the
+    ceiling is in general.
+    """
+
+    accuracy: float
+    expected: float
+    count: int
+
+
+def _best(right: Sequence[bool], expected: Sequence[float]) -> Best:
+    if not right:
+        raise ValueError("nothing to score: the sample is empty")
+    return Best(float(np.mean(right)), float(np.mean(expected)), len(right))
+
+
+def perplexity(
+    world: ToyWorld, texts: Sequence[str], reading: Reading = "sentence", direction: Direction = "forward"
+) -> float:
+    """The true perplexity per target: words, punctuation, and the end (backward the beginning) of every text.
+
+    No language model has a lower one in the long run.
+
+    >>> 1 < perplexity(ToyWorld("en"), ["The bankers close the company ."]) < 100
+    True
+    """
+    return float(np.exp(-np.mean(np.concatenate(word_log_probabilities(world, texts, reading, direction)))))
+
+
+def best_masked(world: ToyWorld, rows: Sequence[Row], positions: Sequence[Sequence[int]]) -> Best:
+    """Accuracy of the best guesses for the words at these positions, all of a row masked at once.
+
+    Positions count the words of a row, through both passages of a pair.
+
+    >>> best_masked(ToyWorld("en"), ["The bankers close the company ."], [[3]]).accuracy
+    1.0
+    """
+    words = world.network.words
+    right: list[bool] = []
+    expected: list[float] = []
+    for first in range(0, len(rows), 256):
+        chunk = list(zip(rows[first : first + 256], positions[first : first + 256], strict=True))
+        for (row, hidden), posterior in zip(chunk, masked_posteriors(world, [_masked(*item) for item in chunk])):
+            truth = (row if isinstance(row, str) else " ".join(row)).split()
+            guesses = posterior.argmax(1)
+            right += [words[guess] == truth[position] for guess, position in zip(guesses, sorted(set(hidden)))]
+            expected += posterior.max(1).tolist()
+    return _best(right, expected)
+
+
+def _masked(row: Row, positions: Sequence[int]) -> Row:
+    if isinstance(row, str):
+        return mask_words(row, positions)
+    border = len(row[0].split())
+    first = mask_words(row[0], [p for p in positions if p < border])
+    return first, mask_words(row[1], [p - border for p in positions if p >= border])
+
+
+def best_senses(world: ToyWorld, sentences: Sequence[Sentence]) -> Best:
+    """Accuracy of sense tagging, a sentence at a time, on the words that have a sense.
+
+    >>> best_senses(ToyWorld("en"), [s for i in range(5) for s in ToyWorld("en").document(i).sentences]).count > 0
+    True
+    """
+    posteriors = sense_posteriors(world, [sentence.text for sentence in sentences])
+    tags = [tag for sentence in sentences for tag in sentence.tags]
+    merged: Float[np.ndarray, "N S"] = np.concatenate(posteriors) if posteriors else np.zeros((0, 1))
+    tagged = [i for i, tag in enumerate(tags) if tag != "O"]
+    guesses = np.argmax(merged, axis=1)
+    right = [world.network.senses[guesses[i]] == tags[i] for i in tagged]
+    return _best(right, [float(merged[i].max()) for i in tagged])
+
+
+def best_topics(world: ToyWorld, texts: Sequence[str], topics: Sequence[str]) -> Best:
+    """Accuracy of naming the topic of a text.
+
+    >>> best_topics(ToyWorld("en"), ["The bankers close the company ."], ["money"]).accuracy
+    1.0
+    """
+    posteriors = topic_posteriors(world, texts)
+    right = [world.topic_names[row.argmax()] == topic for row, topic in zip(posteriors, topics, strict=True)]
+    return _best(right, posteriors.max(1).tolist())
+
+
+def best_next(world: ToyWorld, pairs: Sequence[tuple[str, str]], labels: Sequence[int]) -> Best:
+    """Accuracy of telling a next passage (0) from a random one (1).
+
+    >>> best_next(ToyWorld("en"), [("The bankers close the company .", "The captain pulls the net .")], [1]).accuracy
+    1.0
+    """
+    following = next_sentence_probabilities(world, pairs)
+    right = [(p < 0.5) == bool(label) for p, label in zip(following.tolist(), labels, strict=True)]
+    return _best(right, np.maximum(following, 1 - following).tolist())

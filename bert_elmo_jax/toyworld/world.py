@@ -1,0 +1,230 @@
+"""Documents of the toy world: document i is a function of the seed and i, the same story in every language."""
+
+import functools
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
+from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, entries, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.shapes import Shape, Slot, body_shapes, opening_shapes, slots
+
+__all__ = ["Document", "Sentence", "ToyWorld"]
+
+_DOCUMENTS = 2**32
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence: its words (punctuation is a word), the sense of each, and its meaning.
+
+    `choices` are the ranks of the words drawn for `slots(shape)`, in that order: with the shape, the topic and the hero
+    they are the meaning, from which the sentence can be said in any language.
+
+    >>> sentence = ToyWorld("en").document(0).sentences[0]
+    >>> sentence.text == " ".join(sentence.words), len(sentence.tags) == len(sentence.words)
+    (True, True)
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    shape: Shape
+    choices: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentence as a line of text.
+
+        >>> ToyWorld("en").document(0).sentences[0].text.startswith("One ")
+        True
+        """
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True)
+class Document:
+    r"""A story: one topic, one hero, two sentences or more.
+
+    >>> document = ToyWorld("ko").document(0)
+    >>> document.text.count("\n") + 1 == len(document.sentences)
+    True
+    """
+
+    topic: str
+    hero: str
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def text(self) -> str:
+        """The document, a sentence a line.
+
+        >>> ToyWorld("ko").document(0).text.startswith("어느 ")
+        True
+        """
+        return "\n".join(sentence.text for sentence in self.sentences)
+
+
+@dataclass(frozen=True)
+class ToyWorld:
+    """A small language with known statistics, in English (`en`) or Korean (`ko`).
+
+    `topics` and `words` (the longest word list a topic may have) set the size of the language, `sentences` the mean
+    length of a document. Worlds that differ in `language` alone tell the same stories. Text depends on these five
+    numbers alone: draws are `random()` of PCG64 seeded with (seed, i), compared with sums of IEEE doubles.
+
+    >>> ToyWorld("en").document(2).sentences[1].text
+    'The bankers close the company .'
+    >>> ToyWorld("ko").document(2).sentences[1].text
+    '은행원들은 회사를 닫는다 .'
+    """
+
+    language: str = "en"
+    seed: int = 0
+    topics: int = 24
+    words: int = 6
+    sentences: int = 9
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            raise ValueError(f"language {self.language!r}: the toy world speaks {' and '.join(LANGUAGES)}")
+        if not 0 <= self.seed < _DOCUMENTS:
+            raise ValueError(f"seed {self.seed}: expected a whole number from 0 to {_DOCUMENTS - 1}")
+        if self.sentences < 2:
+            raise ValueError(f"sentences={self.sentences}: a document has two sentences at least, so their mean is ≥ 2")
+        lexicon(self.topics, self.words)
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics in use, by their English names.
+
+        >>> ToyWorld(topics=3).topic_names
+        ('river', 'money', 'orchard')
+        """
+        return tuple(topic.english for topic in lexicon(self.topics, self.words).topics)
+
+    @property
+    def network(self) -> Network:
+        """The automaton that emits this world's documents, with the meaning of its states.
+
+        >>> ToyWorld(topics=2, words=2).network.topics
+        2
+        """
+        return build(self.language, self.topics, self.words, self.sentences)
+
+    def document(self, i: int) -> Document:
+        """Document i, for any i from 0 to 2³² − 1.
+
+        >>> ToyWorld("en").document(5) == ToyWorld("en").document(5)
+        True
+        """
+        if not 0 <= i < _DOCUMENTS:
+            raise ValueError(f"document {i}: documents are numbered from 0 to {_DOCUMENTS - 1}")
+        topic, hero, story = _story(self, i)
+        speaker = _speaker(self.language, self.topics, self.words)
+        names = self.topic_names[topic], HEROES[hero].english
+        return Document(*names, tuple(speaker.say(topic, hero, shape, choices) for shape, choices in story))
+
+    def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
+        """A meaning as a sentence of this world's language; `choices` belong to `slots(shape)`.
+
+        >>> ToyWorld("ko").say(3, 2, Shape("do", place=True), (0, 1, 0)).text
+        '할머니께서는 항구에서 그물을 당기셨다 .'
+        """
+        return _speaker(self.language, self.topics, self.words).say(topic, hero, shape, choices)
+
+
+def _sums(weights: tuple[float, ...]) -> list[float]:
+    """Cumulative weights without the last, so that rounding can lose no draw."""
+    return list(accumulate(weights))[:-1]
+
+
+@functools.cache
+def _zipf_sums(count: int) -> list[float]:
+    return _sums(zipf(count))
+
+
+@functools.cache
+def _topic_sums(count: int) -> list[float]:
+    return _sums(topic_weights(count))
+
+
+@functools.lru_cache(maxsize=4)
+def _plans(topics: int, words: int) -> tuple[list, list, list[float]]:
+    """Opening and body shapes with the lengths of their lists in every topic, and the sums of the body's weights."""
+    world = lexicon(topics, words)
+
+    def plan(shape: Shape) -> tuple[Shape, list[list[list[float]]]]:
+        names = [name for _, name in slots(shape)]
+        lists = [[_zipf_sums(len(entries(world, name, topic, 0))) for name in names] for topic in range(topics)]
+        return shape, lists
+
+    opening = [plan(shape) for _, shape in opening_shapes()]
+    body = [plan(shape) for _, shape in body_shapes()]
+    return opening, body, _sums(tuple(float(weight) for weight, _ in body_shapes()))
+
+
+def _uniforms(seed: int, i: int) -> Iterator[float]:
+    generator = np.random.Generator(np.random.PCG64([seed, i]))
+    while True:
+        yield from generator.random(64).tolist()
+
+
+def _story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[int, ...]]]]:
+    """Topic, hero and meanings of document i; no language is involved."""
+    draw = _uniforms(world.seed, i).__next__
+    opening, body, body_sums = _plans(world.topics, world.words)
+    topic = bisect_right(_topic_sums(world.topics), draw())
+    hero = int(draw() * len(HEROES))
+    stop = 1 / (world.sentences - 1)
+    shape, lists = opening[0]
+    story = [(shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]]))]
+    while len(story) == 1 or draw() >= stop:
+        shape, lists = body[bisect_right(body_sums, draw())]
+        story.append((shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]])))
+    return topic, hero, story
+
+
+class _Speaker:
+    """Says meanings in one language; word forms are made once for each slot, topic and hero."""
+
+    def __init__(self, language: str, topics: int, words: int) -> None:
+        self.language = language
+        self.lexicon = lexicon(topics, words)
+        self._orders: dict[Shape, list[tuple[int, Slot | str, dict]]] = {}
+        self._tables: dict[Slot | str, dict] = {}
+
+    def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
+        order = self._orders.get(shape) or self._order(shape)
+        words, tags = [], []
+        for position, token, table in order:
+            forms = table.get((topic, hero)) or self._forms(table, token, topic, hero)
+            word, tag = forms[choices[position] if position >= 0 else 0]
+            words.append(word)
+            tags.append(tag)
+        return Sentence(tuple(words), tuple(tags), shape, choices)
+
+    def _order(self, shape: Shape) -> list[tuple[int, Slot | str, dict]]:
+        positions = {name: position for position, (name, _) in enumerate(slots(shape))}
+        self._orders[shape] = [
+            (-1 if isinstance(token, str) else positions.get(token.name, -1), token, self._tables.setdefault(token, {}))
+            for token in LANGUAGES[self.language].render(shape)
+        ]
+        return self._orders[shape]
+
+    def _forms(self, table: dict, token: Slot | str, topic: int, hero: int) -> list[tuple[str, str]]:
+        if isinstance(token, str):
+            forms = [(token, "O")]
+        else:
+            sense = LANGUAGES[self.language].sense
+            choices = entries(self.lexicon, token.list, topic, hero)
+            forms = [(word_form(self.language, token, choice, hero), sense(choice)) for choice in choices]
+        table[topic, hero] = forms
+        return forms
+
+
+@functools.lru_cache(maxsize=4)
+def _speaker(language: str, topics: int, words: int) -> _Speaker:
+    return _Speaker(language, topics, words)

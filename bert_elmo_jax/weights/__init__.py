@@ -1,0 +1,1 @@
+"""Weight files as named arrays: safetensors, pickles, TensorFlow checkpoints and HDF5."""

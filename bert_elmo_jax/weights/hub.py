@@ -1,0 +1,94 @@
+"""Hub names such as "google-bert/bert-base-uncased": found in the local cache, or fetched where there is a network."""
+
+import os
+import re
+from pathlib import Path
+
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS
+
+NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{7,64}")
+SMALL = [
+    "config.json",
+    "vocab.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+]
+SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
+
+
+def hub_cache() -> Path:
+    """Return the folder in which the hub's own client keeps what it fetched, by the variables that the client reads.
+
+    >>> hub_cache().name
+    'hub'
+    """
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable]).expanduser()
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
+    """Return the local path of a model: an existing path as it is, a hub name from the cache or else from the hub.
+
+    >>> resolve("tests/goldens/bert_tiny").name
+    'bert_tiny'
+    >>> resolve("./no/folder")
+    Traceback (most recent call last):
+    FileNotFoundError: no/folder does not exist, and it is no hub name either (such as google-bert/bert-base-uncased)
+    """
+    path = Path(name_or_path).expanduser()
+    if path.exists() or path.with_name(path.name + ".index").is_file():
+        return path
+    name = str(name_or_path)
+    if not NAME.fullmatch(name) or ".." in name:
+        raise FileNotFoundError(
+            f"{path} does not exist, and it is no hub name either (such as google-bert/bert-base-uncased)"
+        )
+    cache = hub_cache()
+    snapshot = _cached(cache, name, revision)
+    return snapshot if snapshot and _has_weights(snapshot) else _fetch(cache, name, revision)
+
+
+def _cached(cache: Path, name: str, revision: str) -> Path | None:
+    """The snapshot of a revision (a branch, a tag or a commit), if the cache has it."""
+    model = cache / f"models--{name.replace('/', '--')}"
+    reference = model / "refs" / revision
+    inside = reference.resolve().is_relative_to(model.resolve())
+    commit = reference.read_text(encoding="utf-8").strip() if inside and reference.is_file() else revision
+    snapshot = model / "snapshots" / commit
+    return snapshot if COMMIT.fullmatch(commit) and snapshot.is_dir() else None
+
+
+def _has_weights(folder: Path) -> bool:
+    return any((folder / weights).is_file() for weights in WEIGHTS)
+
+
+def _fetch(cache: Path, name: str, revision: str) -> Path:
+    looked = f"there is no path {name} here and no {name} (revision {revision}) with weights in the hub's cache {cache}"
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise ImportError(
+            f"{looked}. To fetch it: pip install 'bert_elmo_jax[hub]'; or give the path of a folder."
+        ) from None
+    try:
+        folder = Path()
+        for weights in (SAFETENSORS, PICKLES):  # pickles only where there is nothing better
+            folder = Path(snapshot_download(name, revision=revision, cache_dir=cache, allow_patterns=SMALL + weights))
+            if _has_weights(folder):
+                return folder
+    except Exception as problem:  # the client raises a dozen kinds of errors, of its own and of what it stands on
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise FileNotFoundError(
+            f"{looked}, and it could not be fetched ({reason}). Give the path of a folder."
+        ) from problem
+    raise FileNotFoundError(
+        f"{name} on the hub holds none of {', '.join(WEIGHTS)}; what it has was fetched to {folder}"
+    )

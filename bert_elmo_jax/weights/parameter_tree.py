@@ -1,0 +1,122 @@
+"""Trees of parameters, whatever the model: how tensors of a file become one, and what one must hold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.stored import StoredTensor
+
+FLOATS = {"float16", "bfloat16", "float32", "float64"}
+
+
+def part(path: str) -> str:
+    """Return the part of the model that is there or absent as a whole: a head, "pooler", or "encoder".
+
+    >>> part("encoder/pooler/bias"), part("encoder/layer_0/attention/key/bias"), part("mlm/dense/bias")
+    ('pooler', 'encoder', 'mlm')
+    """
+    names = path.split("/")
+    return "pooler" if names[:2] == ["encoder", "pooler"] else names[0]
+
+
+def collect(
+    stored: Mapping[str, StoredTensor],
+    found: Mapping[str, str],
+    names: Mapping[str, str],
+    transposed: set[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    report: Report,
+) -> dict[str, Any]:
+    """Fill in the report, raise where the weights cannot be used, and read the tree, as float32 copies.
+
+    `found` says which tensor each path of the tree was found in, `names` what it is called where it was not found,
+    `transposed` which are stored [out, in].
+
+    >>> report = Report("x")
+    >>> stored = {"b": StoredTensor((2,), "float16", lambda: np.ones(2, np.float16))}
+    >>> collect(stored, {"nsp/bias": "b"}, {"nsp/bias": "b"}, set(), {"nsp/bias": (2,)}, report)
+    {'nsp': {'bias': array([1., 1.], dtype=float32)}}
+    """
+    present = {part(path) for path in found} | {"encoder"}
+    wanted = [path for path in names if part(path) in present]
+    absent = [path for path in wanted if path not in found and names[path] not in report.misshaped]
+    report.missing |= {path: names[path] for path in absent}
+    for path, name in found.items():
+        shape = shapes[path][::-1] if path in transposed else shapes[path]
+        if stored[name].shape != shape:
+            report.misshaped[name] = f"{list(stored[name].shape)}, expected {list(shape)}"
+        elif stored[name].dtype not in FLOATS:
+            report.misshaped[name] = f"of {stored[name].dtype}, expected one of {', '.join(sorted(FLOATS))}"
+        else:
+            report.mapped[path] = name
+    used = {*found.values(), *report.skipped}
+    report.unexpected += sorted(name for name in stored if name not in used)
+    report.raise_if_unusable()
+
+    flat, broken = {}, []
+    for path in wanted:
+        values = stored[found[path]].read()
+        # A copy: what was read may be a view of the file, which somebody may overwrite.
+        with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinity, which is reported below
+            flat[path] = np.array(values.T if path in transposed else values, np.float32, order="C")
+        if not np.isfinite(flat[path]).all():
+            broken.append(found[path])
+    if broken:
+        raise ValueError(
+            f"{len(broken)} of the tensors in {report.source} hold NaN or infinity (as float32): {', '.join(broken)}. "
+            "The training that wrote them has diverged, or the file is damaged."
+        )
+    return nest(flat)
+
+
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a flat dictionary of paths as a tree.
+
+    >>> nest({"a/b": 1, "a/c": 2})
+    {'a': {'b': 1, 'c': 2}}
+    """
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        *folders, name = path.split("/")
+        place = tree
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[name] = value
+    return tree
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a tree as a flat dictionary of paths.
+
+    >>> flatten({"a": {"b": 1, "c": 2}})
+    {'a/b': 1, 'a/c': 2}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= flatten(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {prefix + name: value}
+    return flat
+
+
+def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], source: str) -> None:
+    """Refuse parameters that are not those of a model, naming every tensor concerned.
+
+    >>> check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")
+    Traceback (most recent call last):
+    ValueError: runs/a: not the parameters of this configuration and its heads:
+    missing (1): nsp/kernel
+    mis-shaped (1): nsp/bias [3], expected [2]
+    """
+    problems = {
+        "missing": [name for name in expected if name not in found],
+        "unknown": [name for name in found if name not in expected],
+        "mis-shaped": [
+            f"{name} {list(shape)}, expected {list(expected[name])}"
+            for name, shape in found.items()
+            if name in expected and tuple(shape) != tuple(expected[name])
+        ],
+    }
+    if any(problems.values()):
+        listed = "\n".join(f"{kind} ({len(names)}): {', '.join(names)}" for kind, names in problems.items() if names)
+        raise ValueError(f"{source}: not the parameters of this configuration and its heads:\n{listed}")

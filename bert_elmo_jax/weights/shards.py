@@ -1,0 +1,48 @@
+"""Weights that are split over several files, with a JSON index of which tensor is where."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from bert_elmo_jax.weights.stored import StoredTensor
+
+
+def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
+    """Return all tensors that an index (`model.safetensors.index.json`, `pytorch_model.bin.index.json`) leads to.
+
+    Files and tensors that are missing are all named in the error.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index = Path(folder, "model.safetensors.index.json")
+    ...     _ = index.write_text('{"weight_map": {"a": "1-of-2.safetensors", "b": "2-of-2.safetensors"}}')
+    ...     read_shards(index, dict)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    FileNotFoundError: ... lists 2 files of which 2 are not beside it: 1-of-2.safetensors, 2-of-2.safetensors
+    """
+    index = Path(index)
+    try:
+        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        files = sorted(set(places.values()))
+        foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        raise ValueError(f'{index} is no index of weights: it should be {{"weight_map": {{tensor: file}}}}') from None
+    if foreign:
+        raise ValueError(f"{index} leads out of its folder, which is refused: {', '.join(map(repr, foreign))}")
+    missing = [file for file in files if not (index.parent / file).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{index} lists {len(files)} files of which {len(missing)} are not beside it: {', '.join(missing)}"
+        )
+    tensors: dict[str, StoredTensor] = {}
+    absent = []
+    for file in files:
+        found = read_one(index.parent / file)
+        absent += [f"{name} in {file}" for name, place in places.items() if place == file and name not in found]
+        twice = sorted(tensors.keys() & found.keys())
+        if twice:
+            raise ValueError(f"{file} and a file before it in {index} hold the same tensors: {', '.join(twice)}")
+        tensors |= found
+    if absent:
+        raise ValueError(f"{index} lists tensors that are not where it says: {', '.join(absent)}")
+    return tensors

@@ -1,0 +1,91 @@
+"""LevelDB's sorted string table, the form of a TensorFlow checkpoint's index.
+
+A file is a row of blocks and a footer of 48 bytes: the places of two blocks (the second lists all the others) and a
+magic number. Every block is followed by one byte for its compression and the masked CRC-32C of block and byte. In a
+block, a key is written as the length it shares with the key before it, and the rest.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from bert_elmo_jax.weights.crc32c import crc32c, unmask
+from bert_elmo_jax.weights.protobuf import read_varint
+from bert_elmo_jax.weights.snappy import decompress
+from bert_elmo_jax.weights.stored import what_is
+
+MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
+FOOTER = 48
+LONGEST_KEY = 1 << 16  # far beyond any name; without a limit, keys that share their start could grow without end
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file ends as a sorted string table does.
+
+    >>> is_table(Path("absent.index"))
+    False
+    """
+    if not path.is_file() or path.stat().st_size < FOOTER:
+        return False
+    with path.open("rb") as file:
+        file.seek(-len(MAGIC), 2)
+        return file.read() == MAGIC
+
+
+def _block(file: bytes, handle: bytes) -> bytes:
+    """The block at a handle (offset and size), checked and decompressed."""
+    offset, at = read_varint(handle, 0)
+    size, _ = read_varint(handle, at)
+    if offset + size + 5 > len(file) - FOOTER:
+        raise ValueError(f"a block should end at byte {offset + size + 5}, the file has {len(file)}")
+    content, compression = file[offset : offset + size], file[offset + size]
+    stored = int.from_bytes(file[offset + size + 1 : offset + size + 5], "little")
+    if crc32c(np.frombuffer(file, np.uint8, size + 1, offset)) != unmask(stored):
+        raise ValueError(f"the checksum of the block at byte {offset} is wrong: the file is damaged")
+    if compression == 0:
+        return content
+    if compression == 1:
+        return decompress(content)
+    raise ValueError(f"the block at byte {offset} has the unknown compression {compression} (known: 0 none, 1 snappy)")
+
+
+def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    restarts = int.from_bytes(block[-4:], "little")
+    end = len(block) - 4 - 4 * restarts
+    if len(block) < 4 or end < 0:
+        raise ValueError("a block is shorter than its own table of contents")
+    at, key = 0, b""
+    while at < end:
+        shared, at = read_varint(block, at)
+        unshared, at = read_varint(block, at)
+        length, at = read_varint(block, at)
+        if shared > len(key) or at + unshared + length > end or shared + unshared > LONGEST_KEY:
+            raise ValueError("an entry reaches past its block")
+        key = key[:shared] + block[at : at + unshared]
+        at += unshared
+        yield key, block[at : at + length]
+        at += length
+
+
+def read_table(path: Path) -> dict[bytes, bytes]:
+    r"""Return all keys and values of a sorted string table; every block's checksum is verified.
+
+    >>> read_table(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt.index"))[b""]  # of a checkpoint: its header
+    b'\x08\x01\x1a\x02\x08\x01'
+    """
+    file = path.read_bytes()
+    if file[-len(MAGIC) :] != MAGIC or len(file) < FOOTER:
+        raise ValueError(
+            f"{path} is no index of a TensorFlow checkpoint, or one cut short: it does not end with the magic number "
+            f"of a sorted string table. The file has {len(file)} bytes and is {what_is(path)}."
+        )
+    footer = file[-FOOTER:]
+    try:
+        _block(file, footer)  # the meta index, which checkpoints leave empty: only its checksum is of interest
+        _, at = read_varint(footer, 0)
+        _, at = read_varint(footer, at)
+        index = _block(file, footer[at:])
+        return {key: value for _, handle in _entries(index) for key, value in _entries(_block(file, handle))}
+    except ValueError as problem:
+        raise ValueError(f"{path} is a damaged checkpoint index: {problem}.") from None

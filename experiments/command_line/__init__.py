@@ -1,0 +1,1 @@
+"""Flags, help texts and exit statuses of the programs."""

@@ -1,1 +1,0 @@
-"""Sweeps: each file says which runs a paper's table is made of, and what the paper has there."""

@@ -1,0 +1,234 @@
+"""Probes, senses, neighbours, attention and layer weights over encoders whose layers hold what is asked."""
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.analysis import heads_and_arcs as heads
+from bert_elmo_jax.analysis import probes, senses
+from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
+from bert_elmo_jax.analysis.word_neighbours import occurrences, static_neighbours, word_neighbours
+from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
+from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.inference.word_layers import StaticVectors
+
+NOUNS, VERBS = [f"w{n}" for n in range(1, 21)], [f"w{n}" for n in range(21, 41)]
+
+
+def sentences(count, seed, verbs=True):
+    draw = np.random.default_rng(seed)
+    some = []
+    for _ in range(count):
+        tags = draw.choice(["NOUN", "VERB"] if verbs else ["NOUN"], draw.integers(2, 6)).tolist()
+        words = tuple(draw.choice(NOUNS if tag == "NOUN" else VERBS) for tag in tags)
+        features = tuple({"Number": "Plur"} if tag == "NOUN" and n == 0 else {} for n, tag in enumerate(tags))
+        chain = (0, *range(1, len(tags)))
+        relations = ("root", *["dep"] * (len(tags) - 1))
+        some.append(ParsedSentence(words, tuple(tags), features, chain, relations, "a", tuple(range(len(tags)))))
+    return some
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return {"train": sentences(60, 0), "dev": sentences(20, 1), "test": sentences(30, 2)}
+
+
+@pytest.fixture(scope="module")
+def static():
+    draw = np.random.default_rng(0)
+    table = {word: draw.normal(size=8) + (4 if word in VERBS else 0) for word in NOUNS + VERBS}
+    return StaticVectors(table, "static.txt")
+
+
+@pytest.fixture(scope="module")
+def elmo(goldens):
+    return load(goldens / "elmo_tiny")
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """Kept from test to test, as from run to run."""
+    return tmp_path_factory.mktemp("vectors")
+
+
+def test_probes_stand_in_one_table(parts, static, elmo, vectors):
+    sources = {"static": static, "elmo": elmo}
+    results = probes.probe(sources, parts, vectors, tasks=["pos", "head_distance"], layers=[0, -1])
+    lines = [(r.task, r.encoder, r.layer) for r in results]
+    assert lines[:4] == [
+        ("pos", "most frequent of the word", ""),
+        ("pos", "static", "0"),
+        ("pos", "elmo", "0"),
+        ("pos", "elmo", "2"),
+    ]
+    assert len(lines) == 8
+    scores = {line: r.score for line, r in zip(lines, results)}
+    assert scores["pos", "static", "0"] == 1.0
+    # What stands first in a sentence is its root: a word's own vector cannot know it, its context can.
+    assert scores["head_distance", "elmo", "2"] > scores["head_distance", "static", "0"] + 0.1
+    figure = probes.layer_figure("pos", results)
+    assert figure.series["static"] == [(0.0, 100.0)]
+    assert [x for x, _ in figure.series["most frequent of the word"]] == [0.0, 2.0]
+
+
+def test_tasks_that_are_not_annotated(parts, static, tmp_path):
+    with pytest.raises(ValueError, match="no word of the train data has Tense: name tasks that this treebank"):
+        probes.probe({"static": static}, parts, tmp_path, tasks=["pos", "Tense"])
+    assert not any(tmp_path.iterdir())  # before anything was computed
+
+
+def test_more_data_is_better(parts, static, tmp_path):
+    results = probes.sample_efficiency({"static": static}, parts, tmp_path, fractions=[0.02, 0.2, 1.0], seeds=[0, 1])
+    usual = [r.score for r in results if r.encoder == "most frequent of the word"]
+    found = [r.score for r in results if r.encoder == "static, layer 0"]
+    assert usual[0] < usual[1] < usual[2]
+    assert found[1] > usual[1]  # words never seen are near those that were
+    assert found[2] == 1.0
+    assert "over 2 seeds" in results[0].note
+    assert results[-1].note == ""  # of all data there is one draw
+    assert [x for x, _ in probes.efficiency_figure(results).series["static, layer 0"]] == [2.0, 20.0, 100.0]
+    with pytest.raises(ValueError, match="expected shares above 0 to 1"):
+        probes.sample_efficiency({"static": static}, parts, tmp_path, fractions=[0.0])
+
+
+def test_the_best_layer(parts, elmo, vectors):
+    assert probes.best_layer(elmo, parts, vectors, "pos", layers=[-1]) == 2
+    found = probes.best_layer(elmo, parts, vectors, "head_distance", layers=[0, -1])
+    on_dev = {**parts, "test": parts["dev"]}
+    results = probes.probe({"elmo": elmo}, on_dev, vectors, tasks=["head_distance"], layers=[0, -1])
+    assert str(found) == max(results[1:], key=lambda r: r.score).layer
+
+
+def sense_sentence(words, place, key, number, document, item="bank%1"):
+    return SenseSentence(words, (Sense(place, place + 1, item, (key,), (number,)),), document, "semcor.tsv", 1)
+
+
+def test_senses_by_context(tmp_path):
+    """Static vectors cannot tell senses apart, but two words of the same lemma can."""
+    river, money = ("bank", "s%river", 2), ("banks", "s%money", 1)
+    train = [sense_sentence((w,), 0, key, n, "d1") for w, key, n in [river, money, money]]
+    test = [sense_sentence((w,), 0, key, n, "d2") for w, key, n in [river, money]]
+    test += [
+        sense_sentence(("eye",), 0, "eye%1", 1, "d2", "eye%1"),
+        sense_sentence(("ear",), 0, "e%2", 2, "d2", "ear%1"),
+    ]
+    table = {"bank": np.array([1.0, 0.0]), "banks": np.array([0.0, 1.0])}
+    first, found, *rest = senses.word_senses({"static": StaticVectors(table)}, train, test, tmp_path)
+    # Of four: the unseen `eye` has its first sense, `ear` has not.
+    assert (first.score, found.score) == (0.5, 0.75)
+    assert "2 words not in it have WordNet's first sense" in first.note
+    assert [(r.task, r.score, r.count) for r in rest] == [(senses.SEVERAL, 0.5, 2), (senses.SEVERAL, 1.0, 2)]
+
+
+def test_several_keys_are_all_right(tmp_path):
+    train = [sense_sentence(("bank",), 0, "a", 1, "d1")]
+    test = [SenseSentence(("bank",), (Sense(0, 1, "bank%1", ("b", "a"), (2, 1)),), "d2", "semcor.tsv", 1)]
+    results = senses.word_senses({"s": StaticVectors({"bank": np.ones(2)})}, train, test, tmp_path)
+    assert [r.score for r in results] == [1.0, 1.0]
+
+
+def test_documents_are_split_whole():
+    some = [sense_sentence(("bank",), 0, "a", 1, f"d{n % 7}") for n in range(50)]
+    train, test = senses.split_documents(some, seed=3)
+    assert {s.document for s in train}.isdisjoint({s.document for s in test})
+    assert senses.split_documents(some, seed=3) == (train, test)
+    assert any(senses.split_documents(some, seed=s) != (train, test) for s in range(9))
+    with pytest.raises(ValueError, match="1 document: two or more are needed"):
+        senses.split_documents(some[:1])
+
+
+def test_neighbours_in_context(goldens, tmp_path):
+    text = [["w1", "배를", "w2"], ["w3", "배를", "w4"], ["w1", "배를", "w2"], ["배우가", "Play"], ["the", "play"]]
+    assert occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
+    assert occurrences(text, "PLAY") == [(3, 1), (4, 1)]
+    bert = load(goldens / "bert_tiny")
+    found = word_neighbours({"bert": bert}, text, "배를", tmp_path, asked=2, layers=[-1])
+    assert [around.asked.place for around in found] == [(0, 1), (2, 1)]
+    assert [near.place for near in found[0].found[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
+    assert found[0].found[1].cosine == 1.0
+    with pytest.raises(ValueError, match="'없다' stands 0 times in the text"):
+        word_neighbours({"bert": bert}, text, "없다", tmp_path)
+
+
+def test_neighbours_of_a_word_in_a_sentence_of_ones_own(goldens, tmp_path):
+    text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
+    elmo = {"elmo": load(goldens / "elmo_tiny")}
+    found = word_neighbours(elmo, text, "배를", tmp_path, sentence=["w3", "배를", "w4"])
+    assert [(around.layer, around.asked.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
+    for around in found:
+        assert [near.place for near in around.found[1:]] == [(1, 1), (0, 1)]
+        assert around.found[1].cosine == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="'w1' does not stand in the sentence 'w3 배를'"):
+        word_neighbours(elmo, text, "w1", tmp_path, sentence=["w3", "배를"])
+
+
+def test_static_neighbours_of_a_word_without_a_vector(static):
+    assert static_neighbours(static, "없다") == []
+    assert {word for word, _ in static_neighbours(static, "w21", 3)} < set(VERBS)
+
+
+def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
+    """Attention planted into the maps: the head is found, and its score is that of the other half."""
+    bert = load(goldens / "bert_tiny")
+    real = heads.run
+
+    def planted(*args, **options):
+        output = real(*args, **options)
+        size = output.attentions.shape[-1]
+        before = np.eye(size, k=-1) * 5
+        return output.replace(attentions=output.attentions.at[1, :, 0].add(before[None]))
+
+    monkeypatch.setattr(heads, "run", planted)
+    some = sentences(40, 5)
+    results, figures = heads.heads_and_arcs(bert, some, "tiny")
+    [offset, found] = results
+    assert (offset.encoder, offset.score) == ("offset -1", 1.0)
+    assert (found.layer, found.score) == ("2", 1.0)
+    assert found.note.startswith("head 1, from the dependant to its head")
+    assert found.count == sum(len(s.words) - 1 for s in some[1::2])
+    assert figures[0].values[1, 0] == 1.0
+
+
+def test_heads_are_chosen_in_one_half_and_scored_in_the_other(goldens):
+    """In the first half heads stand before their dependants, in the other behind: what was learned is wrong there."""
+    words, none = ("w1", "w2"), ({}, {})
+    left = ParsedSentence(words, ("NOUN", "NOUN"), none, (0, 1), ("root", "nmod"), "a", (1, 2))
+    right = ParsedSentence(words, ("NOUN", "NOUN"), none, (2, 0), ("nmod", "root"), "a", (1, 2))
+    results, _ = heads.heads_and_arcs(load(goldens / "bert_tiny"), [left, right] * 12, "tiny")
+    assert (results[0].encoder, results[0].score) == ("offset -1", 0.0)
+
+
+def test_what_has_no_attention(goldens):
+    some = sentences(30, 0)
+    with pytest.raises(ValueError, match="10 are needed; give more"):
+        heads.heads_and_arcs(load(goldens / "bert_tiny"), some[:2], "tiny")
+    with pytest.raises(ValueError, match="fused attention, which keeps no maps"):
+        heads.heads_and_arcs(load(goldens / "bert_tiny", implementation="fused"), some, "tiny")
+
+
+def test_an_elmo_has_no_attention(goldens):
+    with pytest.raises(ValueError, match="elmo is no BERT, and only a BERT has attention heads"):
+        heads.heads_and_arcs(load(goldens / "elmo_tiny"), sentences(30, 0), "elmo")
+
+
+def test_sentences_too_long_are_left_out_and_counted(goldens):
+    bert = load(goldens / "bert_tiny")
+    long = sentences(1, 0)[0]
+    size = bert.config.max_positions
+    chain, relations = (0, *range(1, size)), ("root", *["dep"] * (size - 1))
+    long = ParsedSentence(("w1",) * size, ("NOUN",) * size, ({},) * size, chain, relations, "a", tuple(range(size)))
+    results, _ = heads.heads_and_arcs(bert, [*sentences(40, 5), long], "tiny")
+    assert results[1].note.endswith("1 sentences left out")
+
+
+def test_layer_weights_of_any_model():
+    mix = {"weights": np.array([0.0, np.log(3.0)], np.float32), "gamma": np.ones((), np.float32)}
+    params = {"reader": {"mix": mix}, "output": {"mix_1": mix}, "encoder": {"dense": {"weights": np.ones(2)}}}
+    shares = layer_shares(params)
+    assert set(shares) == {"reader/mix", "output/mix_1"}
+    assert np.allclose(shares["reader/mix"], [0.25, 0.75])
+    results, figures = weight_results(params, "run", layers=[3, 4])
+    assert [r.layer for r in results] == ["3", "4"] * 2
+    assert len(figures) == 2
+    with pytest.raises(ValueError, match="run has no mix of layers"):
+        weight_results({"encoder": {}}, "run")

@@ -1,0 +1,307 @@
+import contextlib
+import dataclasses
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading
+from bert_elmo_jax.data.corpora.shards import is_heldout
+from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
+from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text.words import split_words
+
+from .conftest import ask, inline, no_bar, write_documents
+
+
+def backwards(function, jobs, report):
+    for job in reversed(jobs):
+        function(job, report)
+
+
+def unwanted(function, jobs, report):
+    pytest.fail("nothing was left to do")
+
+
+def tree(folder):
+    """Every file of a store with the hash of its bytes."""
+    paths = (p for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+
+
+def as_text(store, decode):
+    return [[decode(sentence) for sentence in document] for document in store]
+
+
+def test_shards_give_the_normalised_text_back(pieces, documents):
+    tokenizer = load_tokenizer(pieces / "tokenizer")
+    stores = [open_store(pieces, part, fingerprint=tokenizer.fingerprint) for part in ("train", "heldout")]
+    found = [d for store in stores for d in as_text(store, tokenizer.decode)]
+    assert len(stores[0]) > 10 * len(stores[1]) / 2 > 0
+    assert sorted(found) == sorted([[tokenizer.normalize(s) for s in d] for d in documents])
+    order = {json.dumps(d): n for n, d in enumerate([tokenizer.normalize(s) for s in d] for d in documents)}
+    for store in stores:  # the order of the input is kept
+        places = [order[json.dumps(d)] for d in as_text(store, tokenizer.decode)]
+        assert places == sorted(places)
+    for store in stores:
+        assert store.counts["documents"] == len(store)
+        assert store.counts["sentences"] == sum(len(d) for d in store)
+        assert store.counts["tokens"] == sum(len(s) for d in store for s in d)
+        assert store.counts["unknown"] == 0
+        assert store[0][0].dtype == np.uint16
+
+
+def test_words_keep_every_surface_form(words, documents):
+    stores = [open_store(words, part) for part in ("train", "heldout")]
+    forms = list(stores[0].forms)
+    assert forms[:3] == ["<S>", "</S>", "<UNK>"]
+    assert len(forms) == len(set(forms)) == len(stores[0].forms) > stores[0].vocab_size == 30
+    found = [[[forms[i] for i in s] for s in d] for store in stores for d in store]
+    assert sorted(found) == sorted([[split_words(s) for s in d] for d in documents])
+    train = np.concatenate([s for d in stores[0] for s in d])
+    counts = np.load(words / "tokenizer" / "counts.npy")
+    assert (np.bincount(train, minlength=30)[3:30] == counts[3:]).all()  # of the training part alone
+    assert (np.diff(counts[3:]) <= 0).all()
+    assert counts[2] == (train >= 30).sum() == stores[0].counts["unknown"]
+    assert forms[30:] == sorted(forms[30:])
+
+
+def test_a_given_word_vocabulary_is_kept(tmp_path, words, corpus):
+    again = prepare(ask(corpus, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.1), inline, no_bar)
+    assert (
+        again["tokenizer"]["fingerprint"]
+        == json.loads((words / "manifest.json").read_text())["tokenizer"]["fingerprint"]
+    )
+    assert list(open_store(tmp_path / "again").forms)[:30] == list(open_store(words).forms)[:30]
+
+
+def test_korean_words_are_composed_however_they_were_written(tmp_path):
+    import unicodedata
+
+    (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "강가의 은행 은행"), encoding="utf-8")
+    prepare(ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=5), inline, no_bar)
+    assert list(open_store(tmp_path / "out").forms) == ["<S>", "</S>", "<UNK>", "은행", "강가의"]
+
+
+def test_a_literal_mark_in_a_text_is_a_word_outside_the_vocabulary(tmp_path):
+    (tmp_path / "a.txt").write_text("<UNK> <S> </S> x x\n")
+    request = ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=4, word_rule="whitespace")
+    prepare(request, inline, no_bar)
+    store = open_store(tmp_path / "out")
+    assert [store.forms[i] for i in store[0][0]] == ["<UNK>", "<S>", "</S>", "x", "x"]
+    assert (store[0][0][:3] >= 4).all()
+    assert store[0][0][3] == 3
+
+
+@pytest.mark.parametrize("kind", ["pieces", "words"])
+def test_the_order_of_work_changes_nothing(tmp_path, corpus, tokenizer_folder, pieces, words, kind):
+    request = {
+        "pieces": ask(corpus, tmp_path / "b", tokenizer_folder, shards=5, heldout=0.1),
+        "words": ask(corpus, tmp_path / "b", "words", shards=5, heldout=0.1, vocab_size=30),
+    }[kind]
+    prepare(request, backwards, no_bar)
+    assert tree(tmp_path / "b") == tree({"pieces": pieces, "words": words}[kind])
+
+
+@pytest.mark.parametrize("kind", ["pieces", "words"])
+@pytest.mark.parametrize("survive", range(0, 13, 2))
+def test_going_on_after_any_job_ends_with_the_same_bytes(
+    tmp_path, corpus, tokenizer_folder, pieces, words, kind, survive
+):
+    tokenizer, more = (tokenizer_folder, {}) if kind == "pieces" else ("words", {"vocab_size": 30})
+    request = ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more)
+    left = survive
+
+    def mortal(function, jobs, report):
+        nonlocal left
+        for job in jobs:
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+            function(job, report)
+
+    try:
+        prepare(request, mortal, no_bar)
+    except KeyboardInterrupt:
+        with pytest.raises(DamagedStore, match="is not finished; give the command"):
+            open_store(tmp_path / "b")
+    for name in ("plan", "manifest"):  # killed while it wrote these
+        (tmp_path / "b" / f"{name}.json.123.partial").write_text("{")
+    prepare(request, inline, no_bar)
+    assert tree(tmp_path / "b") == tree({"pieces": pieces, "words": words}[kind])
+
+
+def test_the_number_of_shards_moves_no_document_between_parts(tmp_path, corpus, tokenizer_folder, pieces):
+    prepare(ask(corpus, tmp_path / "one", tokenizer_folder, shards=1, heldout=0.1), inline, no_bar)
+    for part in ("train", "heldout"):
+        assert [[s.tolist() for s in d] for d in open_store(tmp_path / "one", part)] == [
+            [s.tolist() for s in d] for d in open_store(pieces, part)
+        ]
+
+
+def test_more_shards_than_documents(tmp_path, tokenizer_folder):
+    write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=40), inline, no_bar)
+    assert len(open_store(tmp_path / "out")) + len(open_store(tmp_path / "out", "heldout")) == 1
+    assert verify(tmp_path / "out") > 200
+
+
+def test_another_wish_for_the_same_folder_is_refused(tmp_path, corpus, tokenizer_folder, pieces):
+    shutil.copytree(pieces, tmp_path / "store")
+    request = ask(corpus, tmp_path / "store", tokenizer_folder, shards=5, heldout=0.1)
+    assert prepare(request, unwanted, no_bar)["counts"]  # finished: nothing to run
+    other = dataclasses.replace(request, seed=7, reading=Reading(split="sentences"))
+    with pytest.raises(OtherPlan, match=r"(?s)begun differently.*seed: 0 there, 7 asked for.*split: 'lines' there"):
+        prepare(other, unwanted, no_bar)
+    more = tmp_path / "more.txt"
+    more.write_text("new")
+    with pytest.raises(OtherPlan, match=r"input more\.txt \(\d\): not there before"):
+        prepare(dataclasses.replace(request, inputs=(*request.inputs, str(more))), unwanted, no_bar)
+
+
+def test_the_remedy_that_was_printed_can_be_followed(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)
+    request = ask(tmp_path, tmp_path / "out", "wordpiece", vocab_size=60)
+    with pytest.raises(BadInput, match="--encoding=cp949"):
+        prepare(request, inline, no_bar)
+    assert prepare(dataclasses.replace(request, reading=Reading(encoding="cp949")), inline, no_bar)["counts"]
+    with pytest.raises(OtherPlan, match=r"(?s)encoding: 'cp949' there.*or delete .*out to begin anew"):
+        prepare(request, inline, no_bar)
+
+
+def test_skipping_may_begin_where_an_error_stopped(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_bytes(b"fine\n\n" * 500 + b"nul \0\n")
+    request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=4)
+    with pytest.raises(BadInput, match="line 1001"):
+        prepare(request, inline, no_bar)
+    assert (tmp_path / "out" / "shard-00000").exists()
+    mild = dataclasses.replace(request, reading=Reading(on_bad="skip"))
+    assert prepare(mild, inline, no_bar)["skipped"] == {"a NUL byte": 1}
+    with pytest.raises(OtherPlan, match="on_bad: 'skip' there, 'error' asked for"):
+        prepare(request, inline, no_bar)
+
+
+@pytest.mark.parametrize("kind", ["pieces", "words"])
+@pytest.mark.parametrize("lost", ["shard-00002/train/tokens.npy", "shard-00003", "tokenizer"])
+def test_a_damaged_store_is_made_whole_by_the_same_command(
+    tmp_path, corpus, tokenizer_folder, pieces, words, kind, lost
+):
+    source, tokenizer, more = {"pieces": (pieces, tokenizer_folder, {}), "words": (words, "words", {"vocab_size": 30})}[
+        kind
+    ]
+    shutil.copytree(source, tmp_path / "b")
+    target = tmp_path / "b" / lost
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    prepare(ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more), inline, no_bar)
+    assert tree(tmp_path / "b") == tree(source)
+
+
+def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "film.partial").write_text("mine")
+    with pytest.raises(OtherPlan, match=r"holds something else \(film\.partial\)"):
+        prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
+    (tmp_path / "out" / "film.partial").rename(tmp_path / "film.partial")
+    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
+    (tmp_path / "film.partial").rename(tmp_path / "out" / "film.partial")
+    prepare(ask(corpus, tmp_path / "out", tokenizer_folder), unwanted, no_bar)
+    assert (tmp_path / "out" / "film.partial").read_text() == "mine"
+
+
+@pytest.mark.parametrize("tokenizer", ["pieces", "words"])
+def test_nothing_left_for_training_is_said(tmp_path, tokenizer, tokenizer_folder):
+    write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
+    with pytest.raises(ValueError, match=r"no document is left for training, all are held out.*--heldout"):
+        prepare(
+            ask(tmp_path, tmp_path / "out", tokenizer_folder if tokenizer == "pieces" else "words", heldout=0.99999),
+            inline,
+            no_bar,
+        )
+
+
+def test_a_progress_is_told_inside_one_document(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_text("river boat\n" * 100_000)
+    told = []
+
+    @contextlib.contextmanager
+    def phase(name, size):
+        yield told.append
+
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, phase)
+    assert len(told) > 10
+    assert sum(told) == (tmp_path / "a.txt").stat().st_size
+
+
+def test_changed_input_is_refused(tmp_path, tokenizer_folder):
+    write_documents(tmp_path / "a.txt", [["one"]])
+    request = ask(tmp_path, tmp_path / "out", tokenizer_folder)
+    prepare(request, inline, no_bar)
+    write_documents(tmp_path / "a.txt", [["two"]])
+    with pytest.raises(OtherPlan, match=r"input a\.txt \(1\): its content has changed"):
+        prepare(request, inline, no_bar)
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path, corpus, tokenizer_folder):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(OtherPlan, match=r"holds something else \(thesis\.tex\)"):
+        prepare(ask(corpus, tmp_path, tokenizer_folder), inline, no_bar)
+    with pytest.raises(BadInput, match="the output is a file"):
+        prepare(ask(corpus, tmp_path / "thesis.tex", tokenizer_folder), inline, no_bar)
+
+
+def test_skipping_counts_what_every_shard_left_out(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_bytes(b"fine\n" * 50 + b"nul \0\n" + b"fine\n" * 50 + b"\xff\n")
+    (tmp_path / "b.txt").write_bytes(b"")
+    request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=3)
+    with pytest.raises(BadInput, match=r"b\.txt: an empty file"):
+        prepare(request, inline, no_bar)
+    with pytest.raises(BadInput, match=r"a\.txt, line 51: a NUL byte"):
+        prepare(dataclasses.replace(request, inputs=(str(tmp_path / "a.txt"),)), inline, no_bar)
+    shutil.rmtree(tmp_path / "out")
+    manifest = prepare(dataclasses.replace(request, reading=Reading(on_bad="skip")), inline, no_bar)
+    assert manifest["skipped"] == {"a NUL byte": 1, "an empty file": 1, "invalid UTF-8": 1}
+    assert sum(c["sentences"] for c in manifest["counts"].values()) == 100
+
+
+def test_a_document_larger_than_a_batch_stays_one(tmp_path, tokenizer_folder):
+    lines = [f"river boat {n}" for n in range(100_000)]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, no_bar)
+    store = open_store(tmp_path / "out")
+    assert len(store) == 1
+    assert len(store[0]) == 100_000
+
+
+def test_sentences_without_a_piece_leave_no_trace(tmp_path, tokenizer_folder):
+    (tmp_path / "a.txt").write_text("one\n\u200b\u200e\n\n\u200b\n\ntwo\n", encoding="utf-8")
+    prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, no_bar)
+    assert [len(d) for d in open_store(tmp_path / "out")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"heldout": 1.0},
+        {"shards": -1},
+        {"sample_mb": 0.0},
+        {"sample_mb": float("inf")},
+        {"vocab_size": 3},
+        {"vocab_size": 10**9},
+        {"tokenizer": "words", "shards": 600},
+        {"tokenizer": "wordpeice"},
+        {"inputs": ()},
+    ],
+)
+def test_impossible_wishes(wrong):
+    with pytest.raises(ValueError, match=r"use|give|name"):
+        Request(**{"inputs": ("a",), "output": "b", **wrong})
+
+
+def test_the_share_of_held_out_documents():
+    share = np.mean([is_heldout(3, 1, place, 0.2) for place in range(20_000)])
+    assert abs(share - 0.2) < 0.01
+    assert not any(is_heldout(3, 1, place, 0.0) for place in range(100))

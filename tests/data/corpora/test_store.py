@@ -1,0 +1,114 @@
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.corpora.npy import NpyAppender
+from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
+from bert_elmo_jax.text import load_tokenizer
+
+
+@pytest.fixture
+def store(tmp_path, pieces):
+    shutil.copytree(pieces, tmp_path / "store")
+    return tmp_path / "store"
+
+
+def test_a_truncated_file_is_named(store):
+    path = store / "shard-00001" / "train" / "tokens.npy"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(
+        DamagedStore, match=r"shard-00001/train/tokens\.npy: truncated, \d+ bytes where \d+ were written"
+    ):
+        open_store(store)
+
+
+def test_missing_and_truncated_files_are_all_named(store):
+    shutil.rmtree(store / "shard-00002")
+    (store / "shard-00000" / "heldout" / "documents.npy").write_bytes(b"")
+    with pytest.raises(DamagedStore) as caught:
+        open_store(store, "heldout")
+    assert str(caught.value).count("shard-00002") == 6
+    assert "shard-00000/heldout/documents.npy: truncated" in str(caught.value)
+
+
+def test_an_altered_byte_is_found_by_verify(store):
+    assert verify(store) == 5 * 6 + len(list((store / "tokenizer").iterdir()))
+    path = store / "shard-00003" / "train" / "tokens.npy"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    open_store(store)  # sizes still fit: opening stays quick
+    with pytest.raises(DamagedStore, match=r"shard-00003/train/tokens\.npy: altered"):
+        verify(store)
+
+
+def test_an_altered_vocabulary_is_found(store):
+    path = store / "tokenizer" / "vocab.txt"
+    path.write_text(path.read_text(encoding="utf-8") + "more\n", encoding="utf-8")
+    with pytest.raises(DamagedStore, match=r"vocab\.txt: altered"):
+        open_store(store)
+
+
+def test_a_wrong_tokenizer_is_refused(store):
+    fingerprint = load_tokenizer(store / "tokenizer").fingerprint
+    open_store(store, fingerprint=fingerprint)
+    with pytest.raises(ValueError, match="made by another tokenizer"):
+        open_store(store, fingerprint="0" * 64)
+
+
+def test_damaged_and_foreign_manifests(store, tmp_path):
+    manifest = store / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    for wrong in (text[:100], "[]", "{}", "\xff"):
+        manifest.write_text(wrong, encoding="latin1")
+        with pytest.raises(DamagedStore, match=r"manifest\.json cannot be read"):
+            open_store(store)
+    manifest.write_text(json.dumps({**json.loads(text), "format": 99}))
+    with pytest.raises(ValueError, match="has format 99, this version reads 1"):
+        open_store(store)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="so it is no store"):
+        open_store(tmp_path / "empty")
+    with pytest.raises(ValueError, match="the parts train and heldout"):
+        open_store(store, "test")
+
+
+def test_documents_are_counted_from_zero(store):
+    documents = open_store(store)
+    with pytest.raises(IndexError, match=r"document \d+ of \d+"):
+        documents[len(documents)]
+    with pytest.raises(IndexError):
+        documents[-1]
+
+
+def test_pieces_have_no_table_of_forms(store):
+    with pytest.raises(ValueError, match="--tokenizer=words"):
+        _ = open_store(store).forms
+
+
+def test_opening_takes_milliseconds_and_a_document_microseconds(pieces):
+    def best(action, times):
+        spent = []
+        for _ in range(times):
+            start = time.perf_counter()
+            action()
+            spent.append(time.perf_counter() - start)
+        return min(spent)
+
+    assert best(lambda: open_store(pieces), 20) < 0.05
+    documents = open_store(pieces)
+    documents[3]
+    assert best(lambda: documents[3], 200) < 0.001  # with every call's types checked, as in all tests
+
+
+def test_an_unfinished_array_is_no_array(tmp_path):
+    writer = NpyAppender(tmp_path / "a.npy", np.dtype(np.int64))
+    writer.append(np.arange(5))
+    writer._file.flush()
+    with pytest.raises(ValueError):
+        np.load(tmp_path / "a.npy")
+    writer.close()
+    assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2, 3, 4]

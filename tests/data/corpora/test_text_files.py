@@ -1,0 +1,111 @@
+import pytest
+
+from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, read_conll, read_lines
+
+
+@pytest.fixture
+def conll(tmp_path):
+    def read(text, *args, **kwargs):
+        (tmp_path / "a.conll").write_text(text, encoding="utf-8")
+        return read_conll(tmp_path / "a.conll", *args, **kwargs)
+
+    return read
+
+
+def words(found):
+    return [sentence for _, sentence in found]
+
+
+@pytest.mark.parametrize("between", ["\t", " "])
+def test_a_number_sign_is_a_word_like_any_other(conll, between):
+    lines = ["# O", "1 B-X", "fan O", "", "the O", "# O", "#강남 O", "", "# O", "", "## O", "#1 O"]
+    found = conll("\n".join(line.replace(" ", between) for line in lines))
+    assert found == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
+
+
+def test_four_columns_of_conll_2003_with_document_marks(conll):
+    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n# # O O\n\n-DOCSTART- -X- O O\nPeter NNP I-NP I-PER\n"
+    assert conll(text) == [(3, ["EU", "#"]), (7, ["Peter"])]
+    assert words(conll("-DOCSTART-\n\nEU\n")) == [["EU"]]
+
+
+def test_comments_before_the_sentences_of_columns_between_tabs(conll):
+    text = (
+        "# newdoc id = a\n# sent_id = a-1\n# text = Paris # 1\n1\tParis\tB-LOC\n2\t#\tO\n3\t1\tO\n\n"
+        "# sent_id = a-2\n# text = # 1\n1\t#\tO\n2\t1\tO\n\n# the end\n"
+    )
+    assert conll(text, 1) == [(4, ["Paris", "#", "1"]), (10, ["#", "1"])]
+
+
+def test_a_comment_with_a_tab_in_it(conll):
+    text = "## 컬럼명 : CHAR\tTAG\n## id-1\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n\n## id-2\t#\n#\tO\n"
+    assert conll(text) == [(3, ["경", "찰"]), (7, ["#"])]
+
+
+def test_comments_before_words_alone(conll):
+    assert words(conll("# a comment of its own\n\n# a comment\n#tag\nword\n\n#\n")) == [["#tag", "word"], ["#"]]
+    assert words(conll("# id 1 of many\nSeoul B-LOC\n")) == [["Seoul"]]
+
+
+def test_conll_u(conll):
+    text = "# text = de el\n1-2\tdel\t_\n1\tde\t_\n2\tel\t_\n2.1\tx\t_\n3\t#\t_\n\n# only this\n\n1\t눈\t_\n"
+    assert conll(text, 1, numbered=True) == [(3, ["de", "el", "#"]), (10, ["눈"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("one\tO\n\ntwo\n", "line 3: no word in column 1"),
+        ("\t\nSeoul\tO\n", "line 2: no word in column 2"),
+        ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence but comments"),
+    ],
+)
+def test_what_is_no_sentence(conll, text, message):
+    with pytest.raises(ValueError, match=message):
+        conll(text, int(message[-1]) if message[-1].isdecimal() else 0)
+
+
+def test_lines_name_the_blank_one(tmp_path):
+    (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb\r\n \r\nc".encode())
+    with pytest.raises(ValueError, match=r"a\.txt, line 3: a blank line"):
+        read_lines(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb".encode())
+    assert read_lines(tmp_path / "a.txt") == ["강", "b"]
+
+
+def test_texts_are_read_one_after_the_other(tmp_path):
+    """What comes later, however much it is, or wrong, is not looked at before its turn."""
+    (tmp_path / "a.txt").write_text("강\n\nb\n", encoding="utf-8")
+    lines = each_line(tmp_path / "a.txt")
+    assert next(lines) == (1, "강")
+    with pytest.raises(ValueError, match="line 2: a blank line"):
+        next(lines)
+    (tmp_path / "a.conll").write_text("강\tO\n\none\n", encoding="utf-8")
+    sentences = each_sentence(tmp_path / "a.conll", 1)
+    assert next(sentences) == (1, ["O"])
+    with pytest.raises(ValueError, match="line 3: no word in column 1"):
+        next(sentences)
+
+
+def test_a_layout_goes_by_the_ending_unless_it_is_given(tmp_path):
+    for name in ("a.txt", "a.conll", "a.CONLLU"):
+        (tmp_path / name).write_text("1\t강\tO\n", encoding="utf-8")
+    found = {name: list(each_text(tmp_path / name)) for name in ("a.txt", "a.conll", "a.CONLLU")}
+    assert found == {"a.txt": [(1, "1\t강\tO")], "a.conll": [(1, ["1"])], "a.CONLLU": [(1, ["강"])]}
+    assert list(each_text(tmp_path / "a.txt", "conll", 2)) == [(1, ["O"])]
+    assert list(each_text(tmp_path / "a.CONLLU", "text")) == [(1, "1\t강\tO")]
+
+
+def test_one_file_is_meant(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("강\n", encoding="utf-8")
+    assert find_file(tmp_path / "a*") == str(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match=r"\*\.txt: matches 2 files; name one, or join them to one first"):
+        read_lines(tmp_path / "*.txt")
+
+
+def test_a_column_of_lines_of_text_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("강가의 은행\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="column=1 says nothing of a text a line"):
+        each_text(tmp_path / "a.txt", column=1)
+    assert [text for _, text in each_text(tmp_path / "a.txt", "conll", 1)] == [["은행"]]

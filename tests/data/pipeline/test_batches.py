@@ -1,0 +1,354 @@
+import itertools
+import json
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.corpora.store import DamagedStore, open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline import track
+from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from bert_elmo_jax.text import WordVocabulary, load_tokenizer
+
+SMALL = 400  # tokens of a window: several windows an epoch
+
+
+@pytest.fixture(scope="session")
+def english(tmp_path_factory):
+    return toy_corpus(tmp_path_factory.mktemp("toy") / "en", documents=60, heldout=0.2)
+
+
+@pytest.fixture(scope="session")
+def korean_words(tmp_path_factory):
+    return toy_corpus(
+        tmp_path_factory.mktemp("toy") / "ko",
+        language="ko",
+        documents=60,
+        tokenizer="words",
+        vocab_size=60,
+        heldout=0.2,
+    )
+
+
+@pytest.fixture(scope="session")
+def more_words(tmp_path_factory, korean_words):
+    folder = tmp_path_factory.mktemp("toy") / "more"
+    return toy_corpus(
+        folder, language="ko", seed=1, documents=30, heldout=0.2, tokenizer=str(korean_words / "tokenizer")
+    )
+
+
+@pytest.fixture(scope="session")
+def more_english(tmp_path_factory, english):
+    folder = tmp_path_factory.mktemp("toy") / "more"
+    return toy_corpus(folder, seed=1, documents=30, heldout=0.2, tokenizer=str(english / "tokenizer"))
+
+
+BERT = {
+    "nsp": BertExamples(24),
+    "packed": BertExamples(40, "documents", sequences=4, masking=Masking("word", 0.3)),
+    "sentences": BertExamples(24, "sentences", masking=Masking("span")),
+}
+WORDS = {
+    "streams": LanguageModelExamples(length=5, smallest_table=32),
+    "sentences": LanguageModelExamples("sentences", 16, smallest_table=32, widest_filter=7),
+    "ids": LanguageModelExamples(length=5, input="words"),
+}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture(params=[*BERT, "mixture", *(f"lm {name}" for name in WORDS), "lm mixture"])
+def case(request, english, more_english, korean_words, more_words):
+    """Corpora and examples of every kind."""
+    name = request.param
+    if name == "mixture":
+        return {str(english): 2.0, str(more_english): 1.0}, BERT["nsp"]
+    if name == "lm mixture":
+        return {str(korean_words): 2.0, str(more_words): 1.0}, WORDS["streams"]
+    return (english, BERT[name]) if name in BERT else (korean_words, WORDS[name.removeprefix("lm ")])
+
+
+def test_a_run_goes_on_at_the_exact_next_example(case):
+    batches = train_batches(*case, 6, seed=3, window=SMALL)
+    states, made = [], []
+    for _ in range(60):
+        states.append(json.dumps(batches.state()))
+        made.append(next(batches))
+    assert batches.state()["places"][0][:2] >= [0, 1]  # several windows, in some cases epochs, later
+    assert len(states[-1]) < 1500
+    for stop in (0, 1, 17, 40, 58):
+        again = train_batches(*case, 6, seed=3, window=SMALL)
+        next(again)
+        again.restore(json.loads(states[stop]))
+        assert again.epoch == json.loads(states[stop])["epoch"]
+        assert json.dumps(again.state()) == states[stop]
+        assert all(same(next(again), batch) for batch in made[stop : stop + 3])
+    other = train_batches(*case, 6, seed=4, window=SMALL)
+    assert not same(next(other), made[0])
+
+
+def test_processes_have_the_parts_of_the_one_batch(case):
+    whole = train_batches(*case, 12, shards=6, window=SMALL)
+    parts = [train_batches(*case, 12, process=n, processes=3, shards=6, window=SMALL) for n in range(3)]
+    for _ in range(25):
+        pieces = [next(part) for part in parts]
+        for name, array in next(whole).items():
+            assert np.array_equal(np.concatenate([piece[name] for piece in pieces]), array), name
+    assert parts[0].state() == parts[2].state() == whole.state()
+
+
+def test_any_number_of_workers_gives_the_same(english, tmp_path):
+    corpus = shutil.copytree(english, tmp_path / "corpus")
+    expected = train_batches(english, BERT["nsp"], 6, window=SMALL)
+    batches = train_batches(corpus, BERT["nsp"], 6, workers=2, window=SMALL)
+    try:
+        next(expected)
+        batches.restore(expected.state())  # before any worker has begun
+        for _ in range(15):
+            assert same(next(batches), next(expected))
+            assert batches.state() == expected.state()
+        assert type(next(batches)["tokens"]) is np.ndarray
+        next(expected)
+        shutil.rmtree(corpus / "shard-00001")  # beside workers that read: any of its files may be asked for first
+        with pytest.raises(DamagedStore, match=r"shard-00001/train/\w+\.npy: missing"):
+            for _ in range(60):
+                before = batches.state()
+                assert same(next(batches), next(expected))
+        assert batches.state() == before
+    finally:
+        batches.close()
+    alone = train_batches(english, BERT["nsp"], 6, window=SMALL)
+    alone.restore(batches.state())  # prefetched batches were not counted
+    assert same(next(alone), next(expected))
+
+
+def words_in(batch, tokenizer):
+    """The text of a BERT batch: its tokens with the masks taken off, special ones left out."""
+    tokens = batch["tokens"].copy()
+    row, place = np.nonzero(batch["mlm_weights"])
+    tokens[row, batch["mlm_positions"][row, place]] = batch["mlm_targets"][row, place]
+    return Counter(tokens[~np.isin(tokens, (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id))].tolist())
+
+
+def test_every_epoch_reads_every_token_once(english):
+    tokenizer, store = load_tokenizer(english / "tokenizer"), open_store(english)
+    everything = Counter(np.concatenate([sentence for document in store for sentence in document]).tolist())
+    batches = train_batches(english, BERT["packed"], 1, window=SMALL)
+    orders = []
+    for epoch in range(3):
+        assert batches.epoch == epoch
+        made = [next(batches) for _ in range(batches.epoch_size(epoch))]
+        assert sum((words_in(batch, tokenizer) for batch in made), Counter()) == everything
+        orders.append([batch["segments"].sum() for batch in made])
+    assert batches.epoch == 3
+    assert orders[0] != orders[1] != orders[2]
+    # Larger batches go on into the next epoch without a gap.
+    large = train_batches(english, BERT["packed"], 7, window=SMALL)
+    sums = [value for _ in range(8) for value in next(large)["segments"].sum(axis=1).tolist()]
+    assert sums == list(itertools.chain(*orders))[:56]
+
+
+def test_masks_are_new_in_each_epoch_or_repeat_as_copies(english):
+    def epochs(**options):
+        batches = train_batches(english, BertExamples(24, "documents", **options), 1)
+        return [[next(batches)["tokens"].tobytes() for _ in range(batches.epoch_size(e))] for e in range(4)]
+
+    fresh, static = epochs(), epochs(copies=2)
+    assert all(set(a) != set(b) for a, b in itertools.combinations(fresh, 2))
+    assert static[:2] == static[2:] == fresh[:2]
+    assert static[0] != static[1]
+
+
+def test_epochs_advance_steadily(english):
+    batches = train_batches(english, BERT["nsp"], 4, window=SMALL)
+    passed = [batches.epoch for _ in range(100) if next(batches)]
+    assert passed == sorted(passed)
+    assert max(b - a for a, b in itertools.pairwise(passed)) < 0.3
+
+
+def test_corpora_are_mixed_by_their_weights(english, more_english):
+    batches = train_batches({str(english): 3.0, str(more_english): 1.0}, BertExamples(24, "documents"), 32)
+    for _ in range(30):
+        next(batches)
+    places = batches.state()["places"]
+    sizes = [train_batches(corpus, BertExamples(24, "documents"), 1).epoch_size() for corpus in (english, more_english)]
+    rows = [epoch * size + row for (epoch, _, row), size in zip(places, sizes)]
+    assert sum(rows) == 30 * 32
+    assert abs(rows[0] - 720) < 5 * np.sqrt(720 * 0.25)
+
+
+def test_one_corpus_reads_the_same_in_a_mixture_whatever_the_other_has(english, more_english):
+    """Each corpus goes through its own rows in its own order."""
+    asked = BertExamples(24, "documents")
+    mixed = train_batches({str(english): 1.0, str(more_english): 1.0}, asked, 16)
+    alone = train_batches(english, asked, 200)
+    rows = {row.tobytes() for row in next(alone)["segments"]}
+    found = np.concatenate([next(mixed)["segments"] for _ in range(3)])
+    assert sum(row.tobytes() in rows for row in found) > 10
+
+
+def test_rows_of_a_language_model_mixture(korean_words, more_words):
+    batches = train_batches({str(korean_words): 3.0, str(more_words): 1.0}, WORDS["streams"], 8)
+    alone = train_batches(korean_words, WORDS["streams"], 6)
+    for _ in range(5):
+        mixed, own = next(batches), next(alone)
+        assert np.array_equal(mixed["forward_targets"][:6], own["forward_targets"])
+        assert np.array_equal(mixed["lengths"][:6], own["lengths"])
+        seen = [batch["characters"][0, batch["words_forward"][:6]] for batch in (mixed, own)]
+        assert np.array_equal(*seen)
+
+
+def test_corpora_of_different_tokenizers_are_not_mixed(english, pieces):
+    with pytest.raises(ValueError, match=r"were made by different tokenizers \(fingerprints \w{16}… and \w{16}…\)"):
+        train_batches({str(english): 1.0, str(pieces): 1.0}, BERT["nsp"], 4)
+
+
+def test_a_corpus_of_the_other_kind_is_refused(english, korean_words):
+    with pytest.raises(ValueError, match="holds words, BERT reads pieces; prepare it with --tokenizer=wordpiece"):
+        train_batches(korean_words, BERT["nsp"], 4)
+    with pytest.raises(ValueError, match=r"holds pieces of kind 'wordpiece'.*prepare it with --tokenizer=words"):
+        train_batches(english, WORDS["streams"], 4)
+
+
+def test_what_cannot_be_is_refused(english, korean_words):
+    for options, message in (
+        ({"processes": 3}, "batch_size=4 cannot be split over 3 processes; use a multiple of 3"),
+        ({"process": 2, "processes": 2}, "process 2 of 2; processes are counted from 0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"window": 0}, "window=0 tokens"),
+        ({"workers": -1}, "workers=-1"),
+        ({"shards": 3}, "shards=3 must be a multiple of the number of processes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train_batches(english, BERT["nsp"], 4, **options)
+    with pytest.raises(ValueError, match="weights are positive numbers"):
+        train_batches({str(english): 0.0}, BERT["nsp"], 4)
+    with pytest.raises(ValueError, match="no corpus was named"):
+        train_batches({}, BERT["nsp"], 4)
+    with pytest.raises(ValueError, match="batch_size=1 rows cannot hold 2 corpora"):
+        train_batches({str(korean_words): 1.0, f"{korean_words}/.": 1.0}, WORDS["streams"], 1)
+
+
+def test_a_state_of_other_batches_is_refused_with_the_difference(english, more_english):
+    state = train_batches(english, BERT["nsp"], 4, seed=1).state()
+    with pytest.raises(
+        ValueError, match=r"belongs to other batches .*length: 24 there, 32 here; seed: 1 there, 0 here"
+    ):
+        train_batches(english, BertExamples(32), 4).restore(state)
+    with pytest.raises(ValueError, match="corpora: '"):
+        train_batches(more_english, BERT["nsp"], 4, seed=1).restore(state)
+    for wrong in ({}, {**state, "places": [[1]]}, {**state, "of": None}):
+        with pytest.raises(ValueError, match="no state of batches"):
+            train_batches(english, BERT["nsp"], 4, seed=1).restore(wrong)
+
+
+def test_a_bert_run_may_go_on_with_another_batch_size(english, more_english):
+    for corpora in (english, {str(english): 2.0, str(more_english): 1.0}):
+        small, large = (train_batches(corpora, BERT["nsp"], size) for size in (4, 8))
+        next(large)
+        small.restore(large.state())
+        expected = next(large)
+        halves = [next(small), next(small)]
+        assert all(np.array_equal(np.concatenate([half[n] for half in halves]), expected[n]) for n in expected)
+
+
+def test_a_stream_may_not(korean_words):
+    state = train_batches(korean_words, WORDS["streams"], 4).state()
+    with pytest.raises(ValueError, match="batch_size: 4 there, 8 here"):
+        train_batches(korean_words, WORDS["streams"], 8).restore(state)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.integers(1, 30), st.sampled_from(["packed", "sentences"]))
+def test_evaluation_reads_the_held_out_part_once(english, batch_size, name):
+    tokenizer = load_tokenizer(english / "tokenizer")
+    store = open_store(english, "heldout")
+    everything = Counter(np.concatenate([sentence for document in store for sentence in document]).tolist())
+    batches = list(eval_batches(english, BERT[name], batch_size))
+    assert {len(batch["tokens"]) for batch in batches} == {batch_size}
+    assert sum((words_in(batch, tokenizer) for batch in batches), Counter()) == everything
+    empty = [~batch["segments"].any(axis=1) for batch in batches]
+    assert not any(rows.any() for rows in empty[:-1])
+    assert not batches[-1]["mlm_weights"][empty[-1]].any()
+    assert not empty[-1].all()
+
+
+def test_evaluation_of_a_language_model_reads_the_held_out_part_once(korean_words):
+    store, vocabulary = open_store(korean_words, "heldout"), WordVocabulary.load(korean_words / "tokenizer")
+    sentences = [sentence.astype(int) for document in store for sentence in document]
+    expected = Counter(np.where((ids := np.concatenate(sentences)) < len(vocabulary), ids, vocabulary.unk_id).tolist())
+    for examples in WORDS.values():
+        counts = {"forward": Counter(), "backward": Counter()}
+        for batch in eval_batches(korean_words, examples, 4):
+            for name, counter in counts.items():
+                counter.update(batch[f"{name}_targets"][batch[f"{name}_weights"] > 0].tolist())
+        assert counts["forward"] == expected + Counter({vocabulary.eos_id: len(sentences)})
+        assert counts["backward"] == expected + Counter({vocabulary.bos_id: len(sentences)})
+
+
+def test_evaluation_is_the_same_each_time_and_for_any_number_of_processes(case):
+    corpora, examples = case
+    whole = list(eval_batches(corpora, examples, 6, shards=6, window=SMALL))
+    again = list(eval_batches(corpora, examples, 6, shards=6, window=SMALL))
+    assert all(same(a, b) for a, b in zip(whole, again, strict=True))
+    parts = [list(eval_batches(corpora, examples, 6, process=n, processes=2, shards=6, window=SMALL)) for n in (0, 1)]
+    for batch, *pieces in zip(whole, *parts, strict=True):
+        for name in batch:
+            assert np.array_equal(np.concatenate([piece[name] for piece in pieces]), batch[name])
+    limited = list(eval_batches(corpora, examples, 6, shards=6, window=SMALL, limit=1))
+    assert len(limited) == (len(corpora) if isinstance(corpora, dict) else 1)
+
+
+def test_nothing_held_out_is_said(tmp_path):
+    corpus = toy_corpus(tmp_path / "all", documents=5, heldout=0.0)
+    with pytest.raises(ValueError, match="has no document in its part 'heldout'; raise --heldout of prepare_data"):
+        next(eval_batches(corpus, BERT["nsp"], 2))
+
+
+def test_a_shard_deleted_while_running_is_named_and_nothing_is_lost(english, tmp_path):
+    shutil.copytree(english, tmp_path / "corpus")
+    batches = train_batches(tmp_path / "corpus", BERT["nsp"], 4, window=SMALL)
+    expected = train_batches(english, BERT["nsp"], 4, window=SMALL)
+    next(batches), next(expected)
+    shard = tmp_path / "corpus" / "shard-00000"
+    shard.rename(tmp_path / "away")
+    with pytest.raises(DamagedStore, match=rf"{shard}/train/documents.npy: missing"):
+        for _ in range(30):
+            before = batches.state()
+            assert same(next(batches), next(expected))
+    assert batches.state() == before
+    (tmp_path / "away").rename(shard)
+    assert same(next(batches), next(expected))
+
+
+def test_a_run_begins_after_reading_one_window(english, monkeypatch):
+    read = []
+    monkeypatch.setattr(track, "read_window", lambda *args, real=track.read_window: read.append(0) or real(*args))
+    batches = train_batches(english, BERT["nsp"], 4, window=SMALL)
+    assert read == []
+    next(batches)
+    assert len(read) == 1
+    for _ in range(30):
+        next(batches)
+    assert len(read) == len({(int(e), w) for e, w in _windows_seen(english, 31)})
+
+
+def _windows_seen(corpus, steps):
+    batches = train_batches(corpus, BERT["nsp"], 4, window=SMALL)
+    seen = [(0, 0)]
+    for _ in range(steps):
+        next(batches)
+        (epoch, window, row), *_ = batches.state()["places"]
+        if row:
+            seen.append((epoch, window))
+    return seen

@@ -1,0 +1,86 @@
+import itertools
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.corpora.store import DamagedStore, open_store
+from bert_elmo_jax.data.pipeline.windows import BLOCKS, plan_windows, read_window
+
+
+def documents_in(windows):
+    return [(block.shard, n) for window in windows for block in window for n in range(block.first, block.end)]
+
+
+def imagined(*shards):
+    """A store of which there is only the manifest: (documents, tokens) of each shard."""
+    counts = [{"train": {"counts": {"documents": d, "tokens": t}}} for d, t in shards]
+    return SimpleNamespace(part="train", manifest={"shards": counts})
+
+
+@pytest.mark.parametrize("tokens", [30, 100, 1000, 10**9])
+def test_every_document_is_in_one_window(pieces, tokens):
+    store = open_store(pieces)
+    windows = plan_windows(store, (0, 0), tokens)
+    expected = [(n, d) for n, shard in enumerate(store.shards) for d in range(len(shard.documents) - 1)]
+    assert sorted(documents_in(windows)) == expected
+    if tokens == 10**9:
+        assert len(windows) == 1
+
+
+@pytest.mark.parametrize("tokens", [100, 10**9])
+def test_a_window_holds_its_documents_as_the_store_does(pieces, tokens):
+    store = open_store(pieces)
+    first = np.cumsum([0, *(len(shard.documents) - 1 for shard in store.shards)])
+    for window in plan_windows(store, (0, 0), tokens)[:5]:
+        text = read_window(store, window)
+        for place, (shard, number) in enumerate(documents_in([window])):
+            cuts = text.sentences[text.documents[place] : text.documents[place + 1] + 1]
+            sentences = [text.tokens[a:b].tolist() for a, b in itertools.pairwise(cuts)]
+            assert sentences == [s.tolist() for s in store[int(first[shard]) + number]]
+
+
+def test_windows_are_of_about_the_size_asked_for_and_mix_many_places(as_users_run):
+    store = imagined(*[(6000, 20_000_000)] * 160)  # a corpus of Wikipedia's size
+    windows = plan_windows(store, (0, 0), 1 << 24)
+    assert abs(len(windows) * (1 << 24) / 3.2e9 - 1) < 0.05
+    assert sorted(documents_in(windows)) == list(itertools.product(range(160), range(6000)))
+    sizes = [sum(block.end - block.first for block in window) * 20_000_000 / 6000 for window in windows]
+    assert 0.8 < min(sizes) / (1 << 24) < max(sizes) / (1 << 24) < 1.3
+    assert min(len(window) for window in windows) >= BLOCKS
+    assert np.mean([len({block.shard for block in window}) for window in windows]) > 0.9 * BLOCKS
+
+
+def test_the_order_is_another_in_each_epoch(as_users_run):
+    store = imagined(*[(600, 2_000_000)] * 20)
+    epochs = [plan_windows(store, (seed, epoch), 1 << 20) for seed, epoch in ((0, 0), (0, 1), (1, 0))]
+    assert epochs[0] == plan_windows(store, (0, 0), 1 << 20)
+    first = [epoch[0] for epoch in epochs]
+    assert first[0] != first[1] != first[2] != first[0]
+
+
+@pytest.mark.parametrize("documents", [1, 2, 3, 7])
+def test_no_window_has_a_single_document_unless_there_is_only_one(as_users_run, documents):
+    for seed in range(20):
+        store = imagined(*[(1, 10_000)] * documents, (0, 0))
+        windows = plan_windows(store, (seed,), 5_000)
+        assert len(documents_in(windows)) == documents
+        assert all(len(documents_in([window])) >= min(2, documents) for window in windows)
+
+
+def test_a_shard_that_is_deleted_or_cut_while_running_is_named(pieces, tmp_path):
+    shutil.copytree(pieces, tmp_path / "store")
+    store = open_store(tmp_path / "store")
+    windows = plan_windows(store, (0, 0), 100)
+    for name, count in (("tokens.npy", 0), ("sentences.npy", 1), ("documents.npy", 2)):
+        path = store.shards[windows[count][0].shard].folder / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-2])
+        with pytest.raises(DamagedStore, match=rf"{path}: {len(whole) - 2} bytes where {len(whole)} were written; it"):
+            read_window(store, windows[count])
+        path.unlink()
+        with pytest.raises(DamagedStore, match=rf"{path}: missing; it was whole when the corpus was opened. Copy"):
+            read_window(store, windows[count])
+        path.write_bytes(whole)
+        read_window(store, windows[count])

@@ -1,0 +1,61 @@
+"""What a batch is said to be made of is what the pipeline makes."""
+
+import pytest
+
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline.batches import train_batches
+from bert_elmo_jax.data.rows.batch_shapes import batch_shapes, table_size
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    return {
+        "pieces": toy_corpus(folder / "pieces", documents=60),
+        "words": toy_corpus(folder / "words", documents=60, tokenizer="words"),
+    }
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        BertExamples(32),
+        BertExamples(48, "sentences", masking=Masking("next")),
+        BertExamples(64, "sop", masking=Masking("span", predictions=7), sequences=3),
+    ],
+)
+def test_bert_batches_are_as_told(corpora, examples):
+    batch = next(train_batches(corpora["pieces"], examples, 6))
+    told = batch_shapes(examples, 6)
+    assert {name: (array.shape, array.dtype.type) for name, array in batch.items()} == told
+
+
+@pytest.mark.parametrize("reading", ["streams", "sentences"])
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_word_batches_are_at_most_as_told(corpora, reading, kind):
+    examples = LanguageModelExamples(reading, 12, kind, max_characters=20, smallest_table=4)
+    told = batch_shapes(examples, 8, shards=2)
+    batches = train_batches(corpora["words"], examples, 8, shards=2)
+    for _ in range(3):
+        batch = next(batches)
+        assert batch.keys() == told.keys()
+        for name, array in batch.items():
+            shape, dtype = told[name]
+            assert array.dtype == dtype, name
+            assert len(array.shape) == len(shape), name
+            assert all(real <= most for real, most in zip(array.shape, shape)), name
+            assert array.shape[0] == shape[0], name
+    batches.close()
+
+
+def test_a_table_holds_all_words_if_all_differ():
+    examples = LanguageModelExamples(length=20, smallest_table=256)
+    assert [table_size(examples, rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
+
+
+def test_parts_must_be_equal():
+    with pytest.raises(ValueError, match="10 rows cannot be split into 4 equal parts; use a multiple of 4"):
+        batch_shapes(LanguageModelExamples(), 10, shards=4)

@@ -1,0 +1,279 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows, vocabulary_of
+from bert_elmo_jax.text import train_sentencepiece, train_wordpiece
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+SIZE, CONTINUING = 60, 40  # ids from 40 on continue a word
+VOCABULARY = Vocabulary(
+    SIZE, CLS, SEP, PAD, MASK, np.arange(SIZE) >= CONTINUING, np.isin(np.arange(SIZE), (PAD, CLS, SEP))
+)
+
+
+def make_rows(count, length, seed=0, shortest=1.0):
+    """Rows [CLS] … [SEP] … [SEP] of random words of one to a few pieces, then padding."""
+    rng = np.random.default_rng(seed)
+    tokens = np.full((count, length), PAD, np.int32)
+    segments = np.zeros((count, length), np.int32)
+    for row in range(count):
+        size = int(rng.integers(max(5, int(shortest * length)), length + 1))
+        tokens[row, :size] = rng.integers(5, SIZE, size)
+        tokens[row, 0], tokens[row, size - 1], tokens[row, int(rng.integers(2, size - 2))] = CLS, SEP, SEP
+        segments[row, :size] = 1
+    return tokens, segments
+
+
+def make_draws(count, length, seed=0):
+    return np.random.default_rng([seed, 1]).random((count, DRAWS, length))
+
+
+def mask(masking, count=400, length=64, seed=0, shortest=0.3):
+    tokens, segments = make_rows(count, length, seed, shortest)
+    return tokens, segments, *mask_rows(tokens, segments, masking, VOCABULARY, make_draws(count, length, seed))
+
+
+def words_of(row):
+    """The words of a row as lists of positions, by the plain rule."""
+    words = []
+    for position, token in enumerate(row.tolist()):
+        if token in (CLS, SEP, PAD):
+            continue
+        if token >= CONTINUING and words and words[-1][-1] == position - 1:
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
+
+
+def expected_number(segments, rate, most):
+    return [min(most, max(1, round(rate * int(row.sum())))) for row in segments]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(["token", "word", "span"]),
+    st.sampled_from([0.05, 0.15, 0.4, 0.6]),
+    st.integers(5, 40),
+    st.integers(0, 99),
+)
+def test_whatever_is_masked_can_be_put_back(kind, rate, length, seed):
+    tokens, segments, masked, positions, targets, weights = mask(Masking(kind, rate), 7, length, seed)
+    assert masked.dtype == positions.dtype == targets.dtype == np.int32
+    restored = masked.copy()
+    for row in range(len(tokens)):
+        count = int(weights[row].sum())
+        assert weights[row].tolist() == [1.0] * count + [0.0] * (weights.shape[1] - count)
+        chosen = positions[row, :count]
+        assert (np.diff(chosen) > 0).all()
+        assert not positions[row, count:].any()
+        assert not targets[row, count:].any()
+        assert not np.isin(tokens[row, chosen], (CLS, SEP, PAD)).any()
+        restored[row, chosen] = targets[row, :count]
+    assert (restored == tokens).all()
+    one = mask_rows(tokens[3:4], segments[3:4], Masking(kind, rate), VOCABULARY, make_draws(7, length, seed)[3:4])
+    for whole, alone in zip((masked, positions, targets, weights), one):
+        assert (whole[3] == alone[0]).all()  # a row does not depend on the others
+
+
+@pytest.mark.parametrize("kind", ["token", "span"])
+@pytest.mark.parametrize("rate", [0.05, 0.15, 0.6])
+def test_the_number_of_predictions(kind, rate):
+    _, segments, *_, weights = mask(Masking(kind, rate))
+    most = int(np.ceil(rate * 64))
+    assert weights.shape[1] == most
+    assert weights.sum(axis=1).tolist() == expected_number(segments, rate, most)
+    *_, weights = mask(Masking(kind, rate, predictions=3))
+    assert weights.shape[1] == 3
+    assert weights.sum(axis=1).tolist() == expected_number(segments, rate, 3)
+
+
+def test_places_for_predictions():
+    assert [Masking(rate=rate).places(20) for rate in (0.05, 0.1, 0.15, 0.6)] == [1, 2, 3, 12]
+    assert Masking(rate=0.01).places(8) == 1
+    assert Masking(predictions=80).places(512) == 80
+
+
+def chi_square(counts, expected):
+    return ((counts - expected) ** 2 / expected).sum()
+
+
+@pytest.mark.parametrize("split", [(0.8, 0.1, 0.1), (0.0, 1.0, 0.0), (0.5, 0.0, 0.5), (1.0, 0.0, 0.0)])
+def test_the_split(split):
+    _, _, masked, positions, targets, weights = mask(Masking(rate=0.5, split=split), 2000)
+    row, place = np.nonzero(weights)
+    now, before = masked[row, positions[row, place]], targets[row, place]
+    total = len(now)
+    random_tokens = split[1] * total / SIZE  # of each token, the unchanged one and [MASK] included
+    shares = {
+        "[MASK]": ((now == MASK).sum(), split[0] * total + random_tokens),
+        "unchanged": ((now == before).sum(), split[2] * total + random_tokens),
+    }
+    for name, (count, expected) in shares.items():
+        assert abs(count - expected) <= 5 * np.sqrt(max(expected, 1)), name
+    others = np.bincount(now[(now != MASK) & (now != before)], minlength=SIZE)
+    if split[1]:
+        free = np.delete(np.arange(SIZE), MASK)
+        # A token cannot be seen to replace itself; special tokens are drawn like all others.
+        own = np.bincount(before, minlength=SIZE) / total
+        expected = random_tokens * (1 - own[free])
+        assert chi_square(others[free], expected) < 59 + 5 * np.sqrt(2 * 59)
+        assert others[[PAD, CLS, SEP]].min() > 0
+    else:
+        assert not others.any()
+
+
+def test_every_position_is_picked_alike():
+    tokens = np.full((6000, 24), 7, np.int32)
+    tokens[:, 0], tokens[:, 23] = CLS, SEP
+    picks = mask_rows(tokens, np.ones_like(tokens), Masking(rate=0.2), VOCABULARY, make_draws(6000, 24))
+    counts = np.bincount(picks[1].ravel(), minlength=24)
+    assert counts[0] == counts[23] == 0
+    assert chi_square(counts[1:23], 6000 * 5 / 22) < 21 + 5 * np.sqrt(2 * 21)
+
+
+def literal_words(row, number, scores):
+    """The reference's loop: words in random order, one that would be too many passed over."""
+    picked = []
+    for word in sorted(words_of(row), key=lambda word: scores[word[0]]):
+        if len(picked) >= number:
+            break
+        if len(picked) + len(word) > number:
+            continue
+        picked += word
+    return sorted(picked)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
+def test_whole_words_are_picked_as_the_reference_does(rate, length, seed):
+    tokens, segments, _, positions, _, weights = mask(Masking("word", rate), 9, length, seed)
+    numbers = expected_number(segments, rate, int(np.ceil(rate * length - 1e-9)))
+    draws = make_draws(9, length, seed)
+    for row in range(9):
+        expected = literal_words(tokens[row], numbers[row], draws[row, 0])
+        assert positions[row, weights[row] > 0].tolist() == expected
+
+
+def literal_spans(row, number, draws):
+    """Words from a random position on, until enough is picked; draws are used in the same order."""
+    words = words_of(row)
+    runs = np.cumsum(np.isin(row, (CLS, SEP, PAD)))
+    of = {position: place for place, word in enumerate(words) for position in word}
+    lengths = 0.8 ** np.arange(10)
+    lengths = np.cumsum(lengths / lengths.sum())
+    picked: dict[int, float] = {}
+    for turn, anchor in enumerate(sorted(of, key=lambda position: draws[0][position])):
+        if len(picked) >= number:
+            break
+        if anchor not in picked:
+            size = 1 + int((draws[1][turn] >= lengths[:-1]).sum())
+            first = of[anchor]
+            for word in words[first : first + size]:
+                for position in word:
+                    if runs[position] == runs[anchor] and len(picked) < number and position not in picked:
+                        picked[position] = draws[2][turn]
+    return picked
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
+def test_spans_are_picked_as_written_out(rate, length, seed):
+    tokens, segments, masked, positions, _, weights = mask(Masking("span", rate), 9, length, seed)
+    numbers = expected_number(segments, rate, int(np.ceil(rate * length - 1e-9)))
+    draws = make_draws(9, length, seed)
+    for row in range(9):
+        free = int((~np.isin(tokens[row], (CLS, SEP, PAD))).sum())
+        expected = literal_spans(tokens[row], min(numbers[row], free), draws[row])
+        assert positions[row, weights[row] > 0].tolist() == sorted(expected)
+        for position, fate in expected.items():  # all of a span fares alike
+            if fate < 0.8:
+                assert masked[row, position] == MASK
+            elif fate >= 0.9:
+                assert masked[row, position] == tokens[row, position]
+
+
+def test_lengths_of_spans():
+    tokens = np.full((3000, 200), 7, np.int32)
+    draws = make_draws(3000, 200)
+    *_, positions, _, weights = mask_rows(tokens, np.ones_like(tokens), Masking("span", 0.05), VOCABULARY, draws)
+    picked = np.zeros((3000, 202), int)
+    row, place = np.nonzero(weights)
+    picked[row, positions[row, place] + 1] = 1
+    spans = (np.diff(picked, axis=1) == 1).sum()
+    # Geometric (0.2) cut at 10: 3.8 on average; the last of a row is cut short, few touch one another.
+    assert 2.6 < picked.sum() / spans < 3.8
+
+
+@pytest.mark.parametrize("kind", ["token", "word", "span"])
+def test_rows_with_nothing_to_pick(kind):
+    tokens = np.array([[CLS, SEP, PAD, PAD], [PAD] * 4, [CLS, 9, SEP, PAD]], np.int32)
+    segments = np.array([[1, 1, 0, 0], [0] * 4, [1, 1, 1, 0]], np.int32)
+    masked, _, _, weights = mask_rows(tokens, segments, Masking(kind, 0.5), VOCABULARY, make_draws(3, 4))
+    assert (masked[:2] == tokens[:2]).all()
+    assert weights.sum(axis=1).tolist() == [0, 0, 1]
+
+
+def test_a_word_too_long_for_what_is_left_leaves_a_row_without_prediction():
+    tokens = np.array([[CLS, 9, 50, 50, 50, SEP]], np.int32)
+    masked, *_, weights = mask_rows(tokens, np.ones_like(tokens), Masking("word", 0.3), VOCABULARY, make_draws(1, 6))
+    assert not weights.any()
+    assert (masked == tokens).all()
+
+
+def test_next_tokens_stay_within_their_example():
+    tokens = np.array([[CLS, 7, SEP, CLS, 8, 9, SEP, PAD]], np.int32)
+    segments = np.array([[1, 1, 1, 2, 2, 2, 2, 0]], np.int32)
+    masked, positions, targets, weights = mask_rows(tokens, segments, Masking("next"), VOCABULARY, make_draws(1, 8))
+    assert (masked == tokens).all()
+    assert positions.tolist() == [[0, 1, 2, 3, 4, 5, 6]]
+    assert weights.tolist() == [[1, 1, 0, 1, 1, 1, 0]]
+    assert targets.tolist() == [[7, SEP, 0, 8, 9, SEP, 0]]
+
+
+LINES = [
+    "배를 타고 강을 건너서 은행에 갔다",
+    "맛있는 배를 먹었다",
+    "playing boats on the muddy river banks",
+    "눈이 왔다",
+]
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [train_wordpiece(LINES * 9, 90), train_sentencepiece(LINES * 9, 90, model="bpe")],
+    ids=["wordpiece", "sentencepiece"],
+)
+def test_words_in_english_and_korean(tokenizer):
+    """What `continues` says is what the tokenizer itself says of words."""
+    vocabulary = vocabulary_of(tokenizer)
+    for line in [*LINES, "은행배를 riverboat 漢 playing"]:
+        encoding = tokenizer.encode(line, specials=False)
+        continues = vocabulary.continues[encoding.ids]
+        same = np.diff(encoding.word_ids) == 0
+        assert (continues[1:] == same).all(), (encoding.tokens, encoding.word_ids)
+    specials = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
+    assert not vocabulary.continues[specials].any()
+    assert vocabulary.fixed.sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rate": 0.0}, "mask rate 0.0: expected a share between 0 and 1"),
+        ({"rate": 1.5}, "mask rate 1.5"),
+        ({"split": (0.8, 0.1, 0.2)}, "three shares that add up to 1"),
+        ({"split": (1.2, -0.1, -0.1)}, "three shares"),
+        ({"predictions": 0}, "expected at least 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Masking(**wrong)
+
+
+def test_an_unknown_kind_is_refused(as_users_run):
+    with pytest.raises(ValueError, match="masking 'words' is not known; it is token, word, span or next"):
+        Masking("words")

@@ -1,0 +1,338 @@
+import itertools
+import random
+from collections import Counter
+from collections.abc import Generator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows import pairs as module
+from bert_elmo_jax.data.rows.pairs import plain_text, sentence_pairs, truncate, with_separators
+
+Asked = tuple[float, float, float, float]  # where A ends, random or next, which other document, which of its sentences
+
+
+def document_pairs(
+    documents: list[list[list[int]]], own: int, target: int
+) -> Generator[tuple[list[int], list[int], int] | None, Asked, None]:
+    """(A, B, label) of one document by the reference's rules, sentence by sentence, before truncation.
+
+    For each chunk it yields None, is to be sent four random numbers, and yields the example.
+    """
+    document = documents[own]
+    chunk: list[list[int]] = []
+    size = 0
+    i = 0
+    while i < len(document):
+        chunk.append(document[i])
+        size += len(document[i])
+        if i == len(document) - 1 or size >= target:
+            split, coin, which, where = yield None
+            a_end = 1
+            if len(chunk) >= 2:
+                a_end = 1 + int(split * (len(chunk) - 1))  # uniform from 1 to len(chunk) - 1
+            tokens_a = [token for sentence in chunk[:a_end] for token in sentence]
+            tokens_b: list[int] = []
+            if len(chunk) == 1 or coin < 0.5:
+                label = 1
+                wanted = target - len(tokens_a)
+                others = [number for number in range(len(documents)) if number != own] or [own]
+                other = documents[others[int(which * len(others))]]
+                for j in range(int(where * len(other)), len(other)):
+                    tokens_b.extend(other[j])
+                    if len(tokens_b) >= wanted:
+                        break
+                i -= len(chunk) - a_end  # the displaced sentences come again
+            else:
+                label = 0
+                tokens_b = [token for sentence in chunk[a_end:] for token in sentence]
+            yield tokens_a, tokens_b, label
+            chunk, size = [], 0
+        i += 1
+
+
+def losses(a: int, b: int, room: int) -> tuple[int, int]:
+    """How many tokens truncation takes from A and from B."""
+    lost_a = lost_b = 0
+    while a - lost_a + b - lost_b > room:
+        if a - lost_a > b - lost_b:
+            lost_a += 1
+        else:
+            lost_b += 1
+    return lost_a, lost_b
+
+
+documents_of = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=12), min_size=1, max_size=8)
+
+
+def text_of(sizes) -> Text:
+    """A text whose tokens are their own places, from the lengths of its documents' sentences."""
+    cuts = np.cumsum([0, *itertools.chain(*sizes)])
+    return Text(np.arange(cuts[-1]), cuts, np.cumsum([0, *map(len, sizes)]))
+
+
+def lists_of(text: Text) -> list[list[list[int]]]:
+    return [
+        [text.tokens[text.sentences[s] : text.sentences[s + 1]].tolist() for s in range(first, end)]
+        for first, end in itertools.pairwise(text.documents.tolist())
+    ]
+
+
+class Recorder(np.random.Generator):
+    """A generator that remembers what it gave."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.PCG64(seed))
+        self.given = []
+
+    def random(self, shape):
+        self.given.append(super().random(shape))
+        return self.given[-1]
+
+    def binomial(self, n, p):
+        self.given.append((n, super().binomial(n, p)))
+        return self.given[-1][1]
+
+
+@settings(deadline=None, max_examples=150)
+@given(documents_of, st.integers(5, 40), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**32))
+def test_pairs_are_the_reference_s_draw_by_draw(sizes, length, short_share, seed):
+    text = text_of(sizes)
+    documents, room = lists_of(text), length - 3
+    recorder = Recorder(seed)
+    found = sentence_pairs(text, length, recorder, short_share=short_share)
+    numbers = iter(recorder.given)
+    short, size = next(numbers)
+    targets = [2 + int(z * (room - 1)) if s < short_share else room for s, z in zip(short, size)]
+    live = [document_pairs(documents, own, target) for own, target in enumerate(targets)]
+    live = [literal for literal in live if next(literal, "end") is None]
+    expected = []
+    while live:
+        split, coin = next(numbers)
+        which = next(numbers) if len(documents) > 1 else np.zeros(len(live))
+        where = next(numbers)
+        expected += [literal.send(asked) for literal, *asked in zip(live, split, coin, which, where)]
+        live = [literal for literal in live if next(literal, "end") is None]
+    lost_a, front_a = next(numbers)
+    lost_b, front_b = next(numbers)
+    assert len(expected) == len(found.a)
+    for row, (a, b, label) in enumerate(expected):
+        assert losses(len(a), len(b), room) == (lost_a[row], lost_b[row])
+        a = a[front_a[row] : len(a) - (lost_a[row] - front_a[row])]
+        b = b[front_b[row] : len(b) - (lost_b[row] - front_b[row])]
+        assert text.tokens[found.a[row] :][: found.a_length[row]].tolist() == a
+        assert text.tokens[found.b[row] :][: found.b_length[row]].tolist() == b
+        assert found.label[row] == label
+        assert found.weight[row] == 1
+    assert (found.lengths <= length).all()
+    assert (found.lengths >= 5).all()
+
+
+def literal_figures(documents, length, short_share, seed):
+    """The reference with its own coins, token by token: lengths of A and B, labels, fronts lost, number of examples."""
+    coins, room = random.Random(seed), length - 3
+    rows = []
+    for own in range(len(documents)):
+        target = coins.randint(2, room) if coins.random() < short_share else room
+        literal = document_pairs(documents, own, target)
+        while next(literal, "end") is None:
+            a, b, label = literal.send(tuple(coins.random() for _ in range(4)))
+            a, b, front = list(a), list(b), 0
+            while len(a) + len(b) > room:
+                longer = a if len(a) > len(b) else b
+                if coins.random() < 0.5:
+                    del longer[0]
+                    front += 1
+                else:
+                    longer.pop()
+            rows.append((len(a), len(b), label, front, len(a) + len(b) < 0.8 * room))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("length", [24, 64])
+def test_figures_agree_with_the_reference_s(length):
+    shape = np.random.default_rng(0)
+    sizes = [shape.integers(1, 30, shape.integers(1, 40)).tolist() for _ in range(700)]
+    sizes += [[int(n)] for n in shape.integers(1, 30, 100)]
+    text = text_of(sizes)
+    theirs = literal_figures(lists_of(text), length, 0.1, seed=1)
+    found = sentence_pairs(text, length, Recorder(2))
+    cuts = set(text.sentences.tolist())
+    front = np.array([int(a) not in cuts for a in found.a]) + np.array([int(b) not in cuts for b in found.b])
+    ours = np.stack(
+        [found.a_length, found.b_length, found.label, front, found.a_length + found.b_length < 0.8 * (length - 3)], 1
+    )
+    assert abs(len(ours) - len(theirs)) < 6 * np.sqrt(len(theirs))
+    for column, name in enumerate(("length of A", "length of B", "label", None, "short")):
+        if name:
+            a, b = ours[:, column], theirs[:, column]
+            error = np.sqrt(a.var() / len(a) + b.var() / len(b))
+            assert abs(a.mean() - b.mean()) < 4.5 * error, (name, a.mean(), b.mean())
+    cut = (theirs[:, 3] > 0).mean()
+    assert abs((front > 0).mean() - cut) < 4.5 * np.sqrt(cut / len(ours)) + 0.02
+    assert 0.5 < found.label.mean() < 0.75
+
+
+def document_of(text, places):
+    return np.searchsorted(text.sentences[text.documents], places, side="right") - 1
+
+
+@given(st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=2, max_size=4), st.integers(5, 40))
+def test_random_next_is_never_the_same_document_where_there_are_two(sizes, length):
+    text = text_of(sizes)
+    for seed in range(5):
+        found = sentence_pairs(text, length, np.random.default_rng(seed))
+        a, b = document_of(text, found.a), document_of(text, found.b)
+        assert (a[found.label == 1] != b[found.label == 1]).all()
+        assert (a[found.label == 0] == b[found.label == 0]).all()
+
+
+def test_random_next_comes_from_every_other_document_alike_and_from_any_sentence_of_it():
+    text = text_of([[5] * 20] * 30)
+    found = [sentence_pairs(text, 33, np.random.default_rng(seed), short_share=0.0) for seed in range(60)]
+    gaps, places = Counter(), Counter()
+    for pairs in found:
+        random_next = pairs.label == 1
+        a, b = document_of(text, pairs.a[random_next]), document_of(text, pairs.b[random_next])
+        gaps.update(((b - a) % 30).tolist())
+        places.update((pairs.b[random_next] // 5 % 20).tolist())
+    for counts, kinds in ((gaps, 29), (places, 20)):
+        expected = sum(counts.values()) / kinds
+        assert len(counts) == kinds
+        assert max(abs(count - expected) for count in counts.values()) < 5 * np.sqrt(expected)
+
+
+def test_one_document_alone_gives_its_own_sentences():
+    found = sentence_pairs(text_of([[3, 4, 5]]), 12, np.random.default_rng(0))
+    assert len(found.a)
+
+
+def test_what_a_random_next_displaced_comes_again():
+    """Without truncation the A stretches and true next stretches of a document are the document, each word once."""
+    text = text_of([[3, 1, 4, 1, 5, 9, 2, 6]] * 6)
+    for seed in range(20):
+        found = sentence_pairs(text, 1000, np.random.default_rng(seed), short_share=0.0)
+        read = np.zeros(len(text.tokens), int)
+        for a, a_length, b, b_length, label, _ in zip(*found):
+            read[a : a + a_length] += 1
+            read[b : b + b_length] += label == 0
+        assert (read == 1).all()
+
+
+def test_short_targets_per_document_or_per_chunk():
+    text = text_of([[1] * 3000] * 40)  # sentences of one token: a chunk is as long as its target
+    by = {
+        per: sentence_pairs(text, 103, np.random.default_rng(0), short_share=0.3, short_per=per)
+        for per in ("document", "chunk")
+    }
+    for per, found in by.items():
+        total = (found.a_length + found.b_length)[found.label == 0]  # a true next ends where the target is reached
+        document = document_of(text, found.a[found.label == 0])
+        full = [np.mean(total[document == number] == 100) for number in range(40)]
+        if per == "document":
+            assert set(np.round(full)) == {0.0, 1.0}
+            assert all(share in (0, 1) or share > 0.9 for share in full)  # but for the end of the document
+        else:
+            assert abs(np.mean(full) - 0.7) < 0.05
+            assert sum(0 < share < 1 for share in full) > 30
+            short = total[total < 100]
+            assert abs(short.mean() - 50.5) < 5 * 29 / np.sqrt(len(short)) + 1.5
+            assert short.min() >= 2
+
+
+def test_sentence_order():
+    text = text_of([[4] * 50] * 20 + [[9]] * 10)
+    found = sentence_pairs(text, 31, np.random.default_rng(0), objective="sop", short_share=0.0)
+    alone = found.b_length == 0
+    assert alone.sum() >= 10
+    assert (found.weight == ~alone).all()
+    assert not found.label[alone].any()
+    a, b = found.a[~alone], found.b[~alone]
+    assert (document_of(text, a) == document_of(text, b)).all()
+    assert ((a < b) == (found.label[~alone] == 0)).all()
+    assert abs(found.label[~alone].mean() - 0.5) < 5 * 0.5 / np.sqrt(len(a))
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 50))
+def test_truncation_takes_from_the_longer_side(a, b, room):
+    pair = [np.array([n]) for n in (0, a, 100, b)]
+    a_place, a_left, b_place, b_left = (int(n[0]) for n in truncate(*pair, room, np.random.default_rng(0)))
+    lost_a, lost_b = losses(a, b, room)
+    assert (a - a_left, b - b_left) == (lost_a, lost_b)
+    assert 0 <= a_place <= lost_a
+    assert 100 <= b_place <= 100 + lost_b
+    assert min(a_left, b_left) >= 1
+
+
+def test_truncation_throws_a_coin_for_each_token():
+    many = [np.full(4000, n) for n in (0, 30, 0, 10)]
+    front = truncate(*many, 20, np.random.default_rng(0))[0]
+    assert abs(front.mean() - 10) < 5 * np.sqrt(5 / 4000)
+    assert abs(front.var() - 5) < 0.6
+
+
+@settings(deadline=None)
+@given(documents_of, st.integers(3, 30), st.booleans())
+def test_plain_text_is_the_whole_text_in_order(sizes, length, whole_documents):
+    text = text_of(sizes)
+    found = plain_text(text, length, whole_documents=whole_documents)
+    assert (found.lengths <= length).all()
+    assert (found.a == np.concatenate([[0], np.cumsum(found.a_length)[:-1]])).all()  # one after the other
+    assert found.a_length.sum() == len(text.tokens)
+    assert not found.weight.any()
+    room, ends = length - 2, text.sentences[text.documents]
+    for a, size in zip(found.a.tolist(), found.a_length.tolist()):
+        stop = a + size
+        if whole_documents:
+            assert document_of(text, a) == document_of(text, stop - 1)
+        if stop in ends and (whole_documents or stop == len(text.tokens)):
+            continue
+        following = text.sentences[text.sentences > stop][0] - a if stop < len(text.tokens) else np.inf
+        assert following > room  # the next sentence would not have fitted
+        assert stop in text.sentences or size == room
+
+
+def test_separators_stand_between_documents_and_not_at_the_end_of_a_row():
+    text = with_separators(text_of([[2, 2], [3], [1, 1]]), 99)
+    assert text.tokens.tolist() == [0, 1, 2, 3, 99, 4, 5, 6, 99, 7, 8, 99]
+    assert text.sentences.tolist() == [0, 2, 5, 9, 10, 12]
+    found = plain_text(text, 6, whole_documents=False, closing=1)
+    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+    assert rows == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
+    found = plain_text(text, 10, whole_documents=False, closing=1)
+    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+    assert rows == [[0, 1, 2, 3, 99, 4, 5, 6], [7, 8]]
+
+
+@given(documents_of, st.integers(3, 30))
+def test_separators_lose_no_token_and_never_begin_or_end_a_row(sizes, length):
+    plain = text_of(sizes)
+    text = with_separators(plain, -1)
+    found = plain_text(text, length, whole_documents=False, closing=1)
+    rows = [text.tokens[a : a + n].tolist() for a, n in zip(found.a, found.a_length)]
+    assert [token for row in rows for token in row if token != -1] == plain.tokens.tolist()
+    assert all(row[0] != -1 and row[-1] != -1 for row in rows)
+    assert max(map(len, rows)) <= length - 2
+
+
+def test_a_very_long_document_is_taken_in_parts(monkeypatch):
+    monkeypatch.setattr(module, "LONG", 10)
+    text = text_of([[2] * 95, [3] * 4])
+    found = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
+    read = np.zeros(len(text.tokens), int)
+    for a, a_length, b, b_length, label, _ in zip(*found):
+        read[a : a + a_length] += 1
+        read[b : b + b_length] += label == 0
+    assert (read == 1).all()
+    random_next = found.label == 1
+    assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()
+
+
+def test_rows_without_room_are_refused():
+    with pytest.raises(ValueError, match=r"length=4 has no room for \[CLS\] A \[SEP\] B \[SEP\]; use 5 or more"):
+        sentence_pairs(text_of([[1]]), 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="use 3 or more"):
+        plain_text(text_of([[1]]), 2, whole_documents=True)

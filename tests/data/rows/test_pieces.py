@@ -1,0 +1,175 @@
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows.masking import Masking, Vocabulary
+from bert_elmo_jax.data.rows.pieces import BertExamples, bert_batch, plan_rows
+
+PAD, CLS, SEP, MASK = 0, 2, 3, 4
+SIZE = 5000
+VOCABULARY = Vocabulary(SIZE, CLS, SEP, PAD, MASK, np.zeros(SIZE, bool), np.isin(np.arange(SIZE), (PAD, CLS, SEP)))
+OBJECTIVES = ["nsp", "sop", "sentences", "documents"]
+
+
+def make_text(documents=40, seed=0, longest=20) -> Text:
+    """Every token is another one, so that each place can be told from its token."""
+    rng = np.random.default_rng(seed)
+    sizes = [rng.integers(1, longest, rng.integers(1, 9)) for _ in range(documents)]
+    cuts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    return Text((np.arange(cuts[-1]) + 5).astype(np.uint16), cuts, np.cumsum([0, *map(len, sizes)]))
+
+
+def unmasked(batch):
+    tokens = batch["tokens"].copy()
+    row, place = np.nonzero(batch["mlm_weights"])
+    tokens[row, batch["mlm_positions"][row, place]] = batch["mlm_targets"][row, place]
+    return tokens
+
+
+def examples_of(batch):
+    """Each example of a batch: its tokens, types, positions, label and weight."""
+    tokens = unmasked(batch)
+    for row in range(len(tokens)):
+        segments = batch["segments"][row]
+        for slot in range(segments.max()):
+            here = np.flatnonzero(segments == slot + 1)
+            assert (np.diff(here) == 1).all()
+            assert batch["nsp_positions"][row, slot] == here[0]
+            yield (
+                tokens[row, here].tolist(),
+                batch["types"][row, here].tolist(),
+                batch["positions"][row, here].tolist(),
+                int(batch["nsp_targets"][row, slot]),
+                float(batch["nsp_weights"][row, slot]),
+            )
+
+
+def expected_examples(text, rows):
+    """The same from the plan, written out."""
+    for n in rows.members.tolist():
+        a, a_length, b, b_length, label, weight = (int(column[n]) for column in rows.examples)
+        first, second = (rows.tokens[x : x + n].tolist() for x, n in ((a, a_length), (b, b_length)))
+        tokens = [CLS, *first, SEP] + ([*second, SEP] if second else [])
+        types = [0] * (len(first) + 2) + ([1] * (len(second) + 1) if second else [])
+        yield tokens, types, list(range(len(tokens))), label, float(weight)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(OBJECTIVES), st.integers(8, 70), st.integers(1, 5), st.integers(0, 50))
+def test_a_batch_is_what_was_planned(objective, length, sequences, seed):
+    text = make_text(seed=seed)
+    asked = BertExamples(length, objective, sequences=sequences)
+    rows = plan_rows(text, asked, VOCABULARY, (seed,))
+    batch = bert_batch(rows, 0, len(rows), asked, VOCABULARY)
+    assert list(examples_of(batch)) == list(expected_examples(text, rows))
+    padding = batch["segments"] == 0
+    assert (batch["tokens"][padding] == PAD).all()
+    assert not batch["types"][padding].any()
+    assert not batch["positions"][padding].any()
+    assert rows.filled == pytest.approx(np.mean(~padding))
+    assert {array.dtype for array in batch.values()} == {np.dtype(np.int32), np.dtype(np.float32)}
+    if objective in ("sentences", "documents"):
+        assert not batch["nsp_weights"].any()
+        read = sorted(t for tokens, *_ in examples_of(batch) for t in tokens if t > MASK)
+        assert read == sorted(text.tokens.tolist())  # every token once
+
+
+@given(st.sampled_from(OBJECTIVES), st.integers(1, 4), st.integers(0, 50), st.data())
+@settings(deadline=None, max_examples=30)
+def test_a_row_is_the_same_in_any_batch(objective, sequences, seed, data):
+    asked = BertExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
+    rows = plan_rows(make_text(seed=seed), asked, VOCABULARY, (seed,))
+    whole = bert_batch(rows, 0, len(rows), asked, VOCABULARY)
+    first = data.draw(st.integers(0, len(rows) - 1))
+    end = data.draw(st.integers(first + 1, len(rows)))
+    for name, array in bert_batch(rows, first, end, asked, VOCABULARY).items():
+        assert (array == whole[name][first:end]).all(), name
+
+
+def test_rows_are_in_random_order():
+    asked = BertExamples(32, "documents")
+    rows = plan_rows(make_text(400), asked, VOCABULARY, (0,))
+    places = rows.examples.a[rows.members]
+    assert abs(np.corrcoef(places, np.arange(len(places)))[0, 1]) < 5 / np.sqrt(len(places))
+    other = plan_rows(make_text(400), asked, VOCABULARY, (1,))
+    assert (other.members != rows.members).any()
+
+
+def test_packed_rows_hold_the_examples_of_unpacked_ones():
+    text = make_text(200)
+    plans = [plan_rows(text, BertExamples(48, "nsp", sequences=n), VOCABULARY, (7,)) for n in (1, 4)]
+    told = [sorted(map(str, expected_examples(text, rows))) for rows in plans]
+    assert told[0] == told[1]
+    assert len(plans[1]) < len(plans[0])
+    assert plans[1].filled > plans[0].filled
+
+
+def test_documents_are_told_apart_within_a_row():
+    text = Text(np.arange(10, 20).astype(np.uint16), np.arange(0, 11, 2), np.array([0, 1, 3, 5]))
+    asked = BertExamples(16, "sentences")
+    rows = plan_rows(text, asked, VOCABULARY, (0,))
+    (tokens,) = unmasked(bert_batch(rows, 0, 1, asked, VOCABULARY)).tolist()
+    assert tokens == [CLS, 10, 11, SEP, 12, 13, 14, 15, SEP, 16, 17, 18, 19, SEP, PAD, PAD]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"length": 4}, "length=4 has no room"),
+        ({"short_share": 1.5}, "short_share=1.5: expected a share from 0 to 1"),
+        ({"sequences": 0}, "sequences=0 a row"),
+        ({"copies": -1}, "copies=-1"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        BertExamples(**wrong)
+
+
+def test_unknown_choices_are_refused(as_users_run):
+    with pytest.raises(ValueError, match="objective 'mlm' is not known; it is one of nsp, sop, sentences, documents"):
+        BertExamples(objective="mlm")
+    with pytest.raises(ValueError, match="expected document or chunk"):
+        BertExamples(short_per="row")
+
+
+def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
+    """Packed equals unpacked, through the model: nothing leaks from one example of a row into another."""
+    import jax
+
+    from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.families.bert.init_params import init_params
+    from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+
+    config = BertConfig(
+        vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
+    )
+    params = jax.jit(functools.partial(init_params, config))(jax.random.key(0))
+    asked = BertExamples(48, "nsp", sequences=4)
+    rows = plan_rows(make_text(longest=6), asked, VOCABULARY, (0,))
+    batch = bert_batch(rows, 0, 4, asked, VOCABULARY)
+    inputs = ("tokens", "types", "positions", "segments", "mlm_positions", "nsp_positions")
+    where = [
+        (row, slot) for row, slot in itertools.product(range(4), range(4)) if (batch["segments"][row] > slot).any()
+    ]
+    alone = {name: np.zeros((len(where), batch[name].shape[1]), np.int32) for name in inputs}
+    owned = []
+    for number, (row, slot) in enumerate(where):
+        here = np.flatnonzero(batch["segments"][row] == slot + 1)
+        for name in ("tokens", "types", "positions"):
+            alone[name][number, : len(here)] = batch[name][row, here]
+        alone["segments"][number, : len(here)] = 1
+        owned.append(np.flatnonzero((batch["mlm_weights"][row] > 0) & np.isin(batch["mlm_positions"][row], here)))
+        alone["mlm_positions"][number, : len(owned[-1])] = batch["mlm_positions"][row, owned[-1]] - here[0]
+    assert len(where) > 8
+    both = {name: np.concatenate([batch[name], alone[name]]) for name in inputs}
+    logits = jax.jit(functools.partial(pretraining_logits, config))(params, **both)
+    for number, ((row, slot), own) in enumerate(zip(where, owned), start=4):
+        np.testing.assert_allclose(logits.mlm[number, : len(own)], logits.mlm[row, own], atol=1e-5)
+        np.testing.assert_allclose(logits.nsp[number, 0], logits.nsp[row, slot], atol=1e-5)
+    assert sum(map(len, owned)) == batch["mlm_weights"].sum()

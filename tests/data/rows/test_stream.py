@@ -1,0 +1,153 @@
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_sentences, plan_streams
+
+BOS, EOS, UNK = 0, 1, 2
+MARKS = Marks(BOS, EOS, UNK, 10**6)
+documents_of = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+def text_of(sizes) -> Text:
+    """Every word is another one."""
+    cuts = np.cumsum([0, *itertools.chain(*sizes)])
+    return Text((np.arange(cuts[-1]) + 3).astype(np.uint32), cuts, np.cumsum([0, *map(len, sizes)]))
+
+
+def sentences_of(text):
+    return [text.tokens[a:b].tolist() for a, b in itertools.pairwise(text.sentences.tolist())]
+
+
+def read(plan, rows):
+    """What each row reads over all steps: (input, target) pairs of each direction, and how many at each step."""
+    forward, backward = [[] for _ in range(rows)], [[] for _ in range(rows)]
+    sizes = []
+    for step in range(len(plan)):
+        taken = plan.take(step)
+        sizes.append(taken.lengths.tolist())
+        for row, size in enumerate(taken.lengths.tolist()):
+            forward[row] += zip(taken.forward[row, :size].tolist(), taken.forward_targets[row, :size].tolist())
+            backward[row] += zip(taken.backward[row, :size].tolist(), taken.backward_targets[row, :size].tolist())
+            for part in taken[:4]:
+                assert not part[row, size:].any()
+    return forward, backward, np.array(sizes)
+
+
+def literal(sentences, *, backwards=False):
+    """(input, target) pairs of sentences read one after the other, as the original writes its streams."""
+    pairs = []
+    for sentence in sentences:
+        marked = [EOS, *sentence[::-1], BOS] if backwards else [BOS, *sentence, EOS]
+        pairs += itertools.pairwise(marked)
+    return pairs
+
+
+@settings(deadline=None, max_examples=100)
+@given(documents_of, st.integers(1, 7), st.integers(1, 5), st.integers(0, 99))
+def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows, seed):
+    text = text_of(sizes)
+    plan = plan_streams(text, length, rows, MARKS, (seed,))
+    forward, backward, steps = read(plan, rows)
+    where = {sentence[0]: sentence for sentence in sentences_of(text)}
+    seen = []
+    for row in range(rows):
+        order = [where[target] for word, target in forward[row] if word == BOS]
+        assert forward[row] == literal(order)  # whole sentences, one after the other
+        assert backward[row] == literal(order[::-1], backwards=True)  # the same text from its end
+        seen += order
+    assert sorted(seen) == sorted(sentences_of(text))
+    # Full steps, but for the last of each row.
+    assert (np.diff(steps, axis=0) <= 0).all()
+    assert ((steps == length) | (np.concatenate([steps[1:], np.zeros((1, rows), int)]) == 0)).all()
+    assert steps.any(axis=1).all()
+
+
+def test_rows_are_nearly_equal():
+    text = text_of([[7] * 30] * 50)
+    _, _, steps = read(plan_streams(text, 10, 16, MARKS, (0,)), 16)
+    assert np.ptp(steps.sum(axis=0)) <= 8
+
+
+def test_documents_come_in_random_order_and_stay_whole():
+    text = text_of([[2, 2, 2]] * 200)
+    plan = plan_streams(text, 50, 1, MARKS, (0,))
+    words = plan.words[plan.words > EOS] - 3
+    documents = words[::6] // 6
+    assert (words.reshape(200, 6) == words[::6, None] + np.arange(6)).all()
+    assert abs(np.corrcoef(documents, np.arange(200))[0, 1]) < 0.35
+    assert sorted(documents) == list(range(200))
+
+
+def test_state_is_fresh_at_the_first_step_of_a_window_only():
+    plan = plan_streams(text_of([[5] * 9]), 4, 2, MARKS, (0,))
+    assert [plan.take(step).fresh for step in range(len(plan))] == [True] + [False] * (len(plan) - 1)
+
+
+def test_any_step_can_be_asked_for_first():
+    text = text_of([[4, 5, 6]] * 20)
+    plans = [plan_streams(text, 6, 3, MARKS, (5,)) for _ in range(2)]
+    inorder = [plans[0].take(step) for step in range(len(plans[0]))]
+    for step in np.random.default_rng(0).permutation(len(inorder)).tolist():
+        assert all(np.array_equal(a, b) for a, b in zip(inorder[step], plans[1].take(step)))
+
+
+@settings(deadline=None, max_examples=100)
+@given(documents_of, st.integers(3, 40), st.integers(1, 5), st.integers(0, 99))
+def test_sentence_by_sentence_every_one_comes_once(sizes, length, rows, seed):
+    text = text_of(sizes)
+    asked = LanguageModelExamples("sentences", length)
+    plan = plan_sentences(text, asked.buckets, rows, MARKS, (seed,))
+    forward, backward, empty = Counter(), Counter(), 0
+    for step in range(len(plan)):
+        taken = plan.take(step)
+        assert taken.fresh
+        assert taken.forward.shape[1] in asked.buckets
+        assert (taken.lengths <= taken.forward.shape[1]).all()
+        empty += (taken.lengths == 0).any()
+        for row, size in enumerate(taken.lengths.tolist()):
+            ahead = list(zip(taken.forward[row, :size].tolist(), taken.forward_targets[row, :size].tolist()))
+            back = list(zip(taken.backward[row, :size].tolist(), taken.backward_targets[row, :size].tolist()))
+            forward.update(ahead)
+            backward.update(back)
+            # Both directions read the same words: what one has as input, the other has as target.
+            assert [target for _, target in ahead][::-1] == [word for word, _ in back]
+            assert [word for word, _ in ahead][::-1] == [target for _, target in back]
+    assert empty <= 1
+    assert forward == Counter(literal(sentences_of(text)))
+    assert backward == Counter(literal(sentences_of(text), backwards=True))
+
+
+def test_short_sentences_come_in_short_batches():
+    text = text_of([[3] * 100, [25] * 100, [12] * 40])
+    asked = LanguageModelExamples("sentences", 32)
+    assert asked.buckets == (8, 16, 32)
+    plan = plan_sentences(text, asked.buckets, 10, MARKS, (0,))
+    assert Counter(plan.lengths.tolist()) == {8: 10, 16: 4, 32: 10}
+    assert plan.lengths.tolist() != sorted(plan.lengths.tolist())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"length": 0}, "length=0 steps"),
+        ({"max_characters": 2}, "max_characters=2: expected 3 or more"),
+        ({"widest_filter": -1}, "widest_filter=-1"),
+        ({"smallest_table": 0}, "smallest_table=0"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        LanguageModelExamples(**wrong)
+
+
+def test_unknown_choices_are_refused(as_users_run):
+    with pytest.raises(ValueError, match="reading 'stream' is not known; it is streams or sentences"):
+        LanguageModelExamples(reading="stream")
+    with pytest.raises(ValueError, match="input 'bytes' is not known; it is characters or words"):
+        LanguageModelExamples(input="bytes")

@@ -1,0 +1,168 @@
+import dataclasses
+import json
+
+import pytest
+
+from bert_elmo_jax.families.bert.config import BertConfig
+
+GOOGLE = {
+    "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "max_position_embeddings": 512, "num_attention_heads": 12,
+    "num_hidden_layers": 12, "type_vocab_size": 2, "vocab_size": 30522,
+}  # fmt: skip
+MULTILINGUAL = GOOGLE | {
+    "directionality": "bidi", "pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128, "pooler_type": "first_token_transform", "vocab_size": 119547,
+}  # fmt: skip
+# A Korean model's file, as found on the hub.
+KOREAN = GOOGLE | {
+    "architectures": ["BertForMaskedLM"], "model_type": "bert", "layer_norm_eps": 1e-12, "pad_token_id": 0,
+    "position_embedding_type": "absolute", "gradient_checkpointing": False, "use_cache": True, "vocab_size": 32000,
+    "tokenizer_class": "BertTokenizer", "embedding_size": 768, "transformers_version": "4.7.0",
+    "torch_dtype": "float32", "id2label": {"0": "부정", "1": "긍정"}, "label2id": {"부정": 0, "긍정": 1},
+    "classifier_dropout": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("tiny", (2, 128, 2, 512, 30522)),
+        ("mini", (4, 256, 4, 1024, 30522)),
+        ("small", (4, 512, 8, 2048, 30522)),
+        ("medium", (8, 512, 8, 2048, 30522)),
+        ("base", (12, 768, 12, 3072, 30522)),
+        ("large", (24, 1024, 16, 4096, 30522)),
+        ("multilingual", (12, 768, 12, 3072, 119547)),
+    ],
+)
+def test_presets_are_the_released_sizes(name, sizes):
+    c = BertConfig.preset(name)
+    assert (c.num_layers, c.hidden_size, c.num_heads, c.feed_forward_size, c.vocab_size) == sizes
+    assert c.head_size == 64
+
+
+def test_an_unknown_preset_lists_those_there_are():
+    with pytest.raises(ValueError, match="no preset 'huge'; there are tiny, mini"):
+        BertConfig.preset("huge")
+
+
+@pytest.mark.parametrize(("fields", "vocab"), [(GOOGLE, 30522), (MULTILINGUAL, 119547), (KOREAN, 32000)])
+def test_released_files_are_read(fields, vocab, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(fields, ensure_ascii=False), encoding="utf-8")
+    expected = BertConfig(vocab_size=vocab)
+    assert BertConfig.from_json(path) == BertConfig.from_json(str(path)) == BertConfig.from_json(fields) == expected
+
+
+def test_every_field_is_honoured():
+    fields = {
+        "vocab_size": 99, "hidden_size": 24, "num_hidden_layers": 5, "num_attention_heads": 3, "intermediate_size": 7,
+        "max_position_embeddings": 11, "type_vocab_size": 4, "hidden_act": "gelu_new", "layer_norm_eps": 1e-5,
+        "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0, "classifier_dropout": 0.4,
+        "initializer_range": 0.01, "pad_token_id": 1,
+    }  # fmt: skip
+    config = BertConfig.from_json(fields)
+    assert config == BertConfig(99, 24, 5, 3, 7, 11, 4, "gelu_new", 1e-5, 0.2, 0.0, 0.4, 0.01, 1)
+    assert config.head_dropout == 0.4 and BertConfig(dropout=0.3).head_dropout == 0.3
+
+
+@pytest.mark.parametrize(
+    "config",
+    [BertConfig(), BertConfig.preset("multilingual"), BertConfig(activation="relu", dropout=0.0, type_vocab_size=16)],
+)
+def test_both_files_come_back_as_they_went(config):
+    assert BertConfig.from_json(json.loads(json.dumps(config.to_google()))) == config
+    assert BertConfig.from_json(json.loads(json.dumps(config.to_huggingface(("mlm", "nsp"))))) == config
+
+
+def test_fields_of_hugging_face_alone_survive_there_and_are_refused_by_google():
+    config = BertConfig(norm_eps=1e-6, pad_id=3, classifier_dropout=0.2)
+    assert BertConfig.from_json(config.to_huggingface()) == config
+    with pytest.raises(ValueError, match="no field for norm_eps, which is 1e-06 here and 1e-12 there"):
+        config.to_google()
+
+
+def test_a_causal_model_is_written_to_neither_file():
+    for write in (BertConfig(attention="causal").to_google, BertConfig(attention="causal").to_huggingface):
+        with pytest.raises(ValueError, match="attention='causal'"):
+            write()
+
+
+def test_the_options_of_a_run_are_a_plain_dictionary():
+    config = BertConfig(scan=True, dtype="bfloat16", attention="causal")
+    assert BertConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'; only 'absolute'"),
+        ({"is_decoder": True}, "is_decoder is True; only False"),
+        ({"add_cross_attention": True}, "add_cross_attention is True"),
+        ({"pruned_heads": {"0": [1, 2]}}, "pruned_heads is {'0': "),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is False"),
+        ({"model_type": "roberta"}, "model_type is 'roberta'; only 'bert'"),
+        ({"embedding_size": 128}, "embedding_size is 128 but hidden_size is 768"),
+        ({"head_dim": 32}, r"head_dim is 32; .*768 / 12 = 64 elements"),
+        ({"attention_head_size": 128}, "attention_head_size is 128"),
+        ({"num_attention_heads": 7}, r"hidden_size 768 cannot be split evenly among num_heads 7"),
+        ({"hidden_act": "geluu"}, "no activation 'geluu'.*did you mean gelu"),
+        ({"hiden_size": 768}, "hiden_size is 768, a field of unknown meaning; did you mean hidden_size"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+        ({"vocab_size": "many"}, "vocab_size is 'many'; it must be a whole number"),
+        ({"hidden_size": 768.5}, "hidden_size is 768.5; it must be a whole number"),
+        ({"num_hidden_layers": True}, "num_hidden_layers is True; it must be a whole number"),
+        ({"num_hidden_layers": 0}, "num_layers is 0; it must be at least 1"),
+        ({"hidden_dropout_prob": 1.5}, "dropout is 1.5"),
+        ({"layer_norm_eps": "tiny"}, "layer_norm_eps is 'tiny'; it must be a number"),
+        ({"hidden_act": 3}, "hidden_act is 3; it must be a name"),
+        ({"pad_token_id": 40000}, "pad_id is 40000; the vocabulary has the ids 0 to 30521"),
+    ],
+)
+def test_what_cannot_be_honoured_is_an_error_that_names_it(change, message):
+    with pytest.raises(ValueError, match=message):
+        BertConfig.from_json(GOOGLE | change)
+
+
+def test_every_problem_is_named_at_once():
+    with pytest.raises(ValueError) as error:
+        BertConfig.from_json(GOOGLE | {"is_decoder": True, "rotary": 1, "head_dim": 3})
+    assert all(name in str(error.value) for name in ("is_decoder", "rotary", "head_dim"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "not a JSON file"), ("[1]", "holds a JSON list"), ("\xff\xfe", "JSON")]
+)
+def test_files_that_are_no_configuration(tmp_path, text, message):
+    path = tmp_path / "config.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=message):
+        BertConfig.from_json(path)
+    with pytest.raises(FileNotFoundError):
+        BertConfig.from_json(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"attention": "sideways"}, "attention is 'sideways'; it is one of bidirectional, causal"),
+        ({"implementation": "flash"}, "implementation is 'flash'; it is one of reference, fused"),
+        ({"dtype": "float64"}, "dtype is 'float64'; it is one of float32, bfloat16"),
+        ({"num_heads": 0}, "num_heads is 0; it must be at least 1"),
+        ({"dropout": 1.0}, "dropout is 1.0; a dropout rate is at least 0 and below 1"),
+    ],
+)
+def test_impossible_options(fields, message):
+    with pytest.raises(Exception, match=message.split(";")[0].split(" is ")[0]) as error:
+        BertConfig(**fields)
+    if isinstance(error.value, ValueError):  # with the type checker of the tests on, some never get as far
+        assert message in str(error.value)
+
+
+def test_architectures_follow_the_heads():
+    assert BertConfig().to_huggingface(("span",))["architectures"] == ["BertForQuestionAnswering"]
+    assert BertConfig().to_huggingface(("nsp", "mlm"))["architectures"] == ["BertForPreTraining"]
+    assert BertConfig().to_huggingface()["architectures"] == ["BertModel"]
+    with pytest.raises(ValueError, match="no BERT with the heads span, tag"):
+        BertConfig().to_huggingface(("tag", "span"))

@@ -1,0 +1,381 @@
+"""Hugging Face folders in every dress they come in, and out again."""
+
+import json
+import shutil
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_elmo_jax.families.bert.huggingface import read_config, read_weights, write
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+HEADS = {  # a task's tree entry -> their names, classes
+    "classify": ("classifier", "BertForSequenceClassification", 3),
+    "choice": ("classifier", "BertForMultipleChoice", 1),
+    "tag": ("classifier", "BertForTokenClassification", 5),
+    "span": ("qa_outputs", "BertForQuestionAnswering", 2),
+}
+
+
+def encoder_only(theirs):
+    return {name: value for name, value in theirs.items() if name.startswith("bert.")}
+
+
+def with_head(theirs, head):
+    rng = np.random.default_rng(1)
+    name, _, classes = HEADS[head]
+    return encoder_only(theirs) | {
+        f"{name}.weight": rng.normal(size=(classes, 64)).astype(np.float32),
+        f"{name}.bias": rng.normal(size=classes).astype(np.float32),
+    }
+
+
+def renamed(tensors, old, new):
+    return {name.replace(old, new): value for name, value in tensors.items()}
+
+
+def same(a, b):
+    a, b = flatten(a), flatten(b)
+    assert a.keys() == b.keys()
+    for path in a:
+        np.testing.assert_array_equal(a[path], b[path], err_msg=path)
+
+
+@pytest.fixture(scope="module")
+def golden(goldens):
+    return read_weights(goldens / "bert_tiny")
+
+
+def test_every_tensor_of_the_golden_is_mapped(golden, theirs):
+    params, report = golden
+    assert set(report.mapped.values()) == set(theirs)
+    assert not (report.skipped or report.unexpected or report.missing or report.misshaped)
+    assert report.heads == ("mlm", "nsp") and set(params) == {"encoder", "mlm", "nsp"}
+    layer = params["encoder"]["layer_1"]
+    np.testing.assert_array_equal(
+        layer["feed_forward"]["down"]["kernel"], theirs["bert.encoder.layer.1.output.dense.weight"].T
+    )
+    np.testing.assert_array_equal(
+        params["encoder"]["embeddings"]["type"][1], theirs["bert.embeddings.token_type_embeddings.weight"][1]
+    )
+    for path, value in flatten(params).items():
+        assert value.dtype == np.float32 and value.flags.c_contiguous and value.flags.owndata, path
+
+
+@pytest.mark.parametrize("prefix", ["", "bert.", "module.bert.", "model.bert.", "bert.bert.", "모델.bert."])
+def test_prefixes(hugging_face, theirs, golden, prefix):
+    head_prefix = prefix.removesuffix("bert.")
+    tensors = {
+        prefix + name.removeprefix("bert.") if name.startswith("bert.") else head_prefix + name: value
+        for name, value in theirs.items()
+    }
+    params, report = read_weights(hugging_face(tensors))
+    same(params, golden[0])
+    assert not report.unexpected
+
+
+def test_old_names_of_layer_norms(hugging_face, theirs, golden):
+    old = renamed(renamed(theirs, "LayerNorm.weight", "LayerNorm.gamma"), "LayerNorm.bias", "LayerNorm.beta")
+    params, report = read_weights(hugging_face(old))
+    same(params, golden[0])
+    assert report.mapped["encoder/embeddings/norm/scale"] == "bert.embeddings.LayerNorm.gamma"
+    both = theirs | {"bert.embeddings.LayerNorm.gamma": np.ones(64, np.float32)}
+    with pytest.raises(ValueError, match="the same tensor under an old and a new name"):
+        read_weights(hugging_face(both, "both"))
+
+
+def test_position_ids_and_tied_weights_are_skipped_with_a_reason(hugging_face, theirs, golden):
+    more = theirs | {
+        "bert.embeddings.position_ids": np.arange(48)[None],
+        "cls.predictions.decoder.weight": theirs["bert.embeddings.word_embeddings.weight"],
+        "cls.predictions.decoder.bias": theirs["cls.predictions.bias"],
+    }
+    params, report = read_weights(hugging_face(more))
+    same(params, golden[0])
+    assert set(report.skipped) == set(more) - set(theirs) and not report.unexpected
+    text = str(report)
+    assert "62 tensors mapped" in text and "bert.embeddings.position_ids" in text
+
+
+def test_the_bias_may_be_saved_under_the_decoders_name_alone(hugging_face, theirs, golden):
+    params, report = read_weights(hugging_face(renamed(theirs, "cls.predictions.bias", "cls.predictions.decoder.bias")))
+    same(params, golden[0])
+    assert report.mapped["mlm/bias"] == "cls.predictions.decoder.bias" and not report.skipped
+
+
+@pytest.mark.parametrize(
+    ("name", "twin"), [("weight", "bert.embeddings.word_embeddings.weight"), ("bias", "cls.predictions.bias")]
+)
+def test_a_decoder_of_its_own_leaves_the_head_out_and_says_so(hugging_face, theirs, golden, name, twin):
+    own = theirs[twin].copy()
+    own.flat[-1] += 1e-3
+    params, report = read_weights(hugging_face(theirs | {f"cls.predictions.decoder.{name}": own}))
+    same(params, {key: golden[0][key] for key in ("encoder", "nsp")})
+    assert report.heads == ("nsp",)
+    assert len(report.skipped) == 6
+    assert f"cls.predictions.decoder.{name} is not what it should be tied to" in report.skipped["cls.predictions.bias"]
+
+
+@pytest.mark.parametrize("absent", ["cls.", "cls.predictions", "cls.seq_relationship", "bert.pooler"])
+def test_absent_parts_are_absent(hugging_face, theirs, absent):
+    params, report = read_weights(hugging_face({k: v for k, v in theirs.items() if not k.startswith(absent)}))
+    left = {"cls.": {"encoder"}, "cls.predictions": {"encoder", "nsp"}, "cls.seq_relationship": {"encoder", "mlm"}}
+    assert set(params) == left.get(absent, {"encoder", "mlm", "nsp"})
+    assert ("pooler" in params["encoder"]) == (absent != "bert.pooler")
+    assert not (report.missing or report.unexpected)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_task_heads_by_architecture(hugging_face, theirs, head):
+    name, architecture, classes = HEADS[head]
+    tensors = with_head(theirs, head)
+    params, report = read_weights(hugging_face(tensors, architectures=[architecture]))
+    assert report.heads == (head,)
+    np.testing.assert_array_equal(params[head]["kernel"], tensors[f"{name}.weight"].T)
+    assert params[head]["bias"].shape == (classes,)
+
+
+def test_labels_and_problem_type_come_along(hugging_face, theirs):
+    labels = {"0": "부정", "1": "중립", "2": "긍정"}
+    folder = hugging_face(
+        with_head(theirs, "classify"),
+        architectures=["BertForSequenceClassification"],
+        id2label=labels,
+        problem_type="single_label_classification",
+    )
+    _, report = read_weights(folder)
+    assert report.extras["labels"] == ["부정", "중립", "긍정"]
+    assert report.extras["num_labels"] == 3 and report.extras["problem_type"] == "single_label_classification"
+
+
+def test_labels_that_do_not_fit_the_weights(hugging_face, theirs):
+    folder = hugging_face(
+        with_head(theirs, "tag"), architectures=["BertForTokenClassification"], id2label={"0": "O", "1": "B-PER"}
+    )
+    with pytest.raises(ValueError, match=r"classifier.weight: \[5, 64\], expected \[2, 64\]"):
+        read_weights(folder)
+
+
+def test_a_classifier_that_nothing_explains(hugging_face, theirs):
+    folder = hugging_face(with_head(theirs, "tag"), architectures=None)
+    params, report = read_weights(folder)
+    assert set(params) == {"encoder"}
+    assert set(report.skipped) == {"classifier.weight", "classifier.bias"}
+    assert "classifier=classify|choice|tag" in report.skipped["classifier.bias"]
+    params, report = read_weights(folder, classifier="tag")
+    assert params["tag"]["kernel"].shape == (64, 5) and not report.skipped
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+def test_other_floats_become_float32(hugging_face, theirs, golden, dtype):
+    params, _ = read_weights(hugging_face({name: value.astype(dtype) for name, value in theirs.items()}))
+    for path, value in flatten(params).items():
+        np.testing.assert_array_equal(value, flatten(golden[0])[path].astype(dtype).astype(np.float32))
+
+
+def test_integers_are_no_weights(hugging_face, theirs):
+    name = "bert.encoder.layer.0.output.dense.weight"
+    with pytest.raises(ValueError, match=rf"{name}: of int8, expected one of"):
+        read_weights(hugging_face(theirs | {name: np.ones((64, 160), np.int8)}))
+
+
+def test_all_missing_and_all_misshaped_tensors_are_named(hugging_face, theirs):
+    tensors = dict(theirs)
+    gone = [
+        "bert.encoder.layer.1.attention.self.key.bias",
+        "cls.predictions.transform.dense.weight",
+        "bert.pooler.dense.bias",
+    ]
+    for name in gone:
+        del tensors[name]
+    wrong = ["bert.embeddings.position_embeddings.weight", "cls.seq_relationship.weight"]
+    tensors[wrong[0]] = np.ones((47, 64), np.float32)
+    tensors[wrong[1]] = tensors[wrong[1]].T
+    with pytest.raises(ValueError) as problem:
+        read_weights(hugging_face(tensors | {"adapter.weight": np.ones(1, np.float32)}))
+    text = str(problem.value)
+    for name in [
+        *gone,
+        f"{wrong[0]}: [47, 64], expected [48, 64]",
+        f"{wrong[1]}: [64, 2], expected [2, 64]",
+        "adapter.weight",
+    ]:
+        assert name in text
+    assert "missing (3)" in text and "mis-shaped (2)" in text
+
+
+def test_another_configuration(hugging_face, theirs):
+    with pytest.raises(ValueError, match=r"missing \(16\): bert.encoder.layer.3.attention"):
+        read_weights(hugging_face(theirs, num_hidden_layers=4))
+    _, report = read_weights(hugging_face(theirs, "fewer", num_hidden_layers=2))
+    assert len(report.unexpected) == 16 and all("encoder.layer.2." in name for name in report.unexpected)
+    with pytest.raises(ValueError, match=r"word_embeddings.weight: \[200, 64\], expected \[199, 64\]"):
+        read_weights(hugging_face(theirs, "smaller", vocab_size=199))
+    with pytest.raises(ValueError, match="5"):
+        read_weights(hugging_face(theirs, "heads", num_attention_heads=5))
+    with pytest.raises(ValueError, match="roberta"):
+        read_weights(hugging_face(theirs, "roberta", model_type="roberta"))
+
+
+def test_nan_and_infinity_are_named(hugging_face, theirs):
+    tensors = {name: value.copy() for name, value in theirs.items()}
+    names = ["bert.encoder.layer.0.output.dense.bias", "cls.predictions.bias"]
+    tensors[names[0]][3] = np.nan
+    tensors[names[1]][0] = -np.inf
+    with pytest.raises(
+        ValueError, match=rf"2 of the tensors .* NaN or infinity \(as float32\): {names[0]}, {names[1]}"
+    ):
+        read_weights(hugging_face(tensors))
+
+
+def test_two_encoders_or_none(hugging_face, theirs):
+    with pytest.raises(ValueError, match="holds 2 encoders"):
+        read_weights(hugging_face(theirs | renamed(theirs, "bert.", "other.")))
+    with pytest.raises(ValueError, match=r"holds no BERT: .* Among its 1 tensors: lm_head"):
+        read_weights(hugging_face({"lm_head": np.ones(2, np.float32)}, "none"))
+
+
+def test_pickled_weights_equal_safetensors(tmp_path, goldens, theirs, golden, write_torch):
+    shutil.copy(goldens / "bert_tiny" / "config.json", tmp_path)
+    write_torch(tmp_path / "pytorch_model.bin", theirs)
+    params, report = read_weights(tmp_path)
+    same(params, golden[0])
+    assert "pytorch_model.bin" in report.source
+    shutil.copy(goldens / "bert_tiny" / "model.safetensors", tmp_path)
+    _, report = read_weights(tmp_path)
+    assert report.source.endswith("model.safetensors (not read: pytorch_model.bin beside it)")
+
+
+def shard(folder, tensors, kind, save):
+    names = sorted(tensors)
+    parts = {f"{kind}-{number + 1:05d}-of-00003": names[number::3] for number in range(3)}
+    suffix = "safetensors" if kind == "model" else "bin"
+    for file, part in parts.items():
+        save(folder / f"{file}.{suffix}", {name: tensors[name] for name in part})
+    weight_map = {name: f"{file}.{suffix}" for file, part in parts.items() for name in part}
+    index = folder / f"{kind}.{suffix}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}))
+    return index
+
+
+@pytest.mark.parametrize("kind", ["model", "pytorch_model"])
+def test_shards(tmp_path, goldens, theirs, golden, write_torch, kind):
+    shutil.copy(goldens / "bert_tiny" / "config.json", tmp_path)
+    index = shard(
+        tmp_path, theirs, kind, write_torch if kind == "pytorch_model" else lambda path, part: save_file(part, path)
+    )
+    params, report = read_weights(tmp_path)
+    same(params, golden[0])
+    assert index.name in report.source
+    places = json.loads(index.read_text())["weight_map"]
+    for bad, message in [
+        (places | {"x": "../secret.bin"}, r"leads out of its folder, which is refused: '../secret.bin'"),
+        (places | {"x": "/etc/passwd"}, "leads out of its folder"),
+        (places | {"x": next(iter(places.values()))}, "lists tensors that are not where it says: x in"),
+        ({"x": 5}, "is no index of weights"),
+    ]:
+        index.write_text(json.dumps({"weight_map": bad}))
+        with pytest.raises(ValueError, match=message):
+            read_weights(tmp_path)
+    index.write_text(json.dumps({"weight_map": places | {"x": "gone-1.bin", "y": "gone-2.bin"}}))
+    with pytest.raises(FileNotFoundError, match=r"lists 5 files of which 2 are not beside it: gone-1.bin, gone-2.bin"):
+        read_weights(tmp_path)
+    index.write_text("[]")
+    with pytest.raises(ValueError, match="is no index of weights"):
+        read_weights(tmp_path)
+
+
+def test_no_config_and_no_weights(tmp_path, goldens):
+    with pytest.raises(FileNotFoundError, match=r"has no config.json, .* or give config="):
+        read_weights(tmp_path)
+    (tmp_path / "tf_model.h5").touch()
+    with pytest.raises(
+        FileNotFoundError, match=r"none of model.safetensors, .* is there \(tf_model.h5 is, which is not"
+    ):
+        read_weights(tmp_path, config=read_config(goldens / "bert_tiny"))
+
+
+@pytest.mark.parametrize("head", [*HEADS, "mlm", "nsp", "mlm+nsp", "none", "none without pooler", "classify+span+mlm"])
+def test_written_and_read_again_is_the_same(golden, tmp_path, goldens, head):
+    rng = np.random.default_rng(0)
+    params = {"encoder": dict(golden[0]["encoder"])}
+    for name in head.split("+"):
+        if name in ("mlm", "nsp"):
+            params[name] = golden[0][name]
+        elif name in HEADS:
+            size = HEADS[name][2]
+            params[name] = {"kernel": jnp.asarray(rng.normal(size=(64, size)), jnp.float32), "bias": jnp.ones(size)}
+    if "without pooler" in head:
+        del params["encoder"]["pooler"]
+    config = read_config(goldens / "bert_tiny")
+    write(tmp_path / "out", params, config)
+    read, report = read_weights(tmp_path / "out")
+    same(read, params)
+    assert not (report.skipped or report.unexpected) and read_config(tmp_path / "out") == config
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    assert all(name.startswith("bert.") for name in stored if "encoder.layer" in name) == (not head.startswith("none"))
+    assert not list((tmp_path / "out").glob("*unfinished*"))
+    assert len({path.stat().st_mode for path in (tmp_path / "out").iterdir()}) == 1
+
+
+def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
+    config = read_config(goldens / "bert_tiny")
+    params = {
+        "encoder": golden[0]["encoder"],
+        "classify": {"kernel": np.ones((64, 2), np.float32), "bias": np.zeros(2, np.float32)},
+    }
+    vocab = (goldens / "bert_tiny" / "vocab.txt").read_text().splitlines()
+    write(
+        tmp_path,
+        params,
+        config,
+        vocab=[*vocab[:-1], "한국어"],
+        tokenizer={"do_lower_case": False},
+        labels=["부정", "긍정"],
+        problem_type="single_label_classification",
+    )
+    written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert written["architectures"] == ["BertForSequenceClassification"] and written["id2label"] == {
+        "0": "부정",
+        "1": "긍정",
+    }
+    assert (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")[-2:] == ["한국어", ""]
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["do_lower_case"] is False
+    _, report = read_weights(tmp_path)
+    assert report.extras["labels"] == ["부정", "긍정"]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda p: p.update(extra={"kernel": np.ones(1)}), {}, r"unknown \(1\): extra/kernel"),
+        (lambda p: p["nsp"].pop("bias"), {}, r"missing \(1\): nsp/bias"),
+        (lambda p: p["encoder"].pop("layer_1"), {}, r"missing \(16\): encoder/layer_1/attention/query/kernel"),
+        (lambda p: p["nsp"].update(kernel=np.ones((2, 64))), {}, r"nsp/kernel \[2, 64\], expected \[64, 2\]"),
+        (lambda p: p["encoder"].pop("pooler"), {}, "nsp cannot be written without the pooler"),
+        (
+            lambda p: p.update({h: {"kernel": np.ones((64, 1)), "bias": np.ones(1)} for h in ("tag", "choice")}),
+            {},
+            "choice and tag would have the same names",
+        ),
+        (lambda p: None, {"labels": ["a"]}, "1 labels were given for 0 classes"),
+        (lambda p: None, {"vocab": ["a"] * 201}, "the vocabulary has 201 pieces and the model 200 embeddings"),
+        (lambda p: None, {"vocab": ["a\nb", ""]}, r"one piece a line, which these cannot be: 'a\\nb', ''"),
+        (lambda p: None, {"tokenizer": {}}, "without vocab="),
+    ],
+)
+def test_what_cannot_be_written(golden, tmp_path, goldens, change, options, message):
+    params = {name: dict(part) for name, part in golden[0].items()}
+    change(params)
+    with pytest.raises(ValueError, match=message):
+        write(tmp_path / "out", params, read_config(goldens / "bert_tiny"), **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_overwritten(golden, tmp_path, goldens):
+    (tmp_path / "pytorch_model.bin").touch()
+    with pytest.raises(FileExistsError, match=r"already holds weights \(pytorch_model.bin\)"):
+        write(tmp_path, golden[0], read_config(goldens / "bert_tiny"))

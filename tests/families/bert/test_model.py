@@ -1,0 +1,353 @@
+"""What must hold of any BERT, whatever its weights: packing, padding, causality, options, types, devices, messages."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.model import Bert, check_batch
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+from bert_elmo_jax.nn.layer_numbers import layer_numbers
+
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
+
+CONFIG = BertConfig(
+    vocab_size=60, hidden_size=16, num_layers=2, num_heads=4, feed_forward_size=24, max_positions=12,
+    initializer_range=0.3,
+)  # fmt: skip
+LONG = pytest.mark.long  # one of its kind is in every run of the tests
+BOTH = {"scan": True, "remat": True}
+OPTIONS = [pytest.param({"scan": True}, marks=LONG), pytest.param({"remat": True}, marks=LONG), BOTH]
+
+
+def replace(**changes):
+    return dataclasses.replace(CONFIG, **changes)
+
+
+@functools.cache
+def params():
+    return init_params(CONFIG, jax.random.key(0))
+
+
+@functools.cache
+def compiled(config, layers=None, attentions=False, deterministic=True):
+    options = {"layers": layers, "attentions": attentions, "deterministic": deterministic}
+    return jax.jit(functools.partial(Bert(config).apply, **options))
+
+
+def encode(config, *batch, params=None, layers=None, attentions=False, deterministic=True, **arrays):
+    tree = {"params": (params or globals()["params"]())["encoder"]}
+    layers = tuple(layers) if isinstance(layers, list) else layers
+    return compiled(config, layers, attentions, deterministic)(tree, *batch, **arrays)
+
+
+def sequences(lengths, seed=0):
+    random = np.random.default_rng(seed)
+    return [random.integers(5, CONFIG.vocab_size - 1, n) for n in lengths]
+
+
+def rows(texts, size):
+    """One text a row: tokens, types, positions, segments."""
+    tokens, segments = np.zeros((2, len(texts), size), np.int32)
+    for i, text in enumerate(texts):
+        tokens[i, : len(text)], segments[i, : len(text)] = text, 1
+    types = (np.cumsum(tokens, axis=1) % 2).astype(np.int32)
+    positions = np.broadcast_to(np.arange(size, dtype=np.int32), tokens.shape)
+    return tokens, types, positions, segments
+
+
+def packed(unpacked, plan, size):
+    """The same texts, several a row as `plan` says, and where each starts."""
+    lengths = unpacked[3].sum(1)
+    fields = [np.zeros((len(plan), size), np.int32) for _ in range(4)]
+    starts = {}
+    for row, texts in enumerate(plan):
+        at = 0
+        for number, text in enumerate(texts):
+            n = lengths[text]
+            for field, source in zip(fields[:3], unpacked[:3], strict=True):
+                field[row, at : at + n] = source[text, :n]
+            fields[3][row, at : at + n] = number + 1
+            starts[text] = row, at
+            at += n
+    return fields, starts
+
+
+@pytest.mark.parametrize(
+    ("implementation", "attention"),
+    [("reference", "bidirectional"), pytest.param("reference", "causal", marks=LONG), ("fused", "causal")],
+)
+def test_packed_rows_equal_unpacked_ones_values_and_gradients(implementation, attention):
+    config = replace(implementation=implementation, attention=attention)
+    unpacked = rows(sequences([7, 4, 5, 3]), 8)
+    fields, starts = packed(unpacked, [[0, 2], [1, 3]], 13)
+    weights = np.random.default_rng(1).normal(size=(4, 8, 16)).astype(np.float32)
+    firsts = np.array([[0, 7], [0, 4]])
+
+    def apart(params):
+        out = Bert(config).apply({"params": params["encoder"]}, *unpacked)
+        real = weights * unpacked[3][..., None].astype(np.float32)
+        return (out.last * real).sum() + out.pooled.sum(), out.pooled[np.array([0, 2, 1, 3])]
+
+    def together(params):
+        out = Bert(config).apply({"params": params["encoder"]}, *fields, nsp_positions=firsts)
+        total = out.pooled.sum()
+        for text, (row, at) in starts.items():
+            n = unpacked[3][text].sum()
+            total += (out.last[row, at : at + n] * weights[text, :n]).sum()
+        return total, out.pooled.reshape(4, 16)
+
+    a, b = (jax.jit(jax.value_and_grad(f, has_aux=True))(params()) for f in (apart, together))
+    np.testing.assert_allclose(a[0][0], b[0][0], rtol=1e-5)
+    np.testing.assert_allclose(a[0][1], b[0][1], atol=1e-5)
+    largest = max(np.abs(g).max() for g in jax.tree.leaves(a[1]))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5 * largest), a[1], b[1])
+
+
+@functools.cache
+def values_and_gradients(**options):
+    """Everything that comes out of a training pass, dropout on."""
+    batch = rows(sequences([8, 5]), 8)
+
+    def total(tree):
+        out = Bert(replace(**options)).apply(
+            {"params": tree["encoder"]}, *batch, layers="all", attentions=True, deterministic=False,
+            rngs={"dropout": jax.random.key(1)},
+        )  # fmt: skip
+        return jnp.square(out.last).sum() + out.pooled.sum(), out
+
+    return jax.jit(jax.value_and_grad(total, has_aux=True))(params())
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_scan_and_remat_change_nothing(options):
+    """Only to rounding: the compiler fuses a loop's body otherwise than the same layers written out."""
+    plain, other = values_and_gradients(), values_and_gradients(**options)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), plain, other)
+    assert jax.tree.structure(other[1]) == jax.tree.structure(params())
+
+
+def test_dropout_was_on_when_they_were_compared():
+    (_, out), _ = values_and_gradients()
+    assert not np.allclose(out.last, encode(CONFIG, *rows(sequences([8, 5]), 8)).last, atol=0.1)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_scan_and_remat_have_the_same_parameters(options):
+    ours, plain = (Bert(c).init(jax.random.key(0), jnp.zeros((1, 2), int)) for c in (replace(**options), CONFIG))
+    jax.tree.map(np.testing.assert_array_equal, ours, plain)
+
+
+@pytest.mark.parametrize("implementation", ["reference", "fused"])
+def test_padding_never_changes_a_real_position(implementation):
+    config = replace(implementation=implementation)
+    tokens, types, positions, segments = rows(sequences([5, 3]), 8)
+    other = np.where(segments == 0, 44, tokens), np.where(segments == 0, 1, types), positions, segments
+    plain = encode(config, tokens, types, positions, segments, layers="all")
+    noisy = encode(config, *other, layers="all")
+    real = segments == 1
+    np.testing.assert_array_equal(plain.layers[:, real], noisy.layers[:, real])
+    np.testing.assert_array_equal(plain.pooled, noisy.pooled)
+    shorter = encode(config, *(x[:, :5] for x in (tokens, types, positions, segments)), layers="all")
+    np.testing.assert_allclose(plain.layers[:, :, :5][:, real[:, :5]], shorter.layers[:, real[:, :5]], atol=2e-6)
+
+
+def test_lengths_are_segments_and_no_mask_is_all_real():
+    tokens, types, positions, segments = rows(sequences([5, 3]), 8)
+    by_lengths = encode(CONFIG, tokens, types, lengths=np.array([5, 3]))
+    by_segments = encode(CONFIG, tokens, types, positions, segments)
+    np.testing.assert_allclose(by_lengths.last, by_segments.last, atol=2e-6)
+    np.testing.assert_allclose(
+        encode(CONFIG, tokens).last, encode(CONFIG, tokens, None, positions, np.ones_like(tokens)).last, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("implementation", ["reference", "fused"])
+def test_causal_never_peeks(implementation):
+    config = replace(attention="causal", implementation=implementation)
+    tokens = rows(sequences([8]), 8)[0]
+    changed = tokens.copy()
+    changed[:, 5:] += 1
+    before, after = (encode(config, t, layers="all").layers for t in (tokens, changed))
+    np.testing.assert_array_equal(before[:, :, :5], after[:, :, :5])
+    assert np.abs(before[-1, :, 5:] - after[-1, :, 5:]).min() > 0
+    peeking = encode(replace(implementation=implementation), changed, layers="all").layers
+    assert np.abs(peeking[1:, :, :5] - encode(CONFIG, tokens, layers="all").layers[1:, :, :5]).max() > 0.01
+
+
+@pytest.mark.parametrize("implementation", ["reference", "fused"])
+def test_a_row_of_padding_is_finite_and_changes_no_gradient(implementation):
+    config = replace(implementation=implementation)
+    batch = rows([*sequences([8, 5]), []], 8)
+
+    def total(tree, keep):
+        out = encode(config, *(x[:keep] for x in batch), params=tree)
+        return jnp.square(out.last * batch[3][:keep, :, None].astype(np.float32)).sum() + out.pooled[:2].sum()
+
+    assert np.isfinite(encode(config, *batch).last).all()
+    with_padding, without = (jax.jit(jax.grad(total), static_argnums=1)(params(), keep) for keep in (3, 2))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-5), with_padding, without)
+
+
+def test_layers_by_number():
+    tokens = rows(sequences([8]), 8)[0]
+    every = encode(CONFIG, tokens, layers="all")
+    assert every.layers.shape == (3, 1, 8, 16)
+    np.testing.assert_array_equal(every.layers[-1], every.last)
+    for config in (CONFIG, replace(scan=True)):
+        some = encode(config, tokens, layers=[-1, 0, 1])
+        np.testing.assert_allclose(some.layers, every.layers[np.array([2, 0, 1])], atol=1e-6)
+    nothing = encode(CONFIG, tokens)
+    assert nothing.layers is None and nothing.attentions is None
+    with pytest.raises(ValueError, match=r"no layer 3: .*0 \(the embeddings\) to 2"):
+        encode(CONFIG, tokens, layers=[3])
+    with pytest.raises(ValueError, match="'last' was given; it is 'all' or a list"):
+        layer_numbers("last", 2)
+
+
+def test_attentions_under_scan_and_no_pooler():
+    tokens = rows(sequences([8]), 8)[0]
+    plain, scanned = (encode(c, tokens, attentions=True).attentions for c in (CONFIG, replace(scan=True)))
+    assert plain.shape == (2, 1, 4, 8, 8)
+    np.testing.assert_allclose(plain, scanned, atol=1e-6)
+    without = {k: v for k, v in params()["encoder"].items() if k != "pooler"}
+    assert Bert(CONFIG, add_pooler=False).apply({"params": without}, tokens).pooled is None
+    assert "pooler" not in init_params(CONFIG, jax.random.key(0), heads=(), add_pooler=False)["encoder"]
+
+
+def test_bf16_is_close_to_float32_and_keeps_parameters_and_logits_in_float32():
+    config = replace(dtype="bfloat16", initializer_range=0.1)
+    tree = init_params(config, jax.random.key(0))
+    assert {x.dtype for x in jax.tree.leaves(tree)} == {jnp.dtype("float32")}
+    tokens = rows(sequences([8, 8]), 8)[0]
+    places = {"mlm_positions": np.array([[1, 2]] * 2), "nsp_positions": np.zeros((2, 1), int)}
+    rough, exact = (
+        pretraining_logits(dataclasses.replace(config, dtype=d), tree, tokens, **places)
+        for d in ("bfloat16", "float32")
+    )
+    assert rough.mlm.dtype == rough.nsp.dtype == jnp.float32
+    assert encode(config, tokens, params=tree).last.dtype == jnp.bfloat16
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=0.03 * np.abs(b).max()), rough, exact)
+
+
+def test_dropout_follows_the_key_and_differs_from_layer_to_layer():
+    config = replace(dropout=0.4, attention_dropout=0.4)
+    tokens = np.full((4, 8), 9)
+
+    def run(key):
+        random = {"dropout": jax.random.key(key)}
+        return encode(config, tokens, layers="all", deterministic=False, rngs=random).layers
+
+    np.testing.assert_array_equal(run(0), run(0))
+    assert (run(0)[0] != run(1)[0]).any()
+    assert 0.3 < (run(0)[0] == 0).mean() < 0.5
+    assert (run(0)[0][0] != run(0)[0][1]).any()  # two rows of the same tokens
+
+
+def test_each_layer_draws_its_own_dropout(monkeypatch):
+    drawn = []
+
+    def spy(x, rate, key):
+        drawn.extend([] if key is None else [tuple(np.asarray(jax.random.key_data(key)))])
+        return x
+
+    monkeypatch.setattr("bert_elmo_jax.families.bert.model.dropout", spy)
+    tree, random = {"params": params()["encoder"]}, {"dropout": jax.random.key(0)}
+    Bert(CONFIG).apply(tree, np.ones((1, 3), int), deterministic=False, rngs=random)
+    assert len(drawn) == len(set(drawn)) == 1 + 2 * CONFIG.num_layers
+
+
+def test_dropout_without_a_key_is_an_error():
+    with pytest.raises(Exception, match="dropout"):
+        encode(CONFIG, np.ones((1, 4), int), deterministic=False)
+
+
+@pytest.mark.parametrize("options", [pytest.param({}, marks=LONG), BOTH], ids=str)
+def test_eight_devices_equal_one(options):
+    """Rows split over four devices, matrices over two: with dropout, values and gradients are one device's."""
+    config = replace(**options)
+    mesh = jax.make_mesh((4, 2), ("data", "tensor"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    batch = rows(sequences([8, 5, 8, 2, 6, 7, 4, 8]), 8)
+    places = (np.tile(np.array([[1, 0]]), (8, 1)), np.zeros((8, 1), int))
+
+    def total(tree, tokens, types, positions, segments, mlm_positions, nsp_positions):
+        logits = pretraining_logits(
+            config, tree, tokens, types, positions, segments,
+            mlm_positions=mlm_positions, nsp_positions=nsp_positions, dropout_key=jax.random.key(2),
+        )  # fmt: skip
+        return jnp.square(logits.mlm).sum() + jnp.square(logits.nsp).sum()
+
+    def spec(leaf):
+        divisible = leaf.ndim == 2 and leaf.shape[1] % 2 == 0
+        return NamedSharding(mesh, PartitionSpec(None, "tensor") if divisible else PartitionSpec())
+
+    step = jax.jit(jax.value_and_grad(total))
+    alone = step(params(), *batch, *places)
+    split = jax.device_put(params(), jax.tree.map(spec, params()))
+    sharded = jax.device_put((*batch, *places), NamedSharding(mesh, PartitionSpec("data")))
+    together = step(split, *sharded)
+    np.testing.assert_allclose(alone[0], together[0], rtol=1e-5)
+    largest = max(np.abs(g).max() for g in jax.tree.leaves(alone[1]))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5 * largest), alone[1], together[1])
+
+
+def test_too_many_tokens_is_an_error_that_names_both_numbers():
+    with pytest.raises(ValueError, match=r"13 tokens.*12 positions"):
+        encode(CONFIG, np.ones((1, 13), int))
+    with pytest.raises(ValueError, match=r"rows of 513 tokens.*512 positions"):
+        check_batch(BertConfig(), np.ones((1, 513), int))
+    # packed rows may be longer than any sequence in them
+    restarting = np.concatenate([np.arange(8), np.arange(8)])[None]
+    assert encode(CONFIG, np.ones((1, 16), int), None, restarting, (np.arange(16) // 8 + 1)[None]).last.shape == (
+        1,
+        16,
+        16,
+    )
+
+
+def test_positions_and_ids_outside_their_tables_never_pass_silently():
+    assert np.isnan(encode(CONFIG, np.full((1, 3), 60)).last).all()
+    assert np.isnan(encode(CONFIG, np.ones((1, 3), int), None, np.array([[0, 1, 12]])).last[0, 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tokens": [[1, 2], [3, 60]]}, r"token id 60 at row 1, column 1 .*vocabulary.*0 to 59 \(vocab_size 60\)"),
+        ({"tokens": [[1, -1]]}, "token id -1 at row 0, column 1"),
+        ({"tokens": [[1, 2]], "types": [[0, 2]]}, r"type 2 at row 0, column 1 .*0 to 1 \(type_vocab_size 2\)"),
+        ({"tokens": [[1, 2]], "positions": [[0, 12]]}, r"position 12 .*0 to 11 \(max_positions 12\)"),
+        ({"tokens": [[1, 2]], "types": [[0]]}, r"tokens have the shape \(1, 2\) but its types \(1, 1\)"),
+    ],
+)
+def test_check_batch_says_what_and_where(fields, message):
+    with pytest.raises(ValueError, match=message):
+        check_batch(CONFIG, **{k: np.array(v) for k, v in fields.items()})
+
+
+def test_check_batch_lets_good_batches_pass():
+    tokens, types, positions, _ = rows(sequences([8, 5]), 8)
+    check_batch(CONFIG, tokens, types, positions)
+    check_batch(CONFIG, tokens)
+
+
+def test_initialisation_follows_the_release():
+    tree = init_params(BertConfig.preset("mini", vocab_size=500), jax.random.key(0))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        name = path[-1].key
+        if name == "scale":
+            assert (leaf == 1).all()
+        elif name == "bias":
+            assert (leaf == 0).all()
+        else:
+            assert np.abs(leaf).max() <= 0.04
+            assert abs(float(leaf.mean())) < 6 * 0.0176 / np.sqrt(leaf.size)
+            assert float(leaf.std()) == pytest.approx(0.02 * 0.8796, rel=max(0.02, 4 / np.sqrt(leaf.size)))
+    kernels = [tree["encoder"][f"layer_{i}"]["attention"]["query"]["kernel"] for i in range(4)]
+    assert len({float(k[0, 0]) for k in kernels}) == 4

@@ -1,0 +1,252 @@
+"""What the ELMo encoder takes, raw ids and word ids among it, and what it refuses."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.inference import ElmoEncoder
+from bert_elmo_jax.text.characters import boundary_characters, character_table
+
+from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, by_hand, close
+
+# Raw ids.
+
+
+def test_raw_ids_are_the_sentences(elmo, sentences):
+    few = sentences[:6]
+    ids = np.zeros((6, 31, 50), np.int64)
+    for n, words in enumerate(few):
+        ids[n, : len(words)] = character_table(words, 50)
+    found, expected = elmo.forward(ids), elmo.encode(few, state=elmo.zero_state(6))
+    size = expected.layers.shape[2]
+    assert found.layers.shape == (3, 6, 31, 16)
+    close(found.layers[:, :, :size], expected.layers)
+    assert not found.layers[:, :, size:].any()
+    assert np.array_equal(found.mask[:, :size], expected.mask)
+    close(found.state.cell, expected.state.cell)
+    assert found.words is None
+    close(elmo.forward(jnp.asarray(ids), state=found.state).layers[:, :, :size],
+          elmo.encode(few, state=expected.state).layers)  # fmt: skip
+    kept = elmo.forward(ids, boundaries="keep")
+    assert kept.layers.shape == (3, 6, 33, 16)
+    assert (kept.mask.sum(1) == found.mask.sum(1) + 2).all()
+    for n, words in enumerate(few):
+        close(kept.layers[:, n, 1 : len(words) + 1], found.layers[:, n, : len(words)])
+    # The same rows with the marks put in by hand.
+    begin, end = boundary_characters(50)
+    whole = np.zeros((6, 33, 50), np.int32)
+    whole[:, 0], whole[:, 1:32] = begin, ids
+    whole[np.arange(6), [len(words) + 1 for words in few]] = end
+    close(elmo.forward(whole, boundaries="given").layers, kept.layers)
+
+
+def test_rows_without_a_word_keep_their_state(elmo):
+    ids = np.zeros((2, 3, 50), np.int32)
+    ids[0, 0] = character_table(["배"])[0]
+    before = elmo.encode(["강가의 은행", "river"], state=elmo.zero_state(2)).state
+    for boundaries in ("strip", "keep"):
+        found = elmo.forward(ids, state=before, boundaries=boundaries)
+        assert found.mask.sum(1).tolist() == [1 if boundaries == "strip" else 3, 0]
+        assert np.array_equal(found.state.cell[:, :, 1], before.cell[:, :, 1])
+        assert not np.array_equal(found.state.cell[:, :, 0], before.cell[:, :, 0])
+    nothing = elmo.forward(ids[1:])
+    assert nothing.layers.shape == (3, 1, 3, 16)
+    assert not nothing.layers.any()
+
+
+def test_words_padded_by_zeros_are_other_words(elmo):
+    """As in the reference: 0 is a vector of zeros, 261 a learned one; whether columns are cut or not."""
+    ids = character_table(["ab", "ab"], 50)[None].copy()
+    ids[0, 1, 4:] = 0
+    found = elmo.forward(ids).layers[0, 0]
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+    half = ids.copy()
+    half[0, 1, 30:] = 261
+    exact = Elmo(CONFIG).apply(
+        {"params": elmo.params["encoder"]}, np.array([[0, 1]]), np.array([2]), characters=half.astype(np.int32)
+    )
+    close(elmo.forward(half, boundaries="given").layers, np.asarray(exact.layers))
+
+
+def one(place, value):
+    ids = character_table(["ab", "배", "c"], 50)[None].astype(np.int64)
+    ids[place] = value
+    return ids
+
+
+@pytest.mark.usefixtures("as_users_run")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"characters": one((0, 1, 2), 262)}, "character id 262 at row 0, column 1, character 2 is outside 0 to 261"),
+        ({"characters": one((0, 2, 49), -1)}, "character id -1 at row 0, column 2, character 49"),
+        ({"characters": one((0, 0, 0), 2**40)}, "character id 1099511627776 at row 0, column 0, character 0"),
+        ({"characters": one((0, 1), 0)}, "a padding word .* at row 0, column 1, before other words of its row"),
+        ({"characters": one((0, 1), 5)[..., :40]}, "characters has 40 a word, this model reads 50"),
+        ({"characters": one((0, 1), 5)[0]}, r"characters has shape \(3, 50\); expected \[batch, words, characters\]"),
+        ({"characters": one((0, 1), 5)[:, :0]}, r"characters has shape \(1, 0, 50\)"),
+        ({"characters": one((0, 1), 5) * 1.0}, "characters holds float64; expected whole numbers"),
+        ({"characters": [[[1]], [[1], [2]]]}, "characters has rows of different lengths"),
+        ({"characters": "강"}, "characters holds <U1"),
+        ({}, r"weights reads characters: give forward\(characters=…\) and no words"),
+        ({"words": np.array([[3]])}, r"weights reads characters: give forward\(characters=…\) and no words"),
+        ({"characters": one((0, 1), 5), "words": np.array([[3]])}, "and no words"),
+        ({"characters": one((0, 1), 5), "lengths": np.array([1])}, "lengths are for word ids"),
+        (
+            {"characters": one((0, 1), 5), "boundaries": "both"},
+            "boundaries='both' is not known; use 'strip', 'keep'",
+        ),
+    ],
+)
+def test_wrong_ids(elmo, given, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        elmo.forward(**given)
+
+
+# Word input.
+
+
+def test_words_by_their_number(by_words):
+    ids = [1, 3, 2, 4, 0]
+    expected = Elmo(WORD_CONFIG).apply({"params": by_words.params["encoder"]}, np.array([ids]), np.array([5]))
+    found = by_words.encode(["강 미지의 river", ["bank"]])
+    close(found.layers[:, :1], np.asarray(expected.layers)[:, :, 1:-1])
+    for given, boundaries, part in [
+        ([3, 2, 4], None, np.s_[1:-1]),
+        ([3, 2, 4], "keep", np.s_[:]),
+        (ids, "given", np.s_[:]),
+    ]:
+        raw = by_words.forward(words=np.array([given]), boundaries=boundaries)
+        close(raw.layers, np.asarray(expected.layers)[:, :, part])
+    # Marks written out are no marks.
+    close(by_words.encode([["<S>", "</S>"]]).layers[:, 0, 0, :], by_words.encode([["x", "y"]]).layers[:, 0, 0, :])
+    padded = by_words.forward(words=np.array([[3, 2, 4, 99], [6, -1, -1, -1]]), lengths=np.array([3, 1]))
+    close(padded.layers[:, :, :3], found.layers)
+    assert padded.mask.tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_what_word_input_refuses(by_words):
+    ids = np.array([[3, 4]])
+    for given, message in [
+        (
+            {"words": np.array([[3, 7]])},
+            "word id 7 at row 0, column 1 is outside 0 to 6; the model has",
+        ),
+        ({"words": np.array([[-1, 3]])}, "word id -1 at row 0, column 0"),
+        ({"words": np.array([3])}, r"words has shape \(1,\); expected \[batch, words\]"),
+        ({"words": [[3], [3, 4]]}, "words has rows of different lengths"),
+        ({"words": ids, "lengths": [3]}, "lengths holds 3 to 3; each is 0 to 2, the words of a row"),
+        ({"words": ids, "lengths": [-1]}, "lengths holds -1 to -1"),
+        ({"words": ids, "lengths": [1, 1]}, r"lengths is \[1, 1\]; expected 1 whole numbers, one a row"),
+        ({"words": ids, "lengths": [1.5]}, "lengths is"),
+        ({"words": ids, "lengths": 2}, "lengths is 2"),
+        ({"characters": np.ones((1, 1, 50), int)}, r"weights reads words: give forward\(words=…\) and no characters"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            by_words.forward(**given)
+    with pytest.raises(ValueError, match=r"weights reads words, not characters: .* there is nothing to cache"):
+        by_words.cache(["강"])
+
+
+def test_words_without_a_vocabulary(by_words):
+    bare = ElmoEncoder(WORD_CONFIG, by_words.params, None, "runs/bare")
+    message = r"runs/bare reads words, and has no vocabulary \(words.txt\): copy one there to encode sentences; forward"
+    for attempt in (
+        lambda: bare.encode(["강"]),
+        lambda: bare.encode_batches(["강"]),
+        lambda: bare.check(["강"]),
+        lambda: bare.vocabulary,
+    ):
+        with pytest.raises(ValueError, match=message):
+            attempt()
+    ids = np.array([[1, 3, 0]])
+    assert np.array_equal(bare.forward(words=ids).layers, by_words.forward(words=ids, boundaries="given").layers)
+    with pytest.raises(ValueError, match="boundaries='strip' needs the ids of <S> and </S>, and runs/bare has no"):
+        bare.forward(words=ids, boundaries="strip")
+    with pytest.raises(ValueError, match="runs/bare: the vocabulary has 7 words, the model embeddings for 9"):
+        ElmoEncoder(dataclasses.replace(WORD_CONFIG, vocab_size=9), by_words.params, VOCABULARY, "runs/bare")
+
+
+def test_a_vocabulary_that_is_not_needed(elmo, params):
+    with pytest.raises(ValueError, match="weights has no word vocabulary, and needs none: it reads the characters"):
+        _ = elmo.vocabulary
+    with_one = ElmoEncoder(dataclasses.replace(CONFIG, vocab_size=7), params, VOCABULARY)
+    assert with_one.vocabulary is VOCABULARY
+    assert np.array_equal(with_one.encode(["미지의"]).layers, elmo.encode(["미지의"]).layers)
+
+
+# What is asked wrongly.
+
+
+@pytest.mark.usefixtures("as_users_run")
+@pytest.mark.parametrize(
+    ("sentences", "wish", "message"),
+    [
+        ("강가의 은행", {}, r"a single string was given: write \['강가의 은행'\]"),
+        (b"bank", {}, "a single string was given"),
+        (None, {}, "a list of texts is expected, None was given"),
+        (3, {}, "a list of texts is expected, 3 was given"),
+        ((["a"], ["b"]), {}, "a tuple was given"),
+        ({"a": 1}, {}, "a list of texts is expected"),
+        (["a"], {"batch_size": 0}, "batch_size=0: use a whole number, at least 1"),
+        (["a"], {"batch_size": 2.0}, "batch_size=2.0"),
+        (["a"], {"warmup": -1}, "warmup=-1: use a whole number, at least 0"),
+        (["a"], {"warmup": 0.5}, "warmup=0.5"),
+        (["a"], {"warmup": True}, "warmup=True"),
+    ],
+)
+def test_what_is_refused_at_once(elmo, sentences, wish, message):
+    for encode in (elmo.encode, elmo.encode_batches):
+        with pytest.raises((ValueError, TypeError), match=message):
+            encode(sentences, **wish)
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_a_bad_sentence_is_named_by_its_place_among_all(elmo):
+    for bad, error, message in [
+        ([], ValueError, r"text 70 has no words: \[\]"),
+        (" ", ValueError, "text 70 has no words: ' '"),
+        (["a", ""], ValueError, "text 70 holds an empty word, word 1 of 2"),
+        (["a", "b\ud83d"], ValueError, r"text 70 holds a lone surrogate, U\+D83D at character 1 of word 1"),
+        (None, TypeError, "text 70 is None; expected a list of words, or a string"),
+        (["a", 3], TypeError, "text 70 holds 3 as word 1; expected a string"),
+        ([["a"]], TypeError, r"text 70 holds \['a'\] as word 0"),
+        (("a", "b"), TypeError, "text 70 is .*; write it as a list of words"),
+    ]:
+        texts = [*["강가의 은행"] * 70, bad]
+        for attempt in (
+            lambda texts=texts: elmo.encode(texts),
+            lambda texts=texts: list(elmo.encode_batches(iter(texts), batch_size=4)),
+            lambda texts=texts: elmo.check(iter(texts)),
+        ):
+            with pytest.raises(error, match=message):
+                attempt()
+    with pytest.raises(ValueError, match="no texts were given: the list is empty"):
+        elmo.encode([])
+    with pytest.raises(TypeError, match=r"a generator was given: write list\(texts\), or use encode_batches"):
+        elmo.encode(text for text in ["a"])
+    elmo.check(["강가의 은행", ["New York"]])
+
+
+def test_words_of_any_kind(elmo):
+    odd = ["<S>", "New York", "\x00", "a\x00b", " ", "x" * 10_000, "🌊", "은행" * 40, "\u200b"]
+    encoding = elmo.encode([odd, odd[::-1]])
+    close(encoding.layers[:, 0], by_hand(elmo, odd)[0])
+    assert np.isfinite(encoding.layers).all()
+    # Cut to 48 bytes, as in the references, in the middle of a character if need be; the mark <S> is not written so.
+    close(elmo.encode([["x" * 10_000]]).layers, elmo.encode([["x" * 48]]).layers)
+    assert np.abs(elmo.encode([["x" * 47]]).last - elmo.encode([["x" * 48]]).last).max() > 1e-3
+    mark = elmo.forward(boundary_characters(50)[:1][None]).layers
+    assert np.abs(encoding.layers[0, 0, 0] - mark[0, 0, 0]).max() > 1e-3
+
+
+def test_strings_are_split_at_whitespace(elmo):
+    found = elmo.encode(["강가의\t은행\u3000앞\u00a0에 \n", ["강가의", "은행", "앞", "에"]])
+    assert found.words[0] == found.words[1]
+    close(found.layers[:, 0], found.layers[:, 1])
+    # A list of strings is a list of sentences.
+    assert elmo.encode(["The", "bank"]).words == [["The"], ["bank"]]

@@ -1,0 +1,99 @@
+"""The language model's loss: both softmaxes, carried state, and word tables of which only rows are touched."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.loss import DIRECTIONS, draw_for, elmo_loss, touched_for
+from bert_elmo_jax.families.elmo.model import zero_state
+from bert_elmo_jax.optim import as_rows, find_rows, take_rows
+
+SIZES = {"cell_size": 12, "projection_size": 8, "dropout": 0.0}
+MODELS = {
+    "characters": ElmoConfig(vocab_size=60, filters=((1, 4), (2, 4)), num_highways=1, max_characters=8, **SIZES),
+    "words": ElmoConfig(input="words", vocab_size=60, **SIZES),
+    "tied": ElmoConfig(input="words", vocab_size=60, tie_softmax=True, **SIZES),
+}
+
+
+def batch(config, seed=0, rows=3, length=5):
+    random = np.random.default_rng(seed)
+    lengths = np.array([length, length - 2, 1], np.int32)
+    real = (np.arange(length) < lengths[:, None]).astype(np.float32)
+    highest = 10 if config.input == "characters" else 60
+    given = {"lengths": lengths, "fresh": np.array([True, False, True])}
+    for direction in DIRECTIONS:
+        given[f"words_{direction}"] = random.integers(0, highest, (rows, length)).astype(np.int32)
+        given[f"{direction}_targets"] = random.integers(0, 60, (rows, length)).astype(np.int32)
+        given[f"{direction}_weights"] = real
+    if config.input == "characters":
+        given["characters"] = random.integers(1, 262, (1, 10, 8)).astype(np.int32)
+    return given
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    config = MODELS[request.param]
+    return config, init_elmo_params(config, jax.random.key(1), lm=True)
+
+
+def test_the_full_softmax_counts_what_is_real(model):
+    config, params = model
+    terms, _, carry = jax.jit(elmo_loss(config, chunk=7))(params, batch(config), None, None)
+    assert carry is None
+    assert {name: float(weight) for name, (_, weight) in terms.items()} == {"forward": 9.0, "backward": 9.0}
+    assert float(terms["forward"][0]) / 9 == pytest.approx(np.log(60), rel=0.2)
+
+
+def test_the_state_is_carried_and_forgotten(model):
+    config, params = model
+    loss = jax.jit(elmo_loss(config))
+    state = zero_state(config, 3)
+    _, _, after = loss(params, batch(config), None, state)
+    assert float(jnp.abs(after.hidden).max()) > 0
+    one, _, _ = loss(params, batch(config, seed=5), None, after)
+    two, _, _ = loss(params, {**batch(config, seed=5), "fresh": np.ones(3, bool)}, None, after)
+    three, _, _ = loss(params, batch(config, seed=5), None, state)
+    assert float(one["forward"][0]) != float(two["forward"][0])
+    assert float(two["forward"][0]) == pytest.approx(float(three["forward"][0]), rel=1e-6)
+
+
+def test_no_gradient_flows_into_the_step_before(model):
+    config, params = model
+
+    def through(params):
+        _, _, after = elmo_loss(config)(params, batch(config), None, zero_state(config, 3))
+        return after.hidden.sum()
+
+    assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(jax.jit(jax.grad(through))(params)))
+
+
+def test_rows_of_tables_give_the_loss_of_whole_tables(model):
+    config, params = model
+    given = batch(config)
+    given |= draw_for(config, 20)(given, jax.random.key(3))
+    loss = jax.jit(elmo_loss(config, sampled=True))
+    whole, _, _ = loss(params, given, None, None)
+    assert set(whole) == {"forward_sampled", "backward_sampled"}
+    rows = find_rows(params, touched_for(config)(given))
+    small = take_rows(params, rows)
+    part, _, _ = jax.jit(lambda s: loss(as_rows(s, rows), given, None, None))(small)
+    for name in whole:
+        np.testing.assert_allclose(part[name], whole[name], rtol=1e-6)
+    dense = jax.jit(jax.grad(lambda p: sum(total for total, _ in loss(p, given, None, None)[0].values())))(params)
+    summed = lambda s: sum(total for total, _ in loss(as_rows(s, rows), given, None, None)[0].values())  # noqa: E731
+    sparse = jax.jit(jax.grad(summed))(small)
+    for ours, theirs in zip(jax.tree.leaves(sparse), jax.tree.leaves(take_rows(dense, rows)), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    # What was not touched has no gradient in the dense one either.
+    bias = np.asarray(dense["lm"]["bias"])
+    assert not bias[np.setdiff1d(np.arange(60), np.asarray(rows["lm/bias"]))].any()
+
+
+def test_each_direction_draws_its_own():
+    config = MODELS["words"]
+    drawn = draw_for(config, 20)({}, jax.random.key(0))
+    assert drawn["forward_negatives"].ids.tolist() != drawn["backward_negatives"].ids.tolist()

@@ -1,0 +1,251 @@
+"""Parts of a file of arrays: whatever is stopped where, the same file comes out."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+
+from bert_elmo_jax.inference.array_file import Parts
+
+TEXTS = ["강가의 은행", ["the", "river"], "a", "강가의 은행", 'with "quotes"\x00']
+ASKED = {"batch_size": 32, "layers": [0, 1]}
+
+
+def arrays():
+    return [np.random.default_rng(n).normal(size=(2, n + 1, 4)).astype(np.float32) for n in range(len(TEXTS))]
+
+
+def drain(steps, count=None):
+    for n, _ in enumerate(steps, start=1):
+        if n == count:
+            break
+
+
+def write(path, size=2, asked=ASKED):
+    """A run from where an earlier one was stopped; how many arrays were there already."""
+    with Parts(path) as parts:
+        if not parts.resume(asked):
+            parts.begin(asked)
+        done = parts.done
+        drain(parts.write(arrays()[done:], size))
+        parts.merge(TEXTS)
+    return done
+
+
+def read(path):
+    with h5py.File(path) if path.suffix != ".npz" else np.load(path) as file:
+        found = {name: file[name][()] for name in file}
+    index = found.pop("sentence_to_index", None)
+    return found, None if index is None else json.loads(index[0])
+
+
+@pytest.mark.parametrize("ending", ["h5", "hdf5", "npz"])
+def test_the_file_holds_every_array(tmp_path, ending):
+    write(tmp_path / f"a.{ending}")
+    found, index = read(tmp_path / f"a.{ending}")
+    assert set(found) == set("01234")
+    for n, array in enumerate(arrays()):
+        assert found[str(n)].dtype == np.float32
+        assert np.array_equal(found[str(n)], array)
+    if ending != "npz":  # of two equal texts the last counts, as in a dictionary
+        assert index == {"강가의 은행": "3", "the river": "1", "a": "2", 'with "quotes"\x00': "4"}
+    assert [path.name for path in tmp_path.iterdir()] == [f"a.{ending}"]
+
+
+@pytest.mark.parametrize("ending", ["h5", "npz"])
+@pytest.mark.parametrize("size", [1, 2, 5, 9])
+def test_the_same_bytes_however_it_was_stopped(tmp_path, ending, size):
+    write(tmp_path / f"whole.{ending}", size)
+    for stop in range(1, len(TEXTS) + 1):
+        path = tmp_path / f"{stop}.{ending}"
+        with Parts(path) as parts:
+            parts.begin(ASKED)
+            drain(parts.write(arrays(), size), stop)
+        assert write(path, size) == (stop - 1) // size * size
+        assert path.read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
+
+
+def test_a_draft_is_no_part(tmp_path):
+    path = tmp_path / "a.h5"
+    with Parts(path) as parts:
+        parts.begin(ASKED)
+        drain(parts.write(arrays(), 2), 3)
+    folder = tmp_path / "a.h5.partial"
+    (folder / "draft").write_bytes(b"\x93NUMPY half of an array")
+    (folder / "whole.h5").write_bytes(b"half of a file")
+    assert write(path) == 2
+    assert len(read(path)[0]) == len(TEXTS)
+
+
+def test_parts_after_a_gap_are_made_anew(tmp_path):
+    path = tmp_path / "a.npz"
+    with Parts(path) as parts:
+        parts.begin(ASKED)
+        drain(parts.write(arrays(), 1))
+    parts = sorted((tmp_path / "a.npz.partial").glob("*.arrays"))
+    assert len(parts) == 5
+    parts[2].unlink()
+    assert write(path, 1) == 2
+    assert np.array_equal(read(path)[0]["4"], arrays()[4])
+
+
+def test_a_stop_while_all_is_put_together(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    write(tmp_path / "whole.h5")
+    calls = []
+
+    def report():
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with Parts(path) as parts, pytest.raises(KeyboardInterrupt):
+        parts.begin(ASKED)
+        drain(parts.write(arrays(), 2))
+        parts.merge(TEXTS, report)
+    assert not path.exists()
+    assert write(path) == len(TEXTS)
+    assert path.read_bytes() == (tmp_path / "whole.h5").read_bytes()
+
+
+def test_a_stop_between_the_last_two_steps(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    monkeypatch.setattr("bert_elmo_jax.inference.array_file._clean", lambda folder: None)
+    write(path)
+    monkeypatch.undo()
+    assert (tmp_path / "a.h5.partial").is_dir()
+    with pytest.raises(FileExistsError, match=r"a\.h5 exists; remove it, or write to another file"):
+        Parts(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_what_belongs_to_another_run_is_left_alone(tmp_path):
+    path = tmp_path / "a.h5"
+    with Parts(path) as parts:
+        parts.begin(ASKED)
+    path.write_bytes(b"somebody's")
+    with pytest.raises(FileExistsError, match="exists; remove it"):
+        Parts(path)
+    assert (tmp_path / "a.h5.partial" / "asked.json").is_file()
+
+
+def test_what_was_asked_otherwise_is_told(tmp_path):
+    path = tmp_path / "a.h5"
+    with Parts(path) as parts:
+        parts.begin(ASKED)
+        drain(parts.write(arrays(), 2), 3)
+    for asked, message in [
+        ({**ASKED, "batch_size": 64}, "batch_size was 32, is 64. Finish it as it was asked, or remove that folder"),
+        ({"layers": [0, 1]}, "batch_size was 32, is None"),
+        ({**ASKED, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
+    ]:
+        with Parts(path) as parts, pytest.raises(ValueError, match=message):
+            parts.resume(asked)
+    assert write(path) == 2
+    for content in (b"", b"[3]", b"7", b'{"batch_size": 3', b"\xff"):
+        path = tmp_path / "b.h5"
+        with Parts(path) as parts:
+            parts.begin(ASKED)
+        (tmp_path / "b.h5.partial" / "asked.json").write_bytes(content)
+        with Parts(path) as parts, pytest.raises(ValueError, match=r"asked\.json is damaged .* to begin anew"):
+            parts.resume(ASKED)
+
+
+def test_a_damaged_part_is_named(tmp_path):
+    path = tmp_path / "a.h5"
+    with Parts(path) as parts:
+        parts.begin(ASKED)
+        drain(parts.write(arrays(), 2))
+        part = sorted(parts.folder.glob("*.arrays"))[1]
+        whole = part.read_bytes()
+        for content in (whole[:-5], whole[:9], b"", b"x" * len(whole)):
+            part.write_bytes(content)
+            with pytest.raises(ValueError, match=rf"{part.name} is damaged .*: remove it and run"):
+                parts.merge(TEXTS)
+    part.unlink()
+    assert write(path) == 2
+    assert len(read(path)[0]) == len(TEXTS)
+
+
+def test_two_runs_at_once(tmp_path):
+    path = tmp_path / "a.h5"
+    with Parts(path) as first, Parts(path) as second:
+        first.begin(ASKED)
+        for attempt in (lambda: second.resume(ASKED), lambda: second.begin(ASKED)):
+            with pytest.raises(ValueError, match=r"another run is writing .*a\.h5; wait for it, or stop it first"):
+                attempt()
+    assert write(path) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("a.csv", ValueError, r"a\.csv ends in \.csv; use \.h5, \.hdf5 or \.npz"),
+        ("a", ValueError, "ends in nothing"),
+        ("none/a.h5", FileNotFoundError, "there is no folder .*none to write a.h5 into; make it first"),
+        ("there.h5", FileExistsError, "exists; remove it"),
+        ("folder.npz", FileExistsError, "exists; remove it"),
+    ],
+)
+def test_targets_that_cannot_be(tmp_path, name, error, message):
+    (tmp_path / "there.h5").touch()
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(error, match=message):
+        Parts(tmp_path / name)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(PermissionError, match="may not be written to: write to another, or change its rights"):
+        Parts(tmp_path / "a.h5")
+
+
+FULL = """
+    import resource, sys
+    from pathlib import Path
+    import numpy as np
+    from bert_elmo_jax.inference.array_file import Parts
+
+    for limit in (50_000, 100_000, 1_000_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        with Parts(Path(sys.argv[1])) as parts:
+            if not parts.resume({}):
+                parts.begin({})
+            try:
+                for _ in parts.write([np.ones((1, 100, 100), np.float32)] * (8 - parts.done), 2):
+                    pass
+                parts.merge("abcdefgh")
+            except OSError as error:
+                print(error.errno, parts.done)
+"""
+
+
+@pytest.mark.parametrize("ending", ["h5", "npz"])
+def test_a_full_disk(tmp_path, ending):
+    """As far as it can be had: a limit on the size of files, that first a part and then the whole file meets."""
+    path = tmp_path / f"a.{ending}"
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(FULL), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["27", "0", "27", "8"]
+    assert len(read(path)[0]) == 8
+
+
+@pytest.mark.parametrize("ending", [".h5", ".npz"])
+def test_what_another_run_has_finished_is_not_written_over(tmp_path, ending):
+    path = tmp_path / f"vectors{ending}"
+    with Parts(path) as late:  # looks at once, and then loads its model
+        with Parts(path) as early:
+            early.begin({"layers": [0]})
+            list(early.write([np.zeros((1, 2, 3), np.float32)], size=1))
+            early.merge(["강"])
+        with pytest.raises(FileExistsError, match="exists; remove it, or write to another file"):
+            late.begin({"layers": [1]})
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,151 @@
+"""Vectors of words, kept on disk: the encoder's own, whatever was stopped in between."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.inference import kept_vectors
+from bert_elmo_jax.inference.kept_vectors import keep_apart, keep_vectors
+from bert_elmo_jax.inference.word_layers import StaticVectors, layers_of, word_layers
+
+SENTENCES = [["강가의", "작은", "은행"], ["w1", "w2", "w3", "w4", "w5"], ["배"], ["w3"] * 9] * 3
+
+
+@pytest.fixture(scope="module", params=["bert_tiny", "elmo_tiny"])
+def encoder(request, goldens):
+    return load(goldens / request.param)
+
+
+@pytest.fixture(scope="module")
+def elmo(goldens):
+    return load(goldens / "elmo_tiny")
+
+
+def test_layers_are_those_of_the_encoder(encoder, tmp_path):
+    kept = keep_vectors(encoder, SENTENCES, tmp_path, batch_size=2)
+    assert kept.layers == tuple(range(encoder.config.num_layers + 1))
+    at = 0
+    for words in SENTENCES:
+        if "bert" in encoder.source:
+            encoded = encoder.encode([words], layers="all")
+            expected = np.stack([encoded.words("mean", layer)[0] for layer in encoded.layers])
+        else:
+            expected = encoder.encode([words]).layers[:, 0]
+        for layer in kept.layers:
+            assert np.abs(kept.layer(layer)[at : at + len(words)] - expected[layer]).max() < 1e-4
+        at += len(words)
+    assert kept.rows == at
+
+
+def test_spans_and_layers(encoder, tmp_path):
+    spans = [[(0, 2), (2, 3)], [], [(0, 1)], [(0, 9)]] * 3
+    kept = keep_apart(encoder, SENTENCES, tmp_path, spans=spans, layers=[-1, 0])
+    whole = keep_apart(encoder, SENTENCES, tmp_path)
+    last = encoder.config.num_layers
+    assert kept.layers == (last, 0)
+    assert kept.rows == 12
+    assert np.allclose(kept.layer(last)[0], whole.layer(last)[:2].mean(axis=0), atol=1e-5)
+    assert np.allclose(kept.layer(0)[3], whole.layer(0)[9:18].mean(axis=0), atol=1e-5)
+    with pytest.raises(ValueError, match="no layer 1 among"):
+        kept.layer(1)
+    with pytest.raises(ValueError, match="there is no layer 9"):
+        keep_apart(encoder, SENTENCES, tmp_path, layers=[9])
+
+
+def test_computed_once(elmo, tmp_path, monkeypatch):
+    keep_apart(elmo, SENTENCES, tmp_path)
+    asked = []
+
+    def counting(source, sentences, *args, **options):
+        asked.append(len(sentences := list(sentences)))
+        return word_layers(source, sentences, *args, **options)
+
+    monkeypatch.setattr(kept_vectors, "word_layers", counting)
+    assert keep_apart(elmo, SENTENCES, tmp_path).rows == 54
+    keep_apart(elmo, SENTENCES[1:], tmp_path)  # other words, other vectors
+    keep_apart(elmo, SENTENCES, tmp_path, layers=[1])
+    assert asked == [0, 11, 12]
+
+
+def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
+    whole = keep_vectors(elmo, SENTENCES, tmp_path / "whole", batch_size=1)
+
+    def stopping(*args, **options):
+        for n, values in enumerate(word_layers(*args, **options)):
+            if n == 6:
+                raise KeyboardInterrupt
+            yield values
+
+    monkeypatch.setattr(kept_vectors, "word_layers", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        keep_vectors(elmo, SENTENCES, tmp_path / "part", batch_size=1)
+    folder = tmp_path / "part"
+    assert json.loads((folder / "vectors.json").read_text())["done"] == 4  # whole rounds
+    with open(folder / "layer_01.f32", "ab") as file:
+        file.write(b"torn by the stop")
+    asked = []
+
+    def counting(source, sentences, *args, **options):
+        asked.extend(sentences := list(sentences))
+        return word_layers(source, sentences, *args, **options)
+
+    monkeypatch.setattr(kept_vectors, "word_layers", counting)
+    part = keep_vectors(elmo, SENTENCES, tmp_path / "part", batch_size=1)
+    assert len(asked) == 8
+    for layer in whole.layers:
+        assert np.array_equal(part.layer(layer), whole.layer(layer))
+
+
+def test_another_run_is_writing(elmo, tmp_path):
+    """The second waits, says so, and finds everything done."""
+    with ThreadPoolExecutor() as pool:
+        with kept_vectors._held(tmp_path):
+            second = pool.submit(waited, elmo, tmp_path)
+            time.sleep(0.2)
+            assert not second.done()
+        said, kept = second.result()
+    assert "another run is writing" in said
+    assert kept.rows == 54
+
+
+def waited(elmo, folder):
+    with pytest.warns(UserWarning, match="waiting for it") as caught:
+        kept = keep_vectors(elmo, SENTENCES, folder)
+    return str(caught[0].message), kept
+
+
+def test_what_cannot_be_asked(elmo, tmp_path):
+    with pytest.raises(ValueError, match="no word is asked for"):
+        keep_vectors(elmo, [["배"]], tmp_path, spans=[[]])
+    with pytest.raises(ValueError, match=r"span \(0, 2\) of sentence 0, which has 1 words"):
+        keep_vectors(elmo, [["배"]], tmp_path, spans=[[(0, 2)]])
+    with pytest.raises(ValueError, match="1 sentences and 2 lists of spans"):
+        keep_vectors(elmo, [["배"]], tmp_path, spans=[[], []])
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_what_has_no_layers():
+    with pytest.raises(TypeError, match="a str has no layers to look at"):
+        layers_of("runs/elmo")
+
+
+def test_long_sentences_of_a_bert_are_read_in_windows(goldens, tmp_path):
+    bert = load(goldens / "bert_tiny")
+    words = ["w1"] * (2 * bert.config.max_positions)
+    assert keep_vectors(bert, [words], tmp_path).rows == len(words)
+
+
+def test_static_vectors(tmp_path):
+    vectors = StaticVectors({"bank": np.ones(3), "배": np.zeros(3)}, "glove.txt")
+    kept = keep_vectors(vectors, [["Bank", "of"], ["배"]], tmp_path)
+    assert kept.layers == (0,)
+    assert np.array_equal(kept.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
+    assert vectors.fingerprint != StaticVectors({"bank": np.ones(3)}).fingerprint
+    with pytest.raises(ValueError, match="has no vector for any word"):
+        StaticVectors({}, "glove.txt")
+    with pytest.raises(ValueError, match="has vectors of the shapes"):
+        StaticVectors({"a": np.ones(2), "b": np.ones(3)})

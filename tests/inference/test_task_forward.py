@@ -1,0 +1,74 @@
+"""Batches side by side: in order, a few at a time, and what goes wrong is heard."""
+
+import threading
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax.inference.task_forward import two_at_a_time
+
+
+def test_in_order_however_long_each_takes():
+    def run(batch):
+        time.sleep(0.05 if batch[0] == 0 else 0)
+        return {"doubled": jax.numpy.asarray(batch) * 2}
+
+    found = list(two_at_a_time(run, [np.array([n]) for n in range(7)]))
+    assert [out["doubled"].tolist() for out in found] == [[2 * n] for n in range(7)]
+    assert all(type(out["doubled"]) is np.ndarray for out in found)
+    assert list(two_at_a_time(run, [])) == []
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_two_side_by_side_and_no_more(monkeypatch, devices):
+    """On one device both threads compute; what several devices compute together is begun by the caller's alone."""
+    monkeypatch.setattr(jax, "device_count", lambda: devices)
+    now, most, threads = 0, 0, set()
+    guard = threading.Lock()
+
+    def run(batch):
+        nonlocal now, most
+        with guard:
+            now, most = now + 1, max(most, now + 1)
+            threads.add(threading.current_thread())
+        time.sleep(0.02)
+        with guard:
+            now -= 1
+        return batch
+
+    taken = []
+
+    def batches():
+        for n in range(12):
+            taken.append(n)
+            yield np.array([n])
+
+    for done, _ in enumerate(two_at_a_time(run, batches())):
+        assert len(taken) <= done + 3, "batches are made when there is room for them"
+    assert most == (2 if devices == 1 else 1)
+    assert (threading.main_thread() in threads) == (devices > 1)
+
+
+def test_an_error_is_that_of_its_batch_and_later_ones_are_not_begun():
+    begun = []
+
+    def run(batch):
+        begun.append(int(batch))
+        if batch == 1:
+            raise ValueError("the second batch")
+        return batch
+
+    found = []
+    with pytest.raises(ValueError, match="the second batch"):
+        found.extend(int(out) for out in two_at_a_time(run, iter(np.arange(50))))
+    assert len(begun) < 8
+
+
+def test_left_half_way():
+    begun = []
+    outputs = two_at_a_time(lambda batch: begun.append(batch) or batch, iter(np.arange(50)))
+    next(outputs)
+    outputs.close()
+    assert len(begun) < 6 and threading.active_count() < 20

@@ -1,0 +1,216 @@
+"""Task models: loaded from a run directory, predictions that hang on the example alone, inputs refused by number."""
+
+import dataclasses
+import json
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.task_loss import init_task_params
+from bert_elmo_jax.inference import BertEncoder, TaskModel, write_run_directory
+from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread, to_json
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import best_step
+from bert_elmo_jax.inference.task_model import head_of, to_example
+from bert_elmo_jax.text import train_wordpiece
+
+TEXTS = ["강가에 배가 있다", "the old ship sank", "ship", "배", "the ship the ship the ship " * 3, "A strange word 강"]
+TOKENIZER = train_wordpiece(["강가에 배가 있다 the old ship sank where ? A"] * 9, vocab_size=90)
+CONFIG = BertConfig(
+    vocab_size=TOKENIZER.vocab_size, hidden_size=16, num_layers=1, num_heads=2, feed_forward_size=32, max_positions=64
+)
+
+
+def write(folder, name, features=None, **options):
+    task = dataclasses.replace(task_named(name, max_length=32), **options)
+    params = init_task_params(CONFIG, head_of(task, features), jax.random.key(0))
+    # Large enough for the predictions of different texts to differ.
+    params = jax.tree.map(lambda x: np.asarray(x) * (8.0 if x.ndim == 2 else 1.0), params)
+    write_run_directory(folder, CONFIG, params, TOKENIZER, run={}, task=task, features=features)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "sst2": write(folder / "sst2", "sst2", labels=("노잼", "재미")),
+        "rte": write(folder / "rte", "rte", labels=("0", "1")),
+        "stsb": write(folder / "stsb", "stsb"),
+        "uner": write(folder / "uner", "uner", labels=("B-LOC", "I-LOC", "O")),
+        "swag": write(folder / "swag", "swag"),
+        "squad": write(folder / "squad", "squad", stride=8, unanswerable=True),
+    }
+
+
+INPUTS = {
+    "sst2": TEXTS,
+    "rte": list(pairwise(TEXTS)),
+    "stsb": list(pairwise(TEXTS)),
+    "uner": [text.split() for text in TEXTS],
+    "swag": [(TEXTS[0], TEXTS[1:3]), (TEXTS[1], TEXTS[2:6])],
+    "squad": [("where ?", text) for text in TEXTS],
+}
+
+
+def close(ours, theirs):
+    ours, theirs = json.loads(json.dumps(to_json(ours))), json.loads(json.dumps(to_json(theirs)))
+    for name, value in ours.items():
+        if name != "n_best":
+            jax.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5) if not isinstance(a, str) else None,
+                value,
+                theirs[name],
+            )
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_company_and_order_change_nothing(runs, name):
+    model = load(runs[name])
+    assert isinstance(model, TaskModel)
+    together = model.predict(INPUTS[name])
+    assert len(together) == len(INPUTS[name])
+    for prediction, alone in zip(together, [model.predict([one])[0] for one in INPUTS[name][:2]]):
+        close(prediction, alone)
+    for prediction, turned in zip(together, model.predict(INPUTS[name][::-1], batch_size=4)[::-1]):
+        close(prediction, turned)
+    for prediction in together:
+        assert len(str(prediction)) < 200
+
+
+def test_shapes_are_compiled_once(runs):
+    model = load(runs["sst2"])
+    model.predict(TEXTS * 3, batch_size=8)
+    compiled = model._scores._cache_size()
+    model.predict(TEXTS[::-1] * 3, batch_size=8)
+    assert model._scores._cache_size() == compiled <= 3
+
+
+def test_answers_are_where_they_say(runs):
+    model = load(runs["squad"])
+    context = "강가에  배가 있다, the OLD ship\tsank où é est " * 4
+    [found] = model.predict([("where ?", context)], n_best=5)
+    assert 1 <= len(found.n_best) <= 6  # "no answer" is one of them in any case
+    for span in (found, *found.n_best):
+        assert context[span.start : span.end] == span.answer
+    assert sum(span.probability for span in found.n_best) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_what_the_run_directory_says(runs, tmp_path):
+    facts = json.loads((runs["sst2"] / "model.json").read_text(encoding="utf-8"))
+    assert facts["labels"] == ["노잼", "재미"]
+    assert facts["problem_type"] == "single_label_classification"
+    assert facts["task"]["max_length"] == 32
+    assert facts["task"]["layout"]["text"] == "sentence"
+    model = load(runs["sst2"])
+    assert model.labels == ("노잼", "재미")
+    assert model.encode(TEXTS[:2]).last.shape[0] == 2  # it is an encoder still
+    assert "task" not in json.loads((write_plain(tmp_path) / "model.json").read_text(encoding="utf-8"))
+    assert type(load(tmp_path)) is BertEncoder
+
+
+def write_plain(folder):
+    params = init_task_params(CONFIG, head_of(task_named("stsb"), None), jax.random.key(0))
+    write_run_directory(folder, CONFIG, params, TOKENIZER, run={})
+    return folder
+
+
+@pytest.mark.parametrize("features", [Features((0, -1)), Features((0, 1), "mix", lstm_layers=1, lstm_size=3)])
+def test_features_come_back(tmp_path, features):
+    folder = write(tmp_path / "run", "uner", features, labels=("B-LOC", "I-LOC", "O"))
+    model = load(folder)
+    assert model.head.features == features
+    assert len(model.predict([TEXTS[0]])[0].tags) == 3
+    file = folder / "model.json"
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**facts, "features": {**facts["features"], "lstm_layers": 5}}), encoding="utf-8")
+    with pytest.raises(ValueError, match="reader/layer_4"):
+        load(folder)
+    file.write_text(json.dumps({**facts, "features": {"layer": 1}}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"model\.json: features: "):
+        load(folder)
+
+
+def test_a_task_that_is_none_is_named(runs, tmp_path):
+    folder = write(tmp_path / "run", "sst2", labels=("0", "1"))
+    file = folder / "model.json"
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    for task, message in [
+        ([1], r"task is \[1\]; expected an object"),
+        ({**facts["task"], "kind": "poetry"}, "task.kind is 'poetry'"),
+        ({**facts["task"], "labels": "01"}, "task.labels is '01'; expected a list"),
+        ({**facts["task"], "colour": 1}, "task is not one of this version"),
+        ({**facts["task"], "max_length": 999}, "max_length=999: use 8 to 64"),
+    ]:
+        file.write_text(json.dumps({**facts, "task": task}), encoding="utf-8")
+        with pytest.raises(ValueError, match=message):
+            load(folder)
+
+
+def test_the_checkpoint_with_the_best_score_is_taken(tmp_path):
+    from bert_elmo_jax.train.checkpoint import save_params
+
+    folder = write(tmp_path / "run", "sst2", labels=("0", "1"))
+    params = read_model(folder).params
+    for step, score in ((5, 0.9), (9, 0.4)):
+        where = save_params(folder, step, jax.tree.map(lambda x, step=step: x * 0 + step, params))
+        (where / "facts.json").write_text(json.dumps({"score": score, "figures": {"dev/accuracy": score}}))
+        from bert_elmo_jax.train.file_list import write_file_list
+
+        write_file_list(where)
+    assert best_step(folder) == 5
+    assert float(load(folder).params["classify"]["bias"][0]) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("sst2", 3, "input 1 is 3; expected a text that is not empty"),
+        ("sst2", " ", "expected a text that is not empty"),
+        ("sst2", ("a", "b"), "expected a text that is not empty"),
+        ("rte", "a", r"expected \(text, pair\), two texts"),
+        ("rte", ("a", ""), r"expected \(text, pair\), two texts"),
+        ("uner", [], "a list of words, not empty"),
+        ("uner", ["a", 3], "a list of words, not empty"),
+        ("swag", ("a", ["b"]), "two choices at least"),
+        ("swag", ("a", ["b", ""]), "texts that are not empty"),
+        ("squad", "where ?", r"expected \(question, context\)"),
+        ("sst2", "a\ud83d", "input 1 holds a lone surrogate"),
+    ],
+)
+def test_inputs_that_are_none(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        to_example(task_named(name), value, 1)
+
+
+def test_a_string_for_a_list(runs):
+    with pytest.raises(TypeError, match="a list of texts is expected, a single string was given"):
+        load(runs["sst2"]).predict("one text")
+    with pytest.raises(ValueError, match="no texts were given"):
+        load(runs["sst2"]).predict([])
+
+
+def test_small_and_printable():
+    assert str(Number(4.21)) == "4.210"
+    assert repr(AnswerSpan("강가", 3, 5, 0.9, (), -2.0)) == "'강가' [3:5] (0.900)"
+    assert Tags(("서울", "역"), ("B-LOC", "I-LOC"), (1.0, 1.0)).entities == [("LOC", "서울 역")]
+    assert to_json(Tags(("a",), ("O",), (0.5,))) == {"words": ("a",), "tags": ("O",), "probabilities": (0.5,)}
+
+
+@pytest.mark.parametrize(
+    ("text", "tags", "whole"),
+    [
+        ("서울역 앞", ["B-LC", "", "I-LC", "", "O"], ["B-LC", "I-LC", "I-LC", "O", "O"]),
+        ("한국 은행", ["B-OG", "", "", "I-OG", ""], ["B-OG", "I-OG", "I-OG", "I-OG", "I-OG"]),
+        ("한국 은행", ["B-OG", "", "", "B-LC", ""], ["B-OG", "I-OG", "O", "B-LC", "I-LC"]),
+        (" 배", ["", "O"], ["O", "O"]),
+    ],
+)
+def test_tags_of_characters(text, tags, whole):
+    assert spread(text, tags, np.ones(len(text)))[0] == whole

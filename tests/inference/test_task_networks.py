@@ -1,0 +1,120 @@
+"""The registry of networks: which task each is for, and what their run directories say."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.inference import TaskNetwork
+from bert_elmo_jax.inference.predictions import Label
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.inference.stored_families import FAMILIES, family_of
+from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
+from bert_elmo_jax.networks import BcnConfig, EsimConfig
+from bert_elmo_jax.text import Lexicon
+
+LEXICON = Lexicon(["배", "river"], "unk", width=4)
+SMALL = {"num_labels": 3, "num_words": 2, "word_size": 4, "lstm_size": 3}
+MADE = {
+    "bcn": (BcnConfig(feed_size=3, **SMALL), dataclasses.replace(task_named("sst5"), labels=("0", "1", "2"))),
+    "esim": (EsimConfig(**SMALL), dataclasses.replace(task_named("snli"), labels=("a", "b", "c"), max_length=4)),
+}
+
+
+def write(folder, name, **changes):
+    config, task = MADE[name]
+    network = NETWORKS[name]
+    draw = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: draw.normal(size=leaf.shape).astype(np.float32), network.shapes(config))
+    write_run_directory(folder, config, params, LEXICON, run={}, task=dataclasses.replace(task, **changes))
+    return folder
+
+
+def test_every_network_is_a_family():
+    for name, network in NETWORKS.items():
+        assert FAMILIES[name].config is network.config
+        fields = {"num_words": 9} | ({network.counted: 2} if network.counted else {})
+        config = network.config(**fields)
+        assert (network_name(config), family_of(config)) == (name, name)
+        assert set(network.coefficients(config)) == set(
+            network.coefficients(dataclasses.replace(config, encoder_layers=2, encoder_width=4))
+        ) - {"mix_l2"}
+
+
+def test_texts_are_predicted(tmp_path):
+    model = load(write(tmp_path / "run", "bcn"))
+    assert isinstance(model, TaskNetwork)
+    assert (model.config, model.labels, model.encoder) == (MADE["bcn"][0], ("0", "1", "2"), None)
+    texts = ["배", "the river, the 배!" * 3, "…", "river " * 9]
+    found = model.predict(texts)
+    assert all(isinstance(label, Label) and set(label.probabilities) == {"0", "1", "2"} for label in found)
+    assert len({label.probability for label in found}) > 1
+    for text, label in zip(texts, found):
+        [alone] = model.predict([text])
+        assert alone.probabilities == pytest.approx(label.probabilities, abs=1e-5)
+    with pytest.raises(ValueError, match="no texts were given"):
+        model.predict([])
+    with pytest.raises(ValueError, match="input 1 is ' '; expected a text that is not empty"):
+        model.predict(["배", " "])
+    with pytest.raises(ValueError, match=r"input 0 is .*; expected a text"):
+        model.predict([("배", "river")])
+
+
+def test_pairs_are_predicted_and_long_ones_cut(tmp_path):
+    model = load(write(tmp_path / "run", "esim"))
+    short, cut, both = model.predict([("배 " * 4, "river"), ("배 " * 900, "river"), ("river", "배 " * 4)])
+    assert cut.probabilities == pytest.approx(short.probabilities, abs=1e-6)
+    assert both.probabilities != pytest.approx(short.probabilities, abs=1e-4)
+    for wrong in ("배", ("배",), ("배", ""), ["배", "배"]):
+        with pytest.raises(ValueError, match=r"expected \(text, pair\), two texts that are not empty"):
+            model.predict([wrong])
+    with pytest.raises(ValueError, match="which computes in float32: leave out dtype"):
+        load(tmp_path / "run", dtype="bfloat16")
+
+
+def test_a_folder_that_was_changed(tmp_path):
+    for field, value, message in (
+        ("lstm_size", 5, "composition|encoder_lstm"),
+        ("lstm_size", "3", "lstm_size is '3'; expected a whole number"),
+        ("places", "between", r"places='between': use input, output"),
+        ("num_tags", 3, "no field 'num_tags' in an ESIM's config"),
+    ):
+        folder = write(tmp_path / f"{field}-{value}", "esim")
+        facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        facts["config"][field] = value
+        (folder / "model.json").write_text(json.dumps(facts), encoding="utf-8")
+        with pytest.raises(ValueError, match=message):
+            load(folder)
+    with pytest.raises(ValueError, match="2 labels, the network has 3"):
+        load(write(tmp_path / "labels", "bcn", labels=("0", "1")))
+    with pytest.raises(
+        ValueError, match=r"an ESIM made for classification of pairs of texts, and its task is .* of single texts"
+    ):
+        load(write(tmp_path / "single", "esim", layout=MADE["bcn"][1].layout))
+    with pytest.raises(
+        ValueError, match="a biattentive classification network made for classification of single texts, and"
+    ):
+        load(write(tmp_path / "pairs", "bcn", layout=MADE["esim"][1].layout))
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "message"),
+    [
+        ("tagger", "sst2", "is for tags, and --task=sst2 is classification: choose another config, such as .*bcn.py"),
+        ("bcn", "uner", r"is for classification, and --task=uner is tags: .* such as experiments/configs/tagger\.py"),
+        ("bcn", "stsb", r"--task=stsb is regression: choose another config, such as experiments/configs/finetune\.py"),
+        ("esim", "sst5", r"has single texts: name the column of the second text with --pair=…, or .*/bcn\.py"),
+    ],
+)
+def test_tasks_that_a_network_is_not_for(name, task, message):
+    with pytest.raises(ValueError, match=message):
+        check_task(name, task_named(task))
+
+
+@pytest.mark.parametrize(("name", "task"), [("bcn", "rte"), ("bcn", "nsmc"), ("esim", "kornli"), ("tagger", "uner")])
+def test_tasks_that_a_network_is_for(name, task):
+    check_task(name, task_named(task))

@@ -1,0 +1,114 @@
+"""Vectors of a task's sentences, kept on the disk: the encoder's own, gone on with, and refused where they are not."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.tasks.word_rows import WordRow
+from bert_elmo_jax.heads.word_layers import word_layers
+from bert_elmo_jax.inference.vector_cache import fill_cache
+from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, size_of, trained_layers, word_encoder
+
+SENTENCES = [("강가의", "작은", "은행"), ("bank",), ("the", "river", "the"), ("bank",), ("배를", "타고")]
+
+
+@pytest.fixture(scope="module")
+def elmo():
+    return word_encoder("tests/goldens/elmo_tiny")
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return word_encoder("tests/goldens/bert_tiny")
+
+
+def rows_of(sentences):
+    return [WordRow(n, words, np.zeros(len(words), np.int32)) for n, words in enumerate(sentences)]
+
+
+def test_the_encoders_own_vectors(elmo, tmp_path):
+    cache = fill_cache(tmp_path / "vectors", elmo, SENTENCES, progress=False)
+    for words, layers in zip(SENTENCES, encode_words(elmo, SENTENCES)):
+        np.testing.assert_allclose(cache.layers(words), layers, atol=1e-5)
+    facts = json.loads((tmp_path / "vectors" / "vectors.json").read_text())
+    assert (facts["sentences"], facts["vectors"], facts["done"], facts["rows"]) == (
+        4,
+        9,
+        4,
+        9,
+    )  # a sentence that comes twice is kept once
+    batch = cache.batch(rows_of(SENTENCES[:2]), 4, 8)["layers"]
+    assert batch.shape == (4, 3, 8, 24)
+    live = frozen_layers(elmo)(rows_of(SENTENCES[:2]), 4, 8)["layers"]
+    np.testing.assert_allclose(batch, live, atol=1e-5)
+
+
+def test_what_does_not_belong_together(elmo, bert, tmp_path):
+    folder = tmp_path / "vectors"
+    fill_cache(folder, elmo, SENTENCES, progress=False)
+    with pytest.raises(ValueError, match=r"are those of another encoder \(.*bert_tiny is .*remove this one"):
+        fill_cache(folder, bert, SENTENCES)
+    with pytest.raises(ValueError, match=r"are those of other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
+        fill_cache(folder, elmo, SENTENCES[:2])
+    facts = json.loads((folder / "vectors.json").read_text())
+    (folder / "vectors.json").write_text(json.dumps({**facts, "pieces": "mean"}))
+    with pytest.raises(ValueError, match="were made with pieces=mean, and first is asked for"):
+        fill_cache(folder, elmo, SENTENCES)
+    (folder / "vectors.json").write_text(json.dumps({**facts, "rows": 8}))
+    with pytest.raises(ValueError, match="holds 8 vectors where 9 were asked for; remove it"):
+        fill_cache(folder, elmo, SENTENCES)
+    (folder / "vectors.json").write_text(json.dumps(facts))
+    with open(folder / "layer_01.f32", "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(ValueError, match=r"layer_01\.f32 has 100 bytes, 864 were written; it is cut: remove"):
+        fill_cache(folder, elmo, SENTENCES)
+    (folder / "vectors.json").write_text("{")
+    with pytest.raises(ValueError, match=r"vectors\.json is damaged"):
+        fill_cache(folder, elmo, SENTENCES)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "novel.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds something else than vectors"):
+        fill_cache(other, elmo, SENTENCES)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot be made"):
+        fill_cache(tmp_path / "file" / "vectors", elmo, SENTENCES)
+
+
+@pytest.mark.parametrize("name", ["elmo", "bert"])
+def test_trained_along_it_begins_with_the_same_vectors(name, request):
+    """What a network computes of its batch is what the encoder says by itself."""
+    encoder = request.getfixturevalue(name)
+    sentences = SENTENCES[:3] if name == "elmo" else [("[MASK]", "[MASK]"), ("[MASK]",)]
+    batch = trained_layers(encoder)(rows_of(sentences), 4, 8)
+    layers = jax.jit(lambda params: word_layers(encoder.config, params, batch, None))(encoder.params["encoder"])
+    assert (layers.shape[0], layers.shape[3]) == size_of(encoder)
+    assert layers.shape[1:3] == (4, 8)
+    for n, (words, own) in enumerate(zip(sentences, encode_words(encoder, sentences))):
+        np.testing.assert_allclose(layers[:, n, : len(words)], own, atol=1e-4)
+
+
+def test_of_a_bert_the_first_piece_and_zeros_for_nothing(bert):
+    words = ["[MASK]", "\u200b", "[MASK]"]
+    [layers] = encode_words(bert, [words])
+    own = bert.encode([words], layers="all")
+    np.testing.assert_allclose(layers[:, 0], own.layers[:, 0, 1], atol=1e-5)
+    nothing = encode_words(bert, [["[MASK]"], ["\u200b"], ["[MASK]", "[MASK]"]])
+    assert [part.shape for part in nothing] == [(4, 1, 64), (4, 1, 64), (4, 2, 64)]
+    assert not nothing[1].any()
+    assert nothing[2].any()
+    assert encode_words(bert, [[], ["\u200b", "\x07"]])[1].shape == (4, 2, 64)
+
+
+def test_too_long_to_be_trained_along(bert):
+    many = ("[MASK]",) * (bert.config.max_positions + 1)
+    with pytest.raises(ValueError, match=r"pieces that .*bert_tiny takes, which is trained along here"):
+        trained_layers(bert)(rows_of([many]), 1, 2 * len(many))
+    assert encode_words(bert, [many])[0].shape == (4, len(many), 64)  # frozen, it is read in windows
+
+
+def test_what_is_no_encoder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        word_encoder(str(tmp_path))

@@ -1,0 +1,216 @@
+"""The tagger as a function of arrays: where an encoder comes in, what padding does, what its loss is made of."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.data.tasks.transitions import legal_transitions
+from bert_elmo_jax.losses import crf
+from bert_elmo_jax.networks import (
+    Tagger,
+    TaggerConfig,
+    WordInput,
+    best_tags,
+    init_tagger,
+    tagger_coefficients,
+    tagger_loss,
+)
+from bert_elmo_jax.networks.tagger import scores_of, tagger_shapes
+
+LAYERS, WIDTH, WORDS, TAGS = 3, 6, 7, ("B-LOC", "I-LOC", "O")
+CONFIG = TaggerConfig(
+    num_tags=3, num_words=WORDS, word_size=4, lstm_size=5, scheme="IOB2", encoder_layers=LAYERS, encoder_width=WIDTH
+)
+LEGAL = legal_transitions(TAGS, "IOB2")
+
+
+def params_of(config, seed=0):
+    draw = np.random.default_rng(seed)
+    tables = (draw.normal(size=(rows, config.word_size)).astype(np.float32) for rows in (1, config.num_words))
+    return init_tagger(config, jax.random.key(seed), *tables)
+
+
+def batch_of(config, lengths=(5, 1, 0), seed=0, width=6):
+    draw = np.random.default_rng(seed)
+    rows = len(lengths)
+    batch = {
+        "words": draw.integers(0, config.num_words + 1, (rows, width)).astype(np.int32),
+        "lengths": np.array(lengths, np.int32),
+        "tags": draw.integers(0, config.num_tags, (rows, width)).astype(np.int32),
+    }
+    if config.characters:
+        batch["characters"] = draw.integers(1, 262, (rows, width, 8)).astype(np.int32)
+    if config.encoder_layers:
+        size = (rows, config.encoder_layers, width, config.encoder_width)
+        batch["layers"] = draw.normal(size=size).astype(np.float32)
+    return batch
+
+
+PLACES = ("input", "between", "output", "input,between,output")
+
+
+@pytest.mark.parametrize("places", PLACES)
+def test_where_an_encoder_comes_in(places):
+    config = dataclasses.replace(CONFIG, places=places, characters=places == "output")
+    params, batch = params_of(config), batch_of(config)
+    extra = 128 if config.characters else 0
+    inputs = {"input": 4 + extra, "between": 10, "output": 10}
+    widths = {place: size + WIDTH * (place in places) for place, size in inputs.items()}
+    shapes = jax.tree.map(jnp.shape, params)
+    assert shapes["layer_0"]["forward"]["input_kernel"][0] == widths["input"]
+    assert shapes["layer_1"]["forward"]["input_kernel"][0] == widths["between"]
+    assert shapes["tags"]["kernel"][0] == widths["output"]
+    assert sorted(shapes["mix"]) == sorted(places.split(","))
+    assert jax.tree.map(lambda leaf: leaf.shape, tagger_shapes(config)) == shapes
+
+    def total(params):
+        terms, _, _ = tagger_loss(config)(params, batch, None, None)
+        return terms["crf"][0]
+
+    gradient = jax.jit(jax.grad(total))(params)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+    for place, mix in gradient["mix"].items():
+        assert float(jnp.abs(mix["weights"]).sum()) > 0, place
+        assert float(jnp.abs(mix["gamma"])) > 0, place
+
+
+def test_company_padding_and_what_stands_there_change_nothing():
+    params, batch = params_of(CONFIG), batch_of(CONFIG)
+    score = jax.jit(lambda batch: scores_of(CONFIG, params, batch)[0])
+    whole = score(batch)
+    wild = jax.tree.map(np.copy, batch)
+    wild["words"][1, 1:], wild["words"][2] = 0, 0
+    wild["layers"][1, :, 1:], wild["layers"][2] = np.nan, np.nan
+    np.testing.assert_allclose(score(wild)[1, :1], whole[1, :1], atol=1e-6)
+    turned = score({name: array[::-1] for name, array in batch.items()})
+    np.testing.assert_allclose(turned[2, :5], whole[0, :5], atol=1e-5)
+    longer = {name: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 4)]) for name, array in batch.items()
+              if name in ("words", "tags")}  # fmt: skip
+    longer |= {"lengths": batch["lengths"], "layers": np.pad(batch["layers"], [(0, 0), (0, 0), (0, 4), (0, 0)])}
+    np.testing.assert_allclose(score(longer)[0, :5], whole[0, :5], atol=1e-5)
+
+
+def test_the_loss_is_that_of_its_parts():
+    config = dataclasses.replace(CONFIG, mix_l2=0.5)
+    params, batch = params_of(config), batch_of(config)
+    params["mix"]["input"]["weights"] = jnp.array([1.0, 2.0, -1.0])
+    terms, _, _ = jax.jit(lambda params, batch: tagger_loss(config)(params, batch, None, None))(params, batch)
+    scores, transitions, _ = jax.jit(lambda: scores_of(config, params, batch))()
+    expected = -crf.log_likelihood(scores, transitions, batch["lengths"], batch["tags"]).sum()
+    assert float(terms["crf"][0]) == pytest.approx(float(expected), rel=1e-5)
+    assert float(terms["crf"][1]) == 2  # a row without words counts nothing
+    assert float(terms["mix_l2"][0]) == pytest.approx(0.5 * 6.0)
+    assert set(terms) == set(tagger_coefficients(config))
+
+
+@pytest.mark.parametrize("output", ["crf", "softmax"])
+def test_best_tags_are_legal_and_probable(output):
+    config = dataclasses.replace(CONFIG, output=output)
+    params = jax.tree.map(lambda x: x * 3, params_of(config))
+    decode = jax.jit(lambda batch: best_tags(config, LEGAL, params, batch))
+    for seed in range(5):
+        batch = batch_of(config, seed=seed)
+        tags, shares = map(np.asarray, decode(batch))
+        for row, share, n in zip(tags, shares, batch["lengths"]):
+            steps = [3, *row[:n], 3] if n else []
+            assert all(LEGAL[a, b] for a, b in itertools.pairwise(steps))
+            assert ((share[:n] > 0) & (share[:n] <= 1 + 1e-5)).all()
+            if n == 1:  # what may begin a sentence: no I-LOC
+                assert row[0] != 1
+
+
+def test_softmax_has_no_transitions():
+    config = dataclasses.replace(CONFIG, output="softmax")
+    assert "transitions" not in params_of(config)
+    assert tagger_coefficients(config) == {"cross_entropy": 1.0, "mix_l2": 1.0}
+    terms = jax.jit(lambda: tagger_loss(config)(params_of(config), batch_of(config), None, None)[0])()
+    assert float(terms["cross_entropy"][1]) == 6  # words
+
+
+def test_an_encoder_that_is_trained_along():
+    """Its parameters get gradients, and its layers are made from the batch."""
+    config = dataclasses.replace(CONFIG, tuned=True)
+    params = params_of(config) | {"encoder": {"scale": jnp.ones(())}}
+    batch = batch_of(config)
+    layers = batch.pop("layers")
+
+    def encode(params, batch, key):
+        return params["scale"] * jnp.moveaxis(jnp.asarray(layers), 1, 0)
+
+    loss = tagger_loss(config, encode)
+    both = jax.jit(jax.value_and_grad(lambda params: loss(params, batch, None, None)[0]["crf"][0]))
+    value, gradient = both(params)
+    assert float(jnp.abs(gradient["encoder"]["scale"])) > 0
+    frozen = jax.jit(lambda: tagger_loss(CONFIG)(params, batch | {"layers": layers}, None, None)[0]["crf"][0])()
+    assert float(frozen) == pytest.approx(float(value), rel=1e-6)
+
+
+def test_dropout_is_one_mask_for_a_sentence():
+    """A BiLSTM that remembers nothing says the same of the same word, and with one mask for all so do the scores."""
+    config = dataclasses.replace(CONFIG, encoder_layers=0, encoder_width=0, dropout=0.5, lstm_layers=1)
+    params = params_of(config)
+    for part in params["layer_0"].values():
+        part["state_kernel"] = jnp.zeros_like(part["state_kernel"])
+        part["bias"] = part["bias"].at[10:15].set(-1e3)  # the forget gate
+    batch = {"words": jnp.ones((2, 6), jnp.int32), "lengths": jnp.array([6, 6])}
+    score = jax.jit(lambda key: scores_of(config, params, batch, key)[0])
+    first, again, other = score(jax.random.key(0)), score(jax.random.key(0)), score(jax.random.key(1))
+    np.testing.assert_array_equal(first, again)
+    assert not (first == other).all()
+    np.testing.assert_allclose(first, np.repeat(first[:, :1], 6, axis=1), atol=1e-6)
+    assert not np.allclose(first[0], first[1])  # each row has its own
+
+
+def test_words_that_bring_their_vectors():
+    words = WordInput(2, 3, 4)
+    ids, brought = jnp.array([[-1, 0, 1, 2, 4]]), jnp.full((1, 5, 4), 9.0)
+    x, variables = words.init_with_output(jax.random.key(0), ids, None, brought)
+    table = variables["params"]
+    assert x[0, 0].tolist() == [9.0] * 4
+    rows = [*table["specials"], table["table"][0], table["table"][2]]
+    for place, row in enumerate(rows, start=1):
+        np.testing.assert_array_equal(x[0, place], row)
+    outside = words.apply(variables, jnp.array([[5, -1, 0]]))
+    assert np.isnan(outside[0, :2]).all()
+    assert np.isfinite(outside[0, 2]).all()
+    alone = WordInput(1, 0, 4)  # no word at all is known
+    x, variables = alone.init_with_output(jax.random.key(0), jnp.array([[0, 1]]))
+    assert np.isfinite(x[0, 0]).all()
+    assert np.isnan(x[0, 1]).all()
+    assert sorted(variables["params"]) == ["specials"]  # nothing that a checkpoint could not hold
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"places": "top"}, "places='top': use input, between, output"),
+        ({"places": "input,input"}, "or several of them with commas"),
+        ({"places": ""}, "places=''"),
+        ({"places": "between", "lstm_layers": 1}, "nothing between one BiLSTM"),
+        ({"encoder_width": 0}, "both, or none of them"),
+        ({"dropout": 1.0}, "dropout=1.0: a rate is at least 0 and below 1"),
+        ({"mix_l2": -1.0}, "mix_l2=-1.0"),
+        ({"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),
+        ({"num_words": -1}, "num_words is -1"),
+    ],
+)
+def test_what_cannot_be_meant(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CONFIG, **changes)
+
+
+def test_layers_of_another_encoder():
+    params, batch = params_of(CONFIG), batch_of(CONFIG)
+    with pytest.raises(ValueError, match="layers of 3 x 5 numbers were given to a tagger made for 3 x 6"):
+        scores_of(CONFIG, params, batch | {"layers": batch["layers"][..., :5]})
+    with pytest.raises(ValueError, match="vectors of the shapes"):
+        init_tagger(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
+    with pytest.raises(ValueError, match="characters were given to a network that does not read them"):
+        Tagger(CONFIG).apply(
+            {"params": params}, batch["words"], batch["lengths"], characters=np.ones((3, 6, 8), np.int32),
+            layers=np.moveaxis(batch["layers"], 1, 0),
+        )  # fmt: skip

@@ -1,0 +1,90 @@
+"""What a network's run directory says, and what is refused of one whose files are of another."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.inference.task_network import check_parts
+from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
+from bert_elmo_jax.data.tasks.task import Task, task_named
+from bert_elmo_jax.networks import TaggerConfig, init_tagger
+from bert_elmo_jax.text import Lexicon
+
+LEXICON = Lexicon(["배", "river"], "unk", width=4)
+CONFIG = TaggerConfig(num_tags=2, num_words=2, word_size=4, lstm_layers=1, lstm_size=3)
+TASK: Task = dataclasses.replace(task_named("ud_upos"), labels=("ADV", "NOUN"))
+
+
+def params_of(config):
+    tables = LEXICON.table()
+    return init_tagger(config, jax.random.key(0), *tables)
+
+
+def write(folder, **changes):
+    config = dataclasses.replace(CONFIG, **changes)
+    write_run_directory(folder, config, params_of(config), LEXICON, run={}, task=TASK)
+    return folder
+
+
+def test_written_and_loaded(tmp_path):
+    network = load(write(tmp_path / "run"))
+    assert network.config == CONFIG
+    assert network.labels == ("ADV", "NOUN")
+    assert network.encoder is None
+    facts = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
+    assert (facts["family"], facts["encoder"], facts["labels"]) == ("tagger", None, ["ADV", "NOUN"])
+    check_begun(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
+    for config, labels, words in (
+        (dataclasses.replace(CONFIG, lstm_size=4), ("ADV", "NOUN"), LEXICON.fingerprint),
+        (CONFIG, ("ADV", "VERB"), LEXICON.fingerprint),
+        (CONFIG, ("ADV", "NOUN"), "0123"),
+    ):
+        with pytest.raises(ValueError, match="was begun with other training data, vectors or encoder"):
+            check_begun(tmp_path / "run", config, labels, words)
+
+
+def test_what_does_not_belong_together(tmp_path):
+    elmo = word_encoder("tests/goldens/elmo_tiny")
+    layers, width = size_of(elmo)
+    reads = dataclasses.replace(CONFIG, encoder_layers=layers, encoder_width=width)
+    check_parts(reads, LEXICON, TASK, elmo, "run")
+    with pytest.raises(ValueError, match="has layers of 3 x 24 numbers, the network was made for 0 x 0"):
+        check_parts(CONFIG, LEXICON, TASK, elmo, "run")
+    with pytest.raises(ValueError, match="the lexicon and the network's table of words"):
+        check_parts(CONFIG, Lexicon(["배"], "unk", width=4), TASK, None, "run")
+    with pytest.raises(ValueError, match="run: 3 tags, the network has 2"):
+        check_parts(CONFIG, LEXICON, dataclasses.replace(TASK, labels=("A", "B", "C")), None, "run")
+    keep_encoder(tmp_path / "encoder", elmo)
+    with pytest.raises(ValueError, match=r"this run was begun with another encoder \(.*bert_tiny is"):
+        keep_encoder(tmp_path / "encoder", word_encoder("tests/goldens/bert_tiny"))
+
+
+def test_a_folder_that_was_changed(tmp_path):
+    folder = write(tmp_path / "run")
+    with pytest.raises(ValueError, match="which computes in float32: leave out dtype"):
+        load(folder, dtype="bfloat16")
+    Lexicon(["배", "sea"], "unk", width=4).save(folder / "tokenizer")
+    with pytest.raises(ValueError, match="is not the tokenizer this model was written with"):
+        load(folder)
+    (folder / "tokenizer" / "lexicon.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no lexicon\.json"):
+        load(folder)
+    other = write(tmp_path / "other")
+    facts = json.loads((other / "model.json").read_text(encoding="utf-8"))
+    facts["config"]["lstm_size"] = 5
+    (other / "model.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(ValueError, match="layer_0"):
+        load(other)
+
+
+def test_parameters_of_another_network(tmp_path):
+    params = params_of(CONFIG)
+    params["tags"]["bias"] = np.zeros(3, np.float32)
+    with pytest.raises(ValueError, match="tags/bias"):
+        write_run_directory(tmp_path / "run", CONFIG, params, LEXICON, run={}, task=TASK)

@@ -1,0 +1,379 @@
+"""A search: what it refuses, what it draws, which runs it ends early, and that a killed one goes on the same."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ml_collections import ConfigDict
+
+ROOT = Path(__file__).parents[3]
+CONFIG = ConfigDict({"epochs": 3.0, "batch_size": 32, "context": False, "optimizer": {"learning_rate": 1e-3}})
+CONFIG.split, CONFIG.places, CONFIG.filters, CONFIG.name = (0.8, 0.1, 0.1), "input", ((1, 32),), ""
+MISTAKES = [
+    ("", "--over=… is needed: the fields to search, such as"),
+    ("epochs", "'epochs' says no range and no values, such as"),
+    ("epoch=2..3", "names 'epoch', which is no field of the config; did you mean epochs?"),
+    ("epochs=2..3;epochs=4", "names epochs twice"),
+    ("epochs=three..4", "epochs=three,4, expected values like '3.0'"),
+    ("batch_size=16.5..20", "batch_size=16.5,20, expected values like '32'"),
+    ("epochs=3..2", "expected a lower number and a higher one"),
+    ("optimizer.learning_rate=0..1,log", "expected a lower number above 0 and a higher one"),
+    ("epochs=2..3,lgo", "expected values as a,b, or numbers as low..high or low..high,log"),
+    ("context=1,0", "context=1,0, expected values like 'false'"),
+    ("context=true..false", "expected values as a,b, or numbers"),
+    ("split=0.8,0.1", "split=0.8,0.1, expected values like '(0.8, 0.1, 0.1)'"),
+    ("split=(0.8", "split=(0.8, expected values like '(0.8, 0.1, 0.1)'"),
+    ("epochs=1..inf", "epochs=1,inf, expected finite numbers"),
+    ("epochs=nan..2", "epochs=nan,2, expected finite numbers"),
+    ("epochs=2,nan", "epochs=2,nan, expected finite numbers"),
+]
+
+
+@pytest.fixture
+def parts(program):
+    return SimpleNamespace(
+        **{name: program(f"bert_elmo_jax.sweeps.search.{name}") for name in ("space", "study", "trials", "results")}
+    )
+
+
+@pytest.mark.parametrize(("over", "message"), MISTAKES, ids=[over or "nothing" for over, _ in MISTAKES])
+def test_what_cannot_be_searched(parts, over, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parts.space.space_of(over, CONFIG)
+
+
+def test_spaces(parts):
+    space = parts.space.space_of("batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    over = 'split=(0.8,0.1,0.1),(1,0,0);places=input,"input,output";filters=((1,8),),((1, 8),(2,8));name=,"..",a'
+    other = parts.space.space_of(over, CONFIG)
+    assert {name: space.values for name, space in other.items()} == {
+        "split": ("(0.8, 0.1, 0.1)", "(1, 0, 0)"), "places": ("input", "input,output"),
+        "filters": ("((1, 8),)", "((1, 8), (2, 8))"), "name": ("", "..", "a"),
+    }  # fmt: skip
+    Range, Values = parts.space.Range, parts.space.Values
+    assert space == {
+        "batch_size": Range(8, 64, log=True, whole=True),
+        "context": Values((True, False)),
+        "optimizer.learning_rate": Range(1e-4, 1e-2),
+    }
+
+
+@pytest.fixture
+def search(program, tmp_path, monkeypatch):
+    """The program in this process, started with words."""
+    monkeypatch.chdir(ROOT)
+    module, starts = program("search"), program("command_line.start")
+
+    def run(*words):
+        module.FLAGS.unparse_flags()
+        for name in ("program", "over", "trials", "workdir", "score", "lowest", "sampler", "seed", "end_bad"):
+            module.FLAGS[name].unparse()
+        argv = starts.parse_flags(["search", f"--workdir={tmp_path / 'w'}", *words], "search", module.HEADINGS)
+        monkeypatch.setattr(sys, "argv", ["search", *words])
+        return module.search_of_flags(argv[1:])
+
+    return run
+
+
+TASK = ["--task=sst2", "--train=t.tsv", "--dev=d.tsv"]
+REFUSED = [
+    (["--trials=0", "--", *TASK], "--trials=0: expected 1 or more"),
+    (["--over=epochs=1,2", "--", "--workdir=x"], "each trial has its own: give the search's before --"),
+    (["--over=epochs=1,2", "--program=pretrain_bert", "--"], "behind -- there is no --config=…, which pretrain_bert"),
+    (["--over=epochs=1,2", "--"], "behind -- there is no --task=…, which finetune needs"),
+    (["--over=epochs=1,2", "--", *TASK, "--config.epoch=3"], "did you mean --config.epochs?"),
+    (["--over=epochz=1,2", "--", *TASK], "names 'epochz', which is no field of the config; did you mean epochs?"),
+    (["--sampler=bayes", "--"], "--sampler=bayes is not known; it is one of bayesian, random; did you mean"),
+    (["--seed=-1", "--over=epochs=1,2", "--", *TASK], "--seed=-1: -1 is not a non-negative integer"),
+    (["--over=epochs=1..inf", "--", *TASK], "epochs=1,inf, expected finite numbers"),
+    (["--over=epochs=1,2", "--", "--workdir", "x"], "each trial has its own: give the search's before --"),
+    (["--over=epochs=1,2", "--", "--task", "sst"], "there is no task 'sst'"),
+    (["--over=epochs=1,2", "--score=dev/loss", "--", *TASK], "--score=dev/loss is better the lower"),
+    (["--over=epochs=1,2", "--score=a/mlm_perplexity", "--", *TASK], "better the lower it is: add --lowest"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_refused_before_anything_runs(search, words, message, tmp_path, capsys):
+    with pytest.raises((SystemExit, ValueError)) as error:
+        search(*words)
+    assert message in capsys.readouterr().err + str(error.value)
+    assert not (tmp_path / "w").exists()
+
+
+def test_flags_of_two_words_count_as_those_of_one(program):
+    module = program("search")
+    module.FLAGS.unparse_flags()
+    module.FLAGS(["search"])
+    words = ["--task", "classification", "--train=x.csv", "-text", "review", "--label", "stars"]
+    config = module.config_behind(words)
+    assert (config.task, config.train, config.text, config.label) == ("classification", "x.csv", "review", "stars")
+    assert module.score_of(config) == "dev/accuracy"
+
+
+def test_without_the_library_it_says_which_extra_has_it(search, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match=re.escape("pip install -e '.[search]'")):
+        search("--over=epochs=1,2", "--", *TASK)
+    assert not (tmp_path / "w").exists()
+
+
+def test_the_figure_that_counts(program):
+    module = program("search")
+    module.FLAGS.unparse_flags()
+    module.FLAGS(["search"])
+    config = program("configs.finetune").get_config()
+    config.update({"task": "cola", "train": "x.tsv"})
+    assert module.score_of(config) == "dev/mcc"
+
+
+class Curves:
+    """A runner without processes: a trial's score rises with its steps, to what its rate lets it; a look shows one.
+
+    `fail` and `refuse` are trials that end badly; `long` are those with epochs of two steps; `other` those that
+    have another figure; `score` is what comes out.
+    """
+
+    slots = 1
+
+    def __init__(self, parts, workdir, Ended, die_at=None, fail=(), refuse=(), long=(), other=(), score=None):
+        self.trials, self.workdir, self.Ended = parts.trials, workdir, Ended
+        self.left, self.stopped, self.starts, self.waits, self.die_at = [], [], [], 0, die_at
+        self.bad = dict.fromkeys(fail, 76) | dict.fromkeys(refuse, 2)
+        self.long, self.other = long, other
+        self.score = score or (lambda number, epoch, rate: 1 - abs(rate - 0.005) * 100 + epoch / 100)
+
+    def start(self, launch):
+        self.starts.append(int(launch.key))
+        self.key, self.run = launch.key, self.workdir / "trials" / f"{int(launch.key):03d}"
+        rate = float(next(w for w in launch.words if "learning_rate" in w).partition("=")[2])
+        there = len(self.trials.read_metrics(self.run)) if (self.run / "metrics.jsonl").is_file() else 0
+        number, self.over = int(launch.key), False
+        steps = 2 if number in self.long else 1
+        self.left = [(steps * epoch, self.score(number, epoch, rate)) for epoch in range(1, 6)][there:]
+        Path(launch.log).write_text("the last words\n")
+
+    def wait(self, seconds):
+        self.waits += 1
+        if self.waits == self.die_at:
+            raise KeyboardInterrupt  # a kill, as far as what is on the disk goes
+        if int(self.key) in self.bad:
+            return [self.Ended(self.key, self.bad[int(self.key)], 1.0, 1.0)]
+        if self.over or not self.left:
+            if not self.over:
+                (self.run / "result.json").write_text("{}")
+            return [self.Ended(self.key, 75 if self.over else 0, 1.0, 1.0)]
+        step, value = self.left.pop(0)
+        with open(self.run / "metrics.jsonl", "a") as file:
+            name = "dev/mcc" if int(self.key) in self.other else "dev/f1"
+            file.write(json.dumps({"step": step, name: value}) + "\n")
+        return []
+
+    def stop(self, hard=False):
+        self.stopped.append(int(self.key))
+        self.over = True
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def go(parts, program, tmp_path):
+    """Runs a search of a learning rate, whose best is 0.005."""
+    pytest.importorskip("optuna", reason="a search needs the extra `search`")
+    Ended = program("bert_elmo_jax.sweeps.forks").Ended
+
+    def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, named="dev/f1", **how):
+        workdir = tmp_path / name
+        workdir.mkdir(exist_ok=True)
+        space = parts.space.space_of("optimizer.learning_rate=1e-4..1e-2", CONFIG)
+        asked = parts.trials.Search("finetune", ("--task=uner",), space, named, lowest, workdir)
+        study, runner = parts.study.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
+        said = []
+        whole = parts.trials.run_search(
+            asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
+            changed=lambda: parts.results.write_results(asked, study, "the command"),
+        )  # fmt: skip
+        return whole, study, runner, said, workdir
+
+    return run
+
+
+def told(study):
+    return [(trial.params, trial.state.name, trial.value) for trial in study.get_trials()]
+
+
+def test_bad_trials_are_ended_and_the_best_is_found(go):
+    whole, study, runner, said, workdir = go("w")
+    states = [trial.state.name for trial in study.get_trials()]
+    assert whole and len(states) == 12 and states[:3] == ["COMPLETE"] * 3
+    assert runner.stopped == [n for n, state in enumerate(states) if state == "PRUNED"] != []
+    assert abs(study.best_params["optimizer.learning_rate"] - 0.005) < 0.001
+    assert any("ended early, worse than the median" in line for line in said)
+    text = (workdir / "table.md").read_text(encoding="utf-8")
+    scores = [float(line.split("|")[2]) for line in text.splitlines() if "| done |" in line]
+    assert scores == sorted(scores, reverse=True) and scores[0] == pytest.approx(study.best_value, abs=1e-3)
+    page = (workdir / "report.html").read_text(encoding="utf-8")
+    assert page.count("python -m experiments.finetune --task=uner --config.optimizer.learning_rate=") == 12
+    assert "<svg" in page and "the command" in page
+    assert (workdir / "table.csv").read_text(encoding="utf-8").count("\n") == 13
+    assert go("w")[2].starts == [], "all are done"
+    more = go("w", trials=13)
+    assert more[2].starts == [12], "a larger number goes on from there"
+
+
+def test_killed_it_draws_what_it_would_have_drawn(go):
+    undisturbed = told(go("one")[1])
+    for die_at in (3, 7, 1, 12, 6):  # looks at what runs
+        with pytest.raises(KeyboardInterrupt):
+            go("two", die_at=die_at)
+    assert told(go("two")[1]) == undisturbed
+
+
+def test_by_chance_and_to_the_lowest(go):
+    _, study, runner, _, _ = go("random", trials=5, sampler="random", bad=False)
+    assert not runner.stopped and len({str(trial.params) for trial in study.get_trials()}) == 5
+    _, lowest, _, _, workdir = go("lowest", trials=5, sampler="random", bad=False, lowest=True)
+    assert [t.params for t in lowest.get_trials()] == [t.params for t in study.get_trials()], "by the seed alone"
+    assert lowest.best_value == min(trial.value for trial in lowest.get_trials())
+    lines = [line for line in (workdir / "table.md").read_text().splitlines() if "| done |" in line]
+    scores = [float(line.split("|")[2]) for line in lines]
+    assert scores == sorted(scores)
+
+
+def test_failures_are_told_and_the_others_go_on(go, monkeypatch):
+    whole, study, _, said, _ = go("w", trials=4, fail=(1,))
+    assert whole and [trial.state.name for trial in study.get_trials()][1] == "FAIL"
+    assert any("diverged (status 76)" in line and "the last words" in line for line in said)
+
+
+def test_trials_are_compared_by_epochs_not_by_steps(go):
+    _, study, runner, _, workdir = go("w", trials=6, long=(3, 4, 5), score=lambda number, epoch, rate: epoch / 100)
+    assert not runner.stopped and {trial.state.name for trial in study.get_trials()} == {"COMPLETE"}
+    rows = [line.split("|") for line in (workdir / "table.md").read_text().splitlines() if "| done |" in line]
+    assert [int(row[4]) for row in rows] == [5, 5, 5, 10, 10, 10], "but the table has steps"
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), float("inf")])
+def test_scores_that_are_no_numbers(go, nothing):
+    def score(number, epoch, rate):
+        return nothing if number == 1 or (number == 2 and epoch < 3) else epoch / 10
+
+    whole, study, _, said, _ = go("w", trials=4, score=score)
+    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
+    assert any("trial 2: its dev/f1 was never a finite number" in line for line in said)
+    assert study.get_trials()[2].intermediate_values == {3: 0.3, 4: 0.4, 5: 0.5}
+
+
+def test_a_figure_that_is_not_there_is_missed_at_the_first_evaluation(go, tmp_path):
+    run = tmp_path / "w" / "trials" / "000"
+    for _ in range(2):  # asked again, nothing is started for it
+        with pytest.raises(ValueError, match=r"000 has no figure 'dev/f2': --score=… may be one of dev/f1$"):
+            go("w", named="dev/f2")
+        assert (run / "metrics.jsonl").read_text().count("\n") == 1 and not (run / "result.json").is_file()
+
+
+def test_a_figure_that_one_trial_does_not_have(go):
+    whole, study, runner, said, _ = go("w", trials=3, other=(1,))
+    assert whole and [trial.state.name for trial in study.get_trials()] == ["COMPLETE", "FAIL", "COMPLETE"]
+    assert runner.stopped == [1] and any("may be one of dev/mcc" in line for line in said)
+
+
+def test_a_refused_trial_fails_alone(go):
+    whole, study, _, said, _ = go("w", trials=5, refuse=(0, 1, 3))
+    assert whole and [t.state.name for t in study.get_trials()] == ["FAIL", "FAIL", "COMPLETE", "FAIL", "COMPLETE"]
+    assert sum("refused (status 2). The last lines of" in line and "the last words" in line for line in said) == 3
+
+
+@pytest.mark.parametrize(("trials", "tried"), [(12, 3), (2, 2)])
+def test_where_the_first_are_all_refused_it_is_the_command(go, tmp_path, trials, tried):
+    with pytest.raises(ValueError, match=r"refused .*; the last lines of .*log\.txt:\n +the last words"):
+        go("w", trials=trials, refuse=range(20))
+    assert len(list((tmp_path / "w" / "trials").iterdir())) == tried
+
+
+RATES = "--over=optimizer.learning_rate=1e-4..1e-2"
+
+
+@pytest.fixture
+def trial_runs(search, parts, program, tmp_path, monkeypatch):
+    """The program with runs without processes; the numbers of those that it starts."""
+    pytest.importorskip("optuna", reason="a search needs the extra `search`")
+    Ended = program("bert_elmo_jax.sweeps.forks").Ended
+
+    def run(*words, **how):
+        runner = Curves(parts, tmp_path / "w", Ended, **how)
+        monkeypatch.setattr(program("search"), "Forks", lambda *given: runner)
+        assert search(*words, "--score=dev/f1", "--", *TASK) == 0
+        return runner.starts
+
+    return run
+
+
+def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, tmp_path):
+    with pytest.raises(ValueError, match="refused"):
+        trial_runs(RATES, "--trials=2", refuse=(0, 1))
+    with pytest.raises(KeyboardInterrupt):
+        trial_runs(RATES + ",log", "--trials=2", die_at=2)
+    other = ("--over=optimizer.learning_rate=0.001,0.01", "--lowest", "--sampler=random", "--seed=4", "--noend_bad")
+    assert trial_runs(*other, "--trials=2") == [3, 4], "in run directories of its own"
+    table = (tmp_path / "w" / "table.md").read_text()
+    scores = [float(line.split("|")[2]) for line in table.splitlines() if "| done |" in line]
+    assert len(scores) == 2 and scores == sorted(scores) and "failed" not in table
+    asked = json.loads((tmp_path / "w" / "run.json").read_text())
+    assert asked["lowest"] and asked["seed"] == 4 and asked["over"].endswith("=0.001,0.01")
+    with pytest.raises(ValueError, match=r"w was begun with another configuration:\nseed: 4 then, 5 now"):
+        trial_runs(*other, "--seed=5")
+    assert trial_runs(*other, "--trials=3") == [5]
+
+
+def test_the_same_command_after_its_cause_was_mended(trial_runs):
+    with pytest.raises(ValueError, match="refused"):
+        trial_runs(RATES, "--trials=1", refuse=(0,))
+    assert trial_runs(RATES, "--trials=1") == [1]
+
+
+def test_the_directory_of_something_else_is_left_alone(trial_runs, tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "run.json").write_text('{"program": "finetune"}')
+    with pytest.raises(ValueError, match="was begun with another configuration"):
+        trial_runs(RATES)
+    assert json.loads((tmp_path / "w" / "run.json").read_text()) == {"program": "finetune"}
+    assert not (tmp_path / "w" / "search.journal").exists()
+
+
+def test_seeds_side_by_side_draw_other_values(go):
+    drawn = [told(go(str(seed), trials=4, sampler="random", bad=False, seed=seed)[1]) for seed in (0, 1)]
+    first, second = ([params["optimizer.learning_rate"] for params, _, _ in trials] for trials in drawn)
+    assert len({*first, *second}) == 8
+
+
+@pytest.mark.long
+def test_real_trials(tmp_path):
+    """A toy BERT's rate: stopped in the midst by SIGTERM, it goes on to its table."""
+    pytest.importorskip("optuna", reason="a search needs the extra `search`")
+    small = ["--config.steps=40", "--config.eval_every=10", "--config.checkpoint_every=10", "--config.log_every=5"]
+    small += ["--config.toyworld.documents=300", "--config.model.num_layers=1", "--config.eval_batches=2"]
+    command = [
+        sys.executable, "-m", "experiments.search", "--program=pretrain_bert", "--trials=4", f"--workdir={tmp_path}",
+        "--over=optimizer.learning_rate=1e-4..1e-2,log", "--", "--config=experiments/configs/bert_toy.py", *small,
+    ]  # fmt: skip
+    asked = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "PYTHONPATH": os.pathsep.join(sys.path)}
+    stopped = subprocess.Popen(command, cwd=ROOT, env=asked, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 300
+    while not (tmp_path / "trials" / "000" / "metrics.jsonl").is_file() and time.monotonic() < until:
+        time.sleep(0.1)
+    stopped.send_signal(signal.SIGTERM)
+    _, said = stopped.communicate(timeout=120)
+    assert stopped.returncode == 75 and "the same command goes on from there" in said, said
+    done = subprocess.run(command, cwd=ROOT, env=asked, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]
+    text = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert text.count("| done |") + text.count("| ended early |") == 4 and text.count("| done |") >= 3

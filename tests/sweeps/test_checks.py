@@ -1,0 +1,246 @@
+"""What a program would refuse behind a pretraining of days is refused before anything runs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+
+ROOT = Path(__file__).parents[2]
+SWEEP = '''
+"""A sweep of real data.
+
+Of two rows.
+"""
+
+from bert_elmo_jax.sweeps.definition import Paper
+from bert_elmo_jax.sweeps.points import File, Step
+
+SCALES = ("toy",)
+PAPER = Paper("somebody", ("x", "y"), {"a": (1.0, None), "b": (2.0, None)}, "a")
+TSV = {"task": "classification", "train": File("t/train.tsv"), "dev": File("t/dev.tsv"), "text": "text",
+       "label": "label"}
+
+
+def sweep(add):
+    """Points as they are asked for."""
+    def bert(name="bert", **how):
+        return add.pretrain(name, "pretrain_bert", "bert_toy", **{"data": File("pieces"), "steps": 8,
+                            "checkpoint_every": 4, **how})
+
+    def elmo(**how):
+        return add.pretrain("elmo", "pretrain_elmo", "elmo_toy", **{"data": File("words"), "steps": 8, **how})
+
+    def cell(row="a", column="x", config="finetune", **how):
+        return add.transfer(row, column, config, of="x", seeds=(0,), **{**TSV, **how})
+
+'''
+WRONG = [
+    ("cell(init=bert(data=File('words')))", "bert: ", "was made with words, and this model reads pieces"),
+    ("cell(config='bcn', encoder=elmo(data=File('pieces')))", "elmo: ", "and this model reads words"),
+    ("cell(init=bert(data=File('t')))", "bert: ", "t"),
+    ("cell(init=bert(batch_size=-4))", "bert: ", "batch_size=-4"),
+    ("cell(init=bert(steps=0))", "bert: ", "steps=0"),
+    ("cell(init=bert(keep=0))", "bert: ", "keep=0"),
+    ("cell(init=bert(**{'masking.kind': 'wohle'}))", "bert: ", "masking 'wohle' is not known"),
+    ("cell(init=bert(**{'masking.split': (0.8, 0.8, 0.1)}))", "bert: ", "expected three shares that add up to 1"),
+    ("cell(init=bert(objective='nps'))", "bert: ", "objective 'nps' is not known; it is one of"),
+    ("cell(init=bert(**{'optimizer.name': 'adma'}))", "bert: ", "config.optimizer.name='adma' is not known"),
+    ("cell(init=bert(**{'optimizer.schedule': 'cosin'}))", "bert: ", "did you mean cosine?"),
+    ("cell(init=bert(**{'model.num_heads': 3}))", "bert: ", "3"),
+    ("cell(init=elmo())", "a, x, seed 0: ", "init='elmo' is a run of pretrain_elmo"),
+    ("cell(init=bert(), tokenizer='x')", "a, x, seed 0: ", "and one of both"),
+    ("cell()", "a, x, seed 0: ", "expected init=…"),
+    (
+        "cell(init=bert(), train=bert('b', seed=1))",
+        "a, x, seed 0: ",
+        "of pretrain_bert, and expected is no run",
+    ),
+    ("cell(config='bcn', init=bert())", "a, x, seed 0: ", "init says nothing to a network"),
+    ("cell(config='bcn', encoder=bert(), **{'adapt.epochs': 1.0})", "a, x, seed 0: ", "encoder='bert' is a run of"),
+    ("cell(config='esim', encoder=elmo())", "a, x, seed 0: ", "esim is for classification of pairs of texts"),
+    ("cell(init=bert(), task='clasification')", "a, x, seed 0: ", "did you mean classification?"),
+    ("cell(init=bert(), text='txt')", "a, x, seed 0: ", "txt"),
+    ("cell(init=bert(), dev=File('t/other.tsv'))", "a, x, seed 0: ", "other.tsv"),
+    ("cell(init=bert(), dev=File('t/empty.tsv'))", "a, x, seed 0: ", "empty.tsv"),
+    ("cell(init=bert(), train=File('t'))", "a, x, seed 0: ", "t"),
+    ("cell(init=bert(), share=7.0)", "a, x, seed 0: ", "config.share=7.0: expected a share"),
+    ("cell(init=bert(), batch_size=0)", "a, x, seed 0: ", "config.batch_size=0: expected 1 or more"),
+    ("cell(init=bert(), epochs=0.0)", "a, x, seed 0: ", "config.epochs=0.0"),
+    ("cell(init=bert(), transfer='frozn')", "a, x, seed 0: ", "did you mean frozen?"),
+    ("cell(init=bert(), class_weights='balancd')", "a, x, seed 0: ", "config.class_weights='balancd'"),
+    ("cell(init=bert(), **{'features.layers': '-9'})", "a, x, seed 0: ", "9"),
+    ("cell(init=bert(), train=None)", "a, x, seed 0: ", "--train"),
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Real data, as small as can be: two corpora and a task."""
+    folder = tmp_path_factory.mktemp("data")
+    toy_corpus(folder / "pieces", documents=60, tokenizer="wordpiece", vocab_size=200, heldout=0.2)
+    toy_corpus(folder / "words", documents=60, tokenizer="words", heldout=0.2)
+    (folder / "t").mkdir()
+    rows = "text\tlabel\n" + "강가에 배가 있다\t1\nthe ship is at sea\t0\n" * 4
+    for name, text in (("train", rows), ("dev", rows), ("other", rows.replace("\t1", "\tneu")), ("empty", "")):
+        (folder / "t" / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def read(sweeps, data, tmp_path):
+    """Reads the sweep with points of one's own, and makes it all the checks."""
+    places = sweeps.points.Places(tmp_path / "w", data)
+
+    def check(*body):
+        file = tmp_path / "mine.py"
+        file.write_text(SWEEP.strip() + "\n\n" + "".join(f"    {line}\n" for line in body), encoding="utf-8")
+        sweep = sweeps.definition.read_sweep(str(file), "toy")
+        sweeps.checks.check_data(sweep, places)
+        sweeps.checks.check_same_data(sweep, places)
+        sweeps.checks.check_points(sweep, places)
+        return sweep
+
+    check.places = places
+    return check
+
+
+@pytest.mark.usefixtures("as_users_run")
+@pytest.mark.parametrize(("body", "point", "message"), WRONG, ids=[body for body, _, _ in WRONG])
+def test_refused(read, body, point, message):
+    with pytest.raises(ValueError, match=rf"^{re.escape(point)}.*{re.escape(message)}"):
+        read(body)
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_what_can_be_meant_passes(read, data):
+    sweep = read(
+        "b, e = bert(), elmo()",
+        "(tuned,) = cell(init=b, **{'features.layers': '-1'})",
+        "cell('a', 'y', init=tuned)",
+        "cell('b', 'x', 'bcn', encoder=e, **{'adapt.epochs': 1.0})",
+        "cell('b', 'y', tokenizer=b, preset=b, share=0.5)",
+    )
+    assert sweep.about.startswith("A sweep of real data") and len(sweep.points) == 6
+    read("cell(init='google-bert/bert-base-cased', dev='0.25')")  # what lies elsewhere is for the program to find
+
+
+def test_data_that_have_changed_are_refused_where_runs_have_read_them(read, data, tmp_path):
+    file, kept = data / "t" / "dev.tsv", (data / "t" / "dev.tsv").read_bytes()
+    sweep = read("cell(init=bert())")
+    run = read.places.claim(sweep.points[1])
+    try:
+        os.utime(file, (1, 1))
+        read("cell(init=bert())")  # the same again, copied
+        file.write_bytes(kept.replace(b"\t1", b"\t2").replace(b"\t0", b"\t1").replace(b"\t2", b"\t0"))
+        for _ in range(2):
+            with pytest.raises(ValueError, match="is no longer what 1 runs have read: put the old") as error:
+                read("cell(init=bert())")
+        assert str(file) in str(error.value) and f"\n  {run}" in str(error.value)
+        read.places.claim(sweep.points[0])  # which does not read it
+        run.rmdir()
+        read("cell(init=bert())")  # and then it is what the runs to come read
+        read.places.run(sweep.points[1]).mkdir()
+        file.write_bytes(kept)
+        read("cell(init=bert(seed=9))")  # of other runs, which have read nothing yet
+        with pytest.raises(ValueError, match="is no longer what"):
+            read("cell(init=bert())")
+    finally:
+        file.write_bytes(kept)
+
+
+def test_a_corpus_is_read_by_all_that_begins_with_its_model(read, data):
+    file, kept = data / "pieces" / "manifest.json", (data / "pieces" / "manifest.json").read_bytes()
+    sweep = read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+    runs = [read.places.claim(point) for point in sweep.points]
+    assert len(runs) == 3
+    try:
+        file.write_bytes(kept + b"\n")
+        for left in (3, 2, 1):
+            with pytest.raises(ValueError, match=f"is no longer what {left} runs have read"):
+                read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+            runs[3 - left].rmdir()
+        read("(tuned,) = cell(init=Step(bert(keep=2), 4))", "cell('b', init=tuned)")
+    finally:
+        file.write_bytes(kept)
+
+
+def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
+    sweep = read("cell(init=bert())")
+    read.places.claim(sweep.points[1])
+    other = tmp_path / "other"
+    shutil.copytree(data, other)  # with the times of the old
+    places = sweeps.points.Places(tmp_path / "w", other)
+    sweeps.checks.check_same_data(sweep, places)
+    before = (other / "t" / "dev.tsv").stat()
+    (other / "t" / "dev.tsv").write_bytes((data / "t" / "dev.tsv").read_bytes().replace(b"\t1", b"\t0"))
+    os.utime(other / "t" / "dev.tsv", ns=(before.st_atime_ns, before.st_mtime_ns))
+    fresh = sweeps.points.Places(tmp_path / "w", other)
+    read("cell(init=bert())")
+    with pytest.raises(ValueError, match="is no longer what 1 runs have read"):
+        sweeps.checks.check_same_data(sweep, fresh)
+    (tmp_path / "w" / "data.json").write_text("{")
+    with pytest.raises(ValueError, match=r"data\.json cannot be read"):
+        read("cell(init=bert())")
+
+
+def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
+    places, made = sweeps.points.Places(tmp_path), sweeps.toy_tasks.ToyData(2, 2, 30, 30)
+    file = made.file("topics", "train")
+    sweeps.toy_tasks.write_made(tmp_path / "tasks", [file])
+    point = sweeps.points.Point("t", "finetune", "finetune", {"train": file})
+    sweep = type("Sweep", (), {"points": (point,)})
+    sweeps.checks.check_same_data(sweep, places)
+    places.claim(point)
+    lines = places.file(file).read_text(encoding="utf-8").splitlines(keepends=True)
+    places.file(file).write_text("".join(lines[:9]), encoding="utf-8")
+    with pytest.raises(ValueError, match="delete it and it is made again"):
+        sweeps.checks.check_same_data(sweep, places)
+    places.file(file).unlink()
+    sweeps.toy_tasks.write_made(tmp_path / "tasks", [file])
+    sweeps.checks.check_same_data(sweep, places)
+    assert places.file(file).read_text(encoding="utf-8") == "".join(lines)
+
+
+def test_checkpoints_that_another_sweep_did_not_keep(read):
+    two = ("cell(init=bert(keep=1))", "cell('b', init=Step(bert('again', keep=2), 4))")
+    with pytest.raises(ValueError, match="bert keeps no checkpoint of step 4: it keeps 1"):
+        read(*two)
+    sweep = read("cell(init=Step(bert(keep=2), 4))")
+    run = read.places.claim(sweep.points[0])
+    (run / "checkpoints" / "8").mkdir(parents=True)
+    (run / "report.html").write_text("done, by a sweep that kept one")
+    with pytest.raises(ValueError, match=r"init='bert' after 4 steps: .*/checkpoints has only 8"):
+        read("cell(init=Step(bert(keep=2), 4))")
+    (run / "checkpoints" / "4").mkdir()
+    read("cell(init=Step(bert(keep=2), 4))")
+
+
+DEVICES = """
+import sys
+from pathlib import Path
+from bert_elmo_jax.sweeps import checks, definition, points
+sweep = definition.read_sweep(sys.argv[1], "toy")
+places = points.Places(Path(sys.argv[2]), Path(sys.argv[3]))
+checks.check_same_data(sweep, places)
+checks.check_points(sweep, places)
+assert not sys.modules["jax._src.xla_bridge"]._backends
+"""
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_no_device_is_taken(read, data, tmp_path):
+    """A GPU's memory and a TPU are the runs' own."""
+    read(
+        "b, e = bert(objective='nsp'), elmo(negatives=64)",
+        "cell(init=b, **{'features.layers': '-1'})",
+        "cell('a', 'y', 'bcn', encoder=e, **{'adapt.epochs': 1.0})",
+        "cell('b', transfer='top_down', **{'init': b, 'optimizer.name': 'lamb', 'optimizer.schedule': 'cosine'})",
+    )
+    words = [sys.executable, "-c", DEVICES, str(tmp_path / "mine.py"), str(tmp_path / "w"), str(data)]
+    subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)

@@ -1,0 +1,335 @@
+"""A sweep's file is read, its points are what they are, and whatever cannot be meant is said before anything runs."""
+
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from absl import flags
+from ml_collections import config_flags
+
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.inference.task_networks import check_task
+from bert_elmo_jax.runs.config_files import NAMED, fields_of
+
+ROOT = Path(__file__).parents[2]
+SWEEPS = sorted((ROOT / "experiments" / "configs" / "sweeps").glob("[!_]*.py"))
+BERT = 'from bert_elmo_jax.sweeps.points import Step\n    b = add.pretrain("b", "pretrain_bert", "bert_toy", steps=8)'
+TRANSFER = 'add.transfer("a", "NER", "finetune", of="F1", seeds=(0,), task="uner"'
+MISTAKES = [
+    (f"{TRANSFER}, epoch=3.0)", "a, NER, seed 0: the config finetune has no field 'epoch'; did you mean epochs?"),
+    (f'{TRANSFER}, **{{"optimizer.lr": 1}})', "the config finetune has no field 'optimizer.lr'"),
+    (f'{TRANSFER}, epochs="three")', "a, NER, seed 0: epochs='three', expected a value like 3.0"),
+    (f"{TRANSFER}, batch_size=16.5)", "batch_size=16.5, expected a value like 32"),
+    (f"{TRANSFER}, context=1)", "context=1, expected a value like False"),
+    (f"{TRANSFER})\n    {TRANSFER})", "two points are called 'a, NER, seed 0'"),
+    ('add.figure("a", "NER", *2 * (add.pretrain("x", "pretrain_bert", "bert_toy"),), of="", score="")', "TypeError"),
+    (TRANSFER.replace('"a"', '"A "') + ")", "there is no row 'A ' in the table: its rows are a, b, c"),
+    (TRANSFER.replace("NER", "NRE") + ")", "there is no column 'NRE' in the table: its columns are NER, MNLI; did you"),
+    (TRANSFER.replace("(0,)", "()") + ")", "a, NER: seeds=[], expected one or more"),
+    (TRANSFER.replace("(0,)", "(1, 1)") + ")", "a, NER: seeds=[1, 1], expected one or more, none of them twice"),
+    (TRANSFER.replace("finetune", "finetun") + ")", "did you mean experiments/configs/finetune.py?"),
+    (TRANSFER.replace("finetune", "bert_toy") + ")", "bert_toy is for pretrain_bert, and this is finetune"),
+    (
+        'add.pretrain("b", "pretrain_brt", "bert_toy")',
+        "b: there is no program 'pretrain_brt'; there are pretrain_bert,",
+    ),
+    ('add.pretrain("b", "pretrain_bert", "bert_toy", **{"masking.split": "0.8"})', "masking.split='0.8', expected"),
+    ("pass", "it adds nothing; use add.transfer(row, column, …)"),
+    ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
+    (TRANSFER + ", seed=7)", "a, NER: seed=7 beside seeds=[0]: leave one of them out"),
+    ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
+    (f"{TRANSFER}, init=({TRANSFER.replace('NER', 'MNLI')})))", "of several runs name one: runs[0]"),
+    ("1 / 0", "mine.py, line 6: ZeroDivisionError: division by zero"),
+    ("unknown", "mine.py, line 6: NameError"),
+    (f"{BERT}\n    Step(b, 0.5 * 8)", "4.0): expected a pretraining and a whole number of steps"),
+    (f"{BERT}\n    Step('b', 4)", "Step('b', 4): expected a pretraining"),
+    (f"{BERT.replace('steps=8', 'steps=8, checkpoint_every=0')}\n    Step(b, 4)", "b: checkpoint_every=0, expected 1"),
+]
+
+
+@pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
+def test_the_sweeps_that_come_along(sweeps, file):
+    text = file.read_text(encoding="utf-8")
+    for part in ("xpected score:", "Cost:", "Command:", f"experiments/sweeps/{file.name}", "Scales:"):
+        assert part in text, part
+    assert len(text.splitlines()) <= 75
+    told = " ".join(sweeps.scales.__doc__.split())
+    scales = re.search(r"SCALES = \((.*)\)", text)[1].replace('"', "").split(", ")
+    assert {"toy", "one_gpu", "paper"} <= set(scales) <= set(sweeps.definition.SCALES)
+    for scale in scales:
+        sweep = sweeps.definition.read_sweep(str(file), scale)
+        rows, columns = {cell.row for cell in sweep.cells}, {cell.column for cell in sweep.cells}
+        assert rows == set(sweep.paper.rows) or (scale == "toy" and len(rows) > 3)
+        assert sweep.paper.reference in rows
+        assert len(sweep.cells) == len(rows) * len(columns), "no hole in the table"
+        least = {"paper": 5, "toy": 2, "laptop": 1}.get(scale, 3)
+        tasks = [cell for cell in sweep.cells if cell.points[0].program == "finetune"]
+        assert all(len(cell.seeds) >= least for cell in tasks)
+        for data in {data for point in sweep.points for data in point.files if not data.made}:
+            folder, _, name = data.name.partition("/")
+            assert f"{folder}/" in told and (folder == "corpora" or Path(name).suffix in told), data.name
+            assert scale != "toy"
+
+
+@pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # by which ml_collections reads configs
+@pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
+def test_every_command_is_one_that_its_program_takes(sweeps, program, file, tmp_path):
+    """Flags, fields, and what the program would look at before it begins; a seed stands for the others of its cell."""
+    asked = {"pretrain_bert": pretraining, "pretrain_elmo": pretraining, "finetune": finetuning}
+    for scale in re.search(r"SCALES = \((.*)\)", file.read_text(encoding="utf-8"))[1].replace('"', "").split(", "):
+        places = sweeps.points.Places(tmp_path, tmp_path / "data")
+        sweep = sweeps.definition.read_sweep(str(file), scale)
+        seen = set()
+        for point in sweep.points:
+            cell = point.name.rpartition(", seed ")[0] or point.name
+            if cell not in seen:
+                seen.add(cell)
+                asked[point.program](program, point, parsed(point, places.words(point)))
+
+
+def parsed(point, words):
+    """The config that a point's words come to, by the flags of its program alone."""
+    sources = [f"{point.program}.py", *(["pretraining.py"] if point.program != "finetune" else [])]
+    text = "".join((ROOT / "experiments" / name).read_text(encoding="utf-8") for name in sources)
+    values = flags.FlagValues()
+    config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=[point.program, *words])
+    for name in re.findall(r'DEFINE_(?:string|list|enum)\("(\w+)"', text):
+        flags.DEFINE_string(name, None, "", flag_values=values)
+    values([point.program, *words])
+    assert all("Point(" not in word and "File(" not in word and "Step(" not in word for word in words)
+    config = values.config
+    for name, value in point.settings.items():
+        if isinstance(value, bool | int | float | tuple) and name in dict(fields_of(config)):
+            assert dict(fields_of(config))[name] == value, name
+    given = {name: values[name].value for name in NAMED if name in values and values[name].value is not None}
+    config.update(given)
+    return config
+
+
+def pretraining(program, point, config):
+    """Examples, masking, model and schedule fit each other."""
+    objective = program("bert_elmo_jax.runs.objectives").objective_of(config, 1_000)
+    assert sum(phase.steps for phase in objective.phases) == config.steps > 0
+    program("bert_elmo_jax.runs.optimisation").optimizer(config.optimizer, lambda step: 0.0)
+    program("bert_elmo_jax.runs.optimisation").learning_rate(config.optimizer, config.steps)
+    assert config.keep >= 1 and config.data
+
+
+def finetuning(program, point, config):
+    """The task is one, a network or a head is there for it, and the schedule is one."""
+    assert config.train and config.dev and 0 < config.share <= 1
+    names = {name: config[name] or None for name in ("text", "pair", "label")}
+    task = task_named(config.task, **names, file=config.train)
+    program("bert_elmo_jax.runs.optimisation").optimizer(config.optimizer, lambda step: 0.0)
+    program("bert_elmo_jax.runs.optimisation").learning_rate(config.optimizer, 100)
+    if "network" in config:
+        check_task(config.network, task)
+        assert program("bert_elmo_jax.runs.adaptation").wanted(config, []) == bool(config.adapt.epochs)
+        assert set(config.places.split(",")) <= {"input", "between", "output"}
+        return
+    needs = {name for name, value in point.settings.items() if name in ("init", "tokenizer")}
+    assert needs in ({"init"}, {"tokenizer"})
+    layers = point.needs[0].resolved.model.num_layers
+    features = program("bert_elmo_jax.runs.transfer").features_of(config, BertConfig(num_layers=layers))
+    assert (features is None) == (not config.features.layers)
+    assert config.transfer in program("bert_elmo_jax.runs.transfer").WAYS
+
+
+def test_toy_data_are_made(sweeps, tmp_path):
+    """Those of all sweeps together, each once."""
+    toys = [sweeps.definition.read_sweep(str(file), "toy") for file in SWEEPS]
+    made = {data for sweep in toys for point in sweep.points for data in point.files}
+    assert all(data.made for data in made)
+    small = [data for data in made if "corpus" not in data.name and "vocabulary" not in data.name]
+    sweeps.toy_tasks.write_made(tmp_path, small)
+    assert all((tmp_path / data.name).stat().st_size > 1000 for data in small)
+    corpora = sorted(data.name for data in made if data not in small)
+    assert [re.fullmatch(sweeps.toy_tasks.CORPUS, name) is not None for name in corpora] == [True] * len(corpora)
+    tiny = sweeps.toy_tasks.ToyData(2, 2, 300, 300).corpus("wordpiece", 79, 30)
+    for _ in range(2):
+        sweeps.toy_tasks.write_made(tmp_path, [tiny])
+    assert open_store(tmp_path / tiny.name).manifest["tokenizer"]["vocab_size"] == 79
+    with pytest.raises(ValueError, match="x is no name of toy data, such as toy-en-topics4"):
+        sweeps.toy_tasks.write_made(tmp_path, [sweeps.points.File("x", made=True)])
+
+
+def test_points_that_sweeps_share_are_one(sweeps):
+    """What two sweeps have in common has one identity, so that one working directory runs it once."""
+
+    def of(name, scale):
+        sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
+        return {point.identity: point for point in sweep.points}
+
+    for scale in ("toy", "one_gpu", "paper"):
+        table8 = of("bert_table8", scale)
+        for name in ("bert_table5", "bert_table6", "bert_mask_rate", "bert_steps", "bert_sample_efficiency", "own_sop"):
+            if (name, scale) == ("bert_table6", "one_gpu"):
+                continue  # whose sizes are its own
+            both = table8.keys() & of(name, scale).keys()
+            assert "pretrain_bert" in {table8[identity].program for identity in both}, (name, scale)
+        table3 = of("elmo_table3", scale)
+        assert of("elmo_figure2", scale).keys() <= table3.keys()
+        for name in ("elmo_table2", "elmo_figure1", "elmo_domain", "own_sampled_softmax"):
+            shared = {point.program for identity, point in of(name, scale).items() if identity in table3}
+            assert "pretrain_elmo" in shared, (name, scale)
+    steps = of("bert_steps", "one_gpu").values()
+    assert {point.identity for point in steps if point.program != "finetune"} <= of("bert_table5", "one_gpu").keys()
+
+
+def test_checkpoints_of_a_pretraining(sweeps, tmp_path):
+    Point, Step, places = sweeps.points.Point, sweeps.points.Step, sweeps.points.Places(tmp_path)
+    bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 250, "checkpoint_every": 100, "keep": 2})
+    with pytest.raises(ValueError, match="bert keeps no checkpoint of step 100: it keeps 2, one every 100 of 250"):
+        Step(bert, 100)
+
+    def tagger(init):
+        return Point("tagger", "finetune", "finetune", {"init": init, "task": "uner"})
+
+    early = tagger(Step(bert, 200))
+    assert early.needs == [bert] and len({early.identity, tagger(bert).identity, tagger(Step(bert, 250)).identity}) == 3
+    assert early.identity == tagger(Step(bert, 200)).identity
+    assert f"--init={places.run(bert)}/checkpoints/200" in places.words(early)
+
+
+def test_laptop_scale_where_real_text_is_at_hand(sweeps):
+    for name in ("bert_table8", "elmo_table2", "elmo_table3"):
+        sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), "laptop")
+        for cell in sweep.cells:  # a reader takes a quarter of an hour
+            assert len(cell.seeds) == (1 if cell.column == "SQuAD" else 3)
+
+
+@pytest.mark.parametrize(("body", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
+def test_mistakes(sweeps, tmp_path, body, message):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f'"""Mine."""\nfrom bert_elmo_jax.sweeps.definition import Paper\nSCALES = ("toy",)\n'
+        f'PAPER = Paper("", ("NER", "MNLI"), {{"a": (1.0, None), "b": (2.0, None), "c": (3.0, None)}}, "a")\n'
+        f"def sweep(add):\n    {body}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        sweeps.definition.read_sweep(str(file), "toy")
+
+
+def test_files_that_are_no_sweeps(sweeps, tmp_path):
+    read = sweeps.definition.read_sweep
+    with pytest.raises(FileNotFoundError, match=r"did you mean experiments/sweeps/bert_table8\.py\?"):
+        read("bert_table9.py", "toy")
+    (tmp_path / "x.py").write_text('"""X."""\nSCALES = ()\n')
+    with pytest.raises(ValueError, match="it has no PAPER, sweep; see those of"):
+        read(str(tmp_path / "x.py"), "toy")
+    with pytest.raises(ValueError, match="elmo_figure1 has no such scale; it has toy, one_gpu, paper"):
+        read(str(SWEEPS[0].with_name("elmo_figure1.py")), "laptop")
+    with pytest.raises(
+        ValueError, match=r"row 'a' has the figures \(1\.0,\), expected a number or None for each of the 2 columns"
+    ):
+        sweeps.definition.Paper("", ("x", "y"), {"a": (1.0,)}, "a")
+    with pytest.raises(ValueError, match="two columns of one name: x, x"):
+        sweeps.definition.Paper("", ("x", "x"), {"a": (1.0, 2.0)}, "a")
+    with pytest.raises(ValueError, match=r"row 'a' has the figures 1\.0"):
+        sweeps.definition.Paper("", ("x",), {"a": 1.0}, "a")
+    with pytest.raises(ValueError, match="reference row 'b' is none of a"):
+        sweeps.definition.Paper("", ("x",), {"a": (1.0,)}, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def sweep(add)\n", "x.py, line 1: SyntaxError"),
+        ("'강가에'".encode("cp949"), "x.py, line 1: SyntaxError: (unicode error)"),
+        ("\nimport no_such_thing\n", "x.py, line 2: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("NOTES = {'tyo': '…'}", "NOTES={'tyo': '…'}, expected a text for some of its scales, toy"),
+        ("plot = 'x'", "plot='x', expected a function of the table's means"),
+    ],
+)
+def test_files_with_mistakes(sweeps, tmp_path, text, message):
+    known = '"""X."""\nfrom bert_elmo_jax.sweeps.definition import Paper\nSCALES, sweep = ("toy",), print\n'
+    known += 'PAPER = Paper("", ("x",), {"a": (1.0,)}, "a")\n'
+    whole = known + text if isinstance(text, str) and " = " in text else text
+    (tmp_path / "x.py").write_bytes(whole if isinstance(whole, bytes) else whole.encode())
+    with pytest.raises(ValueError, match=re.escape(message)):
+        sweeps.definition.read_sweep(str(tmp_path / "x.py"), "toy")
+
+
+def test_values_are_written_as_they_are_meant(sweeps, tmp_path):
+    Point, places = sweeps.points.Point, sweeps.points.Places(tmp_path)
+    usual = Point("b", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
+    for split in ([0.8, 0.1, 0.1], tuple(np.array([0.8, 0.1, 0.1]))):
+        other = Point("b", "pretrain_bert", "bert_toy", {"masking.split": split})
+        assert other.identity == usual.identity and places.command(other) == places.command(usual)
+    long = Point("밝" * 300, "pretrain_bert", "bert_toy")
+    places.claim(long)
+    assert places.run(long).is_dir() and len(places.run(long).name.encode()) < 200
+
+
+def test_missing_data_are_all_named(sweeps, tmp_path):
+    places = sweeps.points.Places
+    sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
+    with pytest.raises(
+        ValueError, match=r"needs --data=FOLDER, in which there are\n  corpora/novels\n  sst2/train\.tsv"
+    ):
+        sweeps.checks.check_data(sweep, places(tmp_path))
+    (tmp_path / "sst2").mkdir()
+    (tmp_path / "sst2" / "train.tsv").touch()
+    with pytest.raises(FileNotFoundError, match=r"lacks\n  corpora/novels\n  sst2/dev\.tsv\n  uner/") as error:
+        sweeps.checks.check_data(sweep, places(tmp_path, tmp_path))
+    assert "sst2/train.tsv" not in str(error.value)
+
+
+def test_what_a_point_is(sweeps):
+    Point, File = sweeps.points.Point, sweeps.points.File
+    bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 100})
+
+    def tagger(name="tagger", init=bert, config="finetune", **settings):
+        return Point(name, "finetune", config, {"init": init, "task": "uner", "train": File("x.iob2"), **settings})
+
+    first = tagger().identity
+    assert re.fullmatch("[0-9a-f]{8}", first)
+    same = [
+        tagger("another name"),
+        tagger(epochs=3.0),  # as the config has it
+        tagger(log_every=3, checkpoint_every=5, **{"mesh.data": 2}),  # comfort
+        tagger(init=Point("other", "pretrain_bert", "bert_toy", {"steps": 100, "keep": 9})),
+        tagger(config=str(ROOT / "experiments" / "configs" / "finetune.py")),
+    ]
+    assert {point.identity for point in same} == {first}
+    others = [
+        tagger(seed=1),
+        tagger(epochs=4.0),
+        tagger(train=File("y.iob2")),
+        tagger(init=Point("bert", "pretrain_bert", "bert_toy", {"steps": 101})),
+        tagger(init="some/where"),
+        tagger(config="finetune_entities"),
+        bert,
+    ]
+    assert len({first, *(point.identity for point in others)}) == len(others) + 1
+
+
+def test_where_a_point_lies(sweeps, tmp_path):
+    Point, places = sweeps.points.Point, sweeps.points.Places(tmp_path / "w", tmp_path / "data")
+    bert = Point("BERT 80/10/10, 배", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
+    assert places.run(bert).name == f"BERT-80-10-10-배-{bert.identity}"
+    assert "'--config.masking.split=(0.8, 0.1, 0.1)'" in places.command(bert)
+    again = Point("base", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
+    places.run(bert).mkdir(parents=True)
+    assert sweeps.points.Places(tmp_path / "w").run(again) == places.run(bert), "one run, whatever it is called"
+    elmo = Point("elmo", "pretrain_elmo", "elmo_toy")
+    settings = {"encoder": elmo, "task": "uner", "train": sweeps.points.File("x.iob2")}
+    taggers = [Point("t", "finetune", "tagger", {**settings, **more}) for more in ({}, {"seed": 1}, {"share": 0.5})]
+    caches = [next(w for w in places.words(tagger) if w.startswith("--config.cache=")) for tagger in taggers]
+    assert caches[0] == caches[1] != caches[2], "vectors are shared by runs that read the same texts"
+    assert f"--train={tmp_path / 'data' / 'x.iob2'}" in places.words(taggers[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["points", "definition", "schedule", "forks", "table", "markdown", "dashboard", "toy_tasks", "ray_runner"],
+)
+def test_examples_of_docstrings(sweeps, name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testmod(getattr(sweeps, name))
+    assert tried > failed == 0

@@ -1,0 +1,175 @@
+"""The program: what it refuses, what it prints for others to run, and a sweep of real trainings from end to end."""
+
+import csv
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .toy_runs import ROOT, one_device, run_toy
+
+TABLE8 = "experiments/sweeps/bert_table8.py"
+
+
+@pytest.fixture
+def sweep(program, monkeypatch):
+    """The program in this process, started with words."""
+    monkeypatch.chdir(ROOT)
+    module, starts = program("sweep"), program("command_line.start")
+
+    def run(*words):
+        module.FLAGS.unparse_flags()
+        for name in ("sweep", "workdir", "data", "jobs", "address"):
+            module.FLAGS[name].unparse()
+        starts.parse_flags(["sweep", *words], "sweep", module.HEADINGS)
+        monkeypatch.setattr(sys, "argv", ["sweep", *words])
+        return module.sweep_of_flags()
+
+    return run
+
+
+REFUSED = [
+    ([], "--sweep=experiments/sweeps/….py and --workdir=… are needed"),
+    (
+        [f"--sweep={TABLE8}", "--runner=rya"],
+        "--runner=rya is not known; it is one of local, ray, print; did you mean ray?",
+    ),
+    ([f"--sweep={TABLE8}", "--scale=toys"], "--scale=toys is not known; it is one of toy, laptop, one_gpu, paper"),
+    ([f"--sweep={TABLE8}", "--jobs=0"], "--jobs=0: expected 1 or more"),
+    ([f"--sweep={TABLE8}", "--retries=-1"], "--retries=-1: expected 0 or more"),
+    ([f"--sweep={TABLE8}", "--scale=paper"], "needs --data=FOLDER, in which there are"),
+    ([f"--sweep={TABLE8}", "--scale=laptop", "--data=."], "lacks"),
+    (["--sweep=bert_tabl8"], "did you mean experiments/sweeps/bert_table8.py?"),
+    ([f"--sweep={TABLE8}", "--runner=ray", "--resources=GPU"], "--resources=GPU: expected a name and a number"),
+    ([f"--sweep={TABLE8}", "--workdri=x"], "there is no flag --workdri; did you mean workdir?"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_refused_before_anything_runs(sweep, words, message, tmp_path, capsys):
+    with pytest.raises((SystemExit, ValueError, FileNotFoundError)) as error:
+        sweep(*words, *([f"--workdir={tmp_path / 'w'}"] if words else []))
+    assert message in capsys.readouterr().err + str(error.value)
+    assert not (tmp_path / "w" / "points").exists()
+
+
+def test_commands_for_others(sweep, sweeps, program, tmp_path, capsys):
+    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
+    out = capsys.readouterr().out
+    lines = [shlex.split(line) for line in out.splitlines() if line and not line.startswith("#")]
+    assert len(lines) == 6 + 36 and out.index("# stage 2") > out.index("# stage 1")
+    assert "sbatch --array" in out and "--runner=local" in out
+    flags = ROOT.joinpath("experiments", "finetune.py").read_text(encoding="utf-8")
+    read = program("bert_elmo_jax.runs.task_data").read_data
+    for words in lines:
+        assert words[:2] == ["python", "-m"]
+        given = dict(word.removeprefix("--").split("=", 1) for word in words[3:])
+        assert all(f'("{name}", ' in flags for name in given if not name.startswith("config."))
+    config = program("configs.finetune").get_config()
+    config.update({name: given[name] for name in ("task", "train", "dev", "text", "label")})
+    assert len(read(config).train) >= 120, "its data are there"
+    # One is run elsewhere: the sweep finds it done.
+    run = Path(given["workdir"])
+    run.mkdir(parents=True)
+    (run / "result.json").write_text("{}")
+    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
+    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]) == 41
+
+
+def test_a_sweep_of_real_trainings(write_toy, tmp_path):
+    """A pretraining, and a task with it and without: everything that a sweep does."""
+    said = run_toy(write_toy(), tmp_path, quick=True)
+    folder = tmp_path / "tiny-toy"
+    text = (folder / "table.md").read_text(encoding="utf-8")
+    assert re.search(r"\| from nothing \(reference\) \| \d+\.\d\d ± \d+\.\d\d \| 70.5 \|", text)
+    assert text in said and "order of rows" in text
+    lines = list(csv.DictReader((folder / "costs.csv").read_text(encoding="utf-8").splitlines()))
+    assert {line["device"] for line in lines} == {"1 × cpu"} and all(float(line["seconds"]) > 0 for line in lines)
+    assert [line["row"] for line in lines if line["column"] == "shared"] == ["BERT"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for link in re.findall(r'href="([^"]+)"', page):
+        assert (folder / link).is_file()
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("points/*/result.json")}
+    run_toy(write_toy(), tmp_path, "--jobs=2")
+    assert before == {file: file.stat().st_mtime_ns for file in tmp_path.glob("points/*/result.json")}
+
+
+def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
+    """A pretraining that networks read, and figures that they have learned beside their scores."""
+    run_toy(write_toy((0,), write_toy.elmo), tmp_path, quick=True)
+    text = (tmp_path / "tiny-toy" / "table.md").read_text(encoding="utf-8")
+    lines = csv.DictReader((tmp_path / "tiny-toy" / "table.csv").read_text(encoding="utf-8").splitlines())
+    shares = [float(line["mean"]) for line in lines if line["column"] == "words, %"]
+    assert len(shares) == 2 and all(20 < share < 50 and share != 100 / 3 for share in shares), "they begin with a third"
+    assert "- NER: " in text and "–" not in text
+    assert len(list(tmp_path.glob("vectors/*"))) == 1, "vectors of the same texts are computed once"
+
+
+@pytest.mark.long
+def test_what_others_ran_has_its_cost(write_toy, tmp_path):
+    """Printed commands, run as they stand: the sweep finds the runs done and knows what they cost, and where."""
+    file = write_toy(seeds=(0,))
+    run_toy(file, tmp_path / "here")
+    asked = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={tmp_path / 'there'}"]
+    printed = subprocess.run([*asked, "--runner=print"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commands = [shlex.split(line)[1:] for line in printed.splitlines() if line.startswith("python")]
+    assert len(commands) == 3
+    walls = []
+    for words in commands:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *words], cwd=ROOT, env=one_device(), capture_output=True, check=True)
+        walls.append(time.perf_counter() - began)
+    run_toy(file, tmp_path / "there")
+    tables, costs = (
+        [tmp_path.joinpath(place, "tiny-toy", name).read_text(encoding="utf-8") for place in ("here", "there")]
+        for name in ("table.md", "costs.csv")
+    )
+    assert tables[0] == tables[1]
+    here, there = (list(csv.DictReader(text.splitlines())) for text in costs)
+    assert [line["run"] for line in there] == [words[-1].rpartition("/")[2] for words in commands]
+    for mine, other, wall in zip(here, there, walls, strict=True):
+        assert (mine["starts"], mine["device"]) == (other["starts"], other["device"]) == ("1", "1 × cpu")
+        assert 0.1 * wall < float(other["seconds"]) < wall and float(other["processor seconds"]) > 0, (other, wall)
+
+
+@pytest.mark.long
+def test_overhead(write_toy, tmp_path):
+    """Beyond the runs themselves, a sweep of one job costs less than two percent and its own start."""
+    # Fifteen seconds a run, where real ones take minutes: with five, the machine's unrest, a second, was two percent.
+    file = write_toy(seeds=(0, 1, 2, 3), text=write_toy.bert.replace('"epochs": 20.0', '"epochs": 600.0'))
+    assert "600.0" in Path(file).read_text(encoding="utf-8")
+    began = time.perf_counter()
+    run_toy(file, tmp_path, "--jobs=1")
+    whole = time.perf_counter() - began
+    lines = csv.DictReader((tmp_path / "tiny-toy" / "costs.csv").read_text(encoding="utf-8").splitlines())
+    runs = sum(float(line["seconds"]) for line in lines)
+    began = time.perf_counter()
+    run_toy(file, tmp_path, "--jobs=1")
+    nothing = time.perf_counter() - began  # with nothing to do: imports, the definition, the table
+    print(f"overhead {whole - runs - nothing:.2f} s of {runs:.1f} s")
+    assert whole - runs - nothing < 0.02 * runs, (whole, runs, nothing)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*JAX is multithreaded:RuntimeWarning")  # where a test before this one used it
+def test_ray_of_two_nodes_comes_to_the_same(write_toy, tmp_path):
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    file = write_toy()
+    run_toy(file, tmp_path / "local", "--jobs=2")
+    before = signal.getsignal(signal.SIGTERM)
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        run_toy(file, tmp_path / "ray", "--runner=ray", f"--address={cluster.address}")
+    finally:
+        cluster.shutdown()
+        signal.signal(signal.SIGTERM, before)  # a node takes it, and does not give it back to the tests that follow
+    for name in ("table.md", "table.csv"):
+        assert (tmp_path / "ray" / "tiny-toy" / name).read_bytes() == (
+            tmp_path / "local" / "tiny-toy" / name
+        ).read_bytes()

@@ -1,0 +1,65 @@
+"""Sweeps of real trainings, started as people start them, and what every table of the toy scale must be."""
+
+import contextlib
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SWEEPS = ROOT / "experiments" / "configs" / "sweeps"
+NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
+SHORT = ("bert_table7", "elmo_figure2")  # what a paper says of BERT, and of ELMo, in every test run
+
+
+def marked(names):
+    """Sweeps as parameters of a test: all but the short ones for `make test-all` alone."""
+    return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
+
+
+def run_toy(file, workdir, *more, quick=False):
+    """Run a sweep on one device; where it computes more than it compiles, not as the other tests are compiled."""
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
+        cwd=ROOT, env=one_device(quick), capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
+
+
+def one_device(quick=False):
+    """The environment of such a start."""
+    one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
+    return one if quick else {**one, "XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+
+
+def check_toy_scale(name, workdir, quick=False):
+    """Run a sweep to its end, and look at its table.
+
+    Where several workers share the cores, a sweep has one job and keeps to the core of its worker.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    with worker_core() if workers > 1 else contextlib.nullcontext():
+        run_toy(f"experiments/sweeps/{name}.py", workdir, f"--jobs={1 if workers > 1 else 2}", quick=quick)
+    text = (workdir / f"{name}-toy" / "table.md").read_text(encoding="utf-8")
+    assert "–" not in text and text.count("±") > 3
+    lines = list(csv.DictReader((workdir / f"{name}-toy" / "table.csv").read_text(encoding="utf-8").splitlines()))
+    assert lines and all(line["n"] == line["seeds"] and line["mean"] for line in lines)
+
+
+@contextlib.contextmanager
+def worker_core():
+    """What this worker starts meanwhile has one core, another one than what the next worker starts."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    os.sched_setaffinity(0, {cores[worker % len(cores)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)

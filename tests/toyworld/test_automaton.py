@@ -1,0 +1,136 @@
+"""Forward–backward against the enumeration of every path of small automata."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.toyworld.automaton import MASKED, chain, infer, reverse
+
+VOCABULARY = 3
+
+
+@st.composite
+def automata(draw):
+    """Any chain of up to three states over three words, some arcs and emissions absent, as plain lists."""
+    size = draw(st.integers(1, 3))
+    weights = st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any)
+
+    def share(numbers):
+        return [number / sum(numbers) for number in numbers]
+
+    start = share(draw(weights))
+    arcs, end = [], []
+    for source in range(size):
+        going = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
+        stop = draw(st.integers(1, 4))
+        end.append(stop / (stop + sum(going)))
+        arcs += [(source, target, w / (stop + sum(going))) for target, w in enumerate(going) if w]
+    emissions = []
+    for _ in range(size):
+        row = share(draw(st.lists(st.integers(0, 3), min_size=VOCABULARY, max_size=VOCABULARY).filter(any)))
+        emissions.append({word: p for word, p in enumerate(row) if p})
+    return start, arcs, end, emissions
+
+
+def paths(parts, words):
+    """Every hidden path that can say the words: (path, probability); masked words are summed out."""
+    start, arcs, end, emissions = parts
+    move = {(source, target): weight for source, target, weight in arcs}
+    for path in itertools.product(range(len(start)), repeat=len(words)):
+        p = start[path[0]] * end[path[-1]]
+        for pair in itertools.pairwise(path):
+            p *= move.get(pair, 0.0)
+        for state, word in zip(path, words):
+            p *= 1.0 if word == MASKED else emissions[state].get(word, 0.0)
+        yield path, p
+
+
+sequences = st.lists(
+    st.lists(st.integers(MASKED, VOCABULARY - 1), min_size=1, max_size=4),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(automata(), sequences)
+def test_likelihoods_and_posteriors_equal_enumeration(parts, batch):
+    lattice = infer(chain(*parts, vocabulary=VOCABULARY), batch)
+    for row, words in enumerate(batch):
+        found = list(paths(parts, words))
+        total = sum(p for _, p in found)
+        np.testing.assert_allclose(np.exp(lattice.log_likelihood[row]), total, atol=1e-12)
+        for position in range(len(words)):
+            for state in range(len(parts[0])):
+                here = (lattice.sequences == row) & (lattice.positions == position) & (lattice.states == state)
+                expected = sum(p for path, p in found if path[position] == state) / total if total else 0.0
+                np.testing.assert_allclose(lattice.posteriors[here].sum(), expected, atol=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
+def test_each_word_given_its_left_context(parts, words):
+    """The probability of a prefix is that of all sequences that begin with it, whatever follows."""
+    lattice = infer(chain(*parts, vocabulary=VOCABULARY), [words])
+    start, arcs, _, emissions = parts
+    without_end = (start, arcs, [1.0] * len(start), emissions)
+    for length in range(1, len(words) + 1):
+        expected = sum(p for _, p in paths(without_end, words[:length]))
+        np.testing.assert_allclose(np.exp(lattice.forward[0, :length].sum()), expected, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
+def test_reversed_automaton_says_the_same_backward(parts, words):
+    start, arcs, _, _ = parts
+    flow = np.eye(len(start))
+    for source, target, weight in arcs:
+        flow[target, source] -= weight
+    visits = np.linalg.solve(flow, np.array(start))
+    # States that are never visited have no reverse; a little start weight keeps every one alive.
+    if (visits < 1e-9).any():
+        return
+    forward = chain(*parts, vocabulary=VOCABULARY)
+    backward = reverse(forward, visits)
+    np.testing.assert_allclose(
+        np.exp(infer(backward, [words[::-1]]).log_likelihood),
+        np.exp(infer(forward, [words]).log_likelihood),
+        atol=1e-12,
+    )
+    # The reversed automaton is a proper chain: what leaves a state sums to one.
+    leaving = np.bincount(
+        np.repeat(np.arange(len(start)), np.diff(backward.arc_offsets)), backward.arc_weights, minlength=len(start)
+    )
+    np.testing.assert_allclose(leaving + backward.end, 1.0, atol=1e-9)
+
+
+def test_a_batch_is_read_like_its_members():
+    coin = chain([0.5, 0.5], [(0, 1, 0.5), (1, 0, 0.25)], [0.5, 0.75], [{0: 0.5, 1: 0.5}, {1: 1.0}], vocabulary=2)
+    batch = [[1], [0, 1, 0], [1, MASKED], [0, 0]]
+    together = infer(coin, batch)
+    for row, words in enumerate(batch):
+        alone = infer(coin, [words])
+        np.testing.assert_array_equal(together.log_likelihood[row], alone.log_likelihood[0])
+
+
+def test_an_impossible_word_is_where_minus_infinity_begins():
+    line = chain([1.0, 0.0], [(0, 1, 1.0)], [0.0, 1.0], [{0: 1.0}, {1: 1.0}], vocabulary=2)
+    lattice = infer(line, [[0, 0], [0, 1], [0]])
+    assert np.isneginf(lattice.forward[0]).tolist() == [False, True]
+    assert lattice.log_likelihood.tolist() == [-np.inf, 0.0, -np.inf]
+    assert (lattice.posteriors[lattice.sequences != 1] == 0).all()
+
+
+@pytest.mark.parametrize("batch", [[], [[]], [[0], []]])
+def test_empty_texts_are_refused(batch):
+    with pytest.raises(ValueError, match="empty text"):
+        infer(chain([1.0], [], [1.0], [{0: 1.0}]), batch)
+
+
+@pytest.mark.parametrize("word", [-2, 1])
+def test_ids_outside_the_vocabulary_are_refused(word):
+    with pytest.raises(ValueError, match="from 0 to 0"):
+        infer(chain([1.0], [], [1.0], [{0: 1.0}]), [[word]])

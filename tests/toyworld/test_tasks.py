@@ -1,0 +1,154 @@
+"""The written files: read back with plain means, they hold what was generated."""
+
+import csv
+import json
+from itertools import islice, pairwise
+
+import pytest
+
+from bert_elmo_jax.toyworld import (
+    ToyWorld,
+    best_next,
+    next_examples,
+    question_examples,
+    sense_examples,
+    topic_examples,
+    word_log_probabilities,
+    write_corpus,
+    write_pairs,
+    write_tasks,
+)
+from bert_elmo_jax.toyworld.questions import questions
+
+LANGUAGE_NAMES = ["en", "ko"]
+
+
+@pytest.fixture(scope="module", params=LANGUAGE_NAMES)
+def world(request):
+    return ToyWorld(request.param)
+
+
+def tsv(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_corpus(world, tmp_path):
+    corpus, held_out = write_corpus(tmp_path, world, documents=20, held_out=5)
+    text = corpus.read_bytes().decode("utf-8")
+    assert "\r" not in text
+    assert text.endswith("\n\n")
+    documents = text.removesuffix("\n\n").split("\n\n")
+    assert documents == [world.document(i).text for i in range(20)]
+    assert held_out.read_text("utf-8").count("\n\n") == 5
+    assert not set(held_out.read_text("utf-8").split("\n\n")) & set(documents) - {""}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "held_out.txt"]
+
+
+def test_writing_twice_gives_the_same_bytes(world, tmp_path):
+    def write(folder):
+        paths = [*write_tasks(folder, world, 20, 5, 5), *write_pairs(folder, world, 20, 5, 5)]
+        return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+    assert write(tmp_path / "a") == write(tmp_path / "b")
+
+
+def test_an_interrupted_file_never_looks_finished(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(ToyWorld, "document", lambda self, i: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_corpus(tmp_path, world)
+    assert not (tmp_path / "corpus.txt").exists()
+
+
+def test_aligned_pairs(tmp_path):
+    train, dev, test = write_pairs(tmp_path, ToyWorld(), train=30, dev=10, test=10)
+    rows = tsv(train)
+    assert len(rows) == 30
+    assert rows[0] == {
+        "english": ToyWorld("en").document(2**31).sentences[0].text,
+        "korean": ToyWorld("ko").document(2**31).sentences[0].text,
+    }
+    assert len(tsv(dev)) == len(tsv(test)) == 10
+
+
+def test_sense_files(world, tmp_path):
+    write_tasks(tmp_path, world, train=40, dev=5, test=5)
+    blocks = (tmp_path / "senses" / "train.conll").read_text("utf-8").removesuffix("\n\n").split("\n\n")
+    read = [[tuple(line.split("\t")) for line in block.split("\n")] for block in blocks]
+    expected = [list(zip(s.words, s.tags, strict=True)) for s in islice(sense_examples(world, "train"), 40)]
+    assert read == expected
+    assert all(any(tag != "O" for _, tag in block) for block in read)
+
+
+def test_topic_and_next_files(world, tmp_path):
+    write_tasks(tmp_path, world, train=200, dev=5, test=5)
+    topics = tsv(tmp_path / "topics" / "train.tsv")
+    assert [(row["text"], row["label"]) for row in topics] == list(islice(topic_examples(world, "train"), 200))
+    assert {row["label"] for row in topics} == set(world.topic_names)
+    pairs = tsv(tmp_path / "next" / "train.tsv")
+    assert [(r["a"], r["b"], int(r["label"])) for r in pairs] == list(islice(next_examples(world, "train"), 200))
+    assert 70 < sum(int(row["label"]) for row in pairs) < 130
+
+
+def test_next_pairs_are_neighbours_or_strangers(world):
+    told = set()
+    for i in range(2**31, 2**31 + 60):
+        sentences = [s.text for s in world.document(i).sentences]
+        told |= set(pairwise(sentences))
+    examples = list(islice(next_examples(world, "train"), 200))
+    assert all((a, b) in told for a, b, label in examples if label == 0)
+    best = best_next(world, [(a, b) for a, b, _ in examples], [label for *_, label in examples])
+    assert best.accuracy > 0.95
+
+
+def test_squad_files(world, tmp_path):
+    write_tasks(tmp_path, world, train=100, dev=5, test=5)
+    read = json.loads((tmp_path / "questions" / "train.json").read_text("utf-8"))
+    assert read["version"] == "1.1"
+    paragraphs = [p for article in read["data"] for p in article["paragraphs"]]
+    assert paragraphs == list(islice(question_examples(world, "train"), 100))
+    ids = [qa["id"] for p in paragraphs for qa in p["qas"]]
+    assert len(set(ids)) == len(ids) > 100
+    firsts = set()
+    for paragraph in paragraphs:
+        for qa in paragraph["qas"]:
+            firsts |= set(qa["question"].split()) & {"Who", "What", "Where", "누가", "무엇을", "어디에서"}
+            for answer in qa["answers"]:
+                start = answer["answer_start"]
+                assert paragraph["context"][start:].startswith(answer["text"])
+                assert start == 0 or paragraph["context"][start - 1] == " "
+            # The last answer is whole words, for readers that cannot split one.
+            whole = qa["answers"][-1]
+            end = whole["answer_start"] + len(whole["text"])
+            assert paragraph["context"][end] == " "
+    assert len(firsts) == 3
+
+
+def test_questions_are_sentences_of_the_language(world):
+    asked = [qa["question"] for p, _ in zip(question_examples(world, "dev"), range(50)) for qa in p["qas"]]
+    assert all(len(p) for p in word_log_probabilities(world, asked))
+
+
+def test_what_is_told_twice_is_not_asked(world):
+    """Two different answers to one question would make it a coin toss."""
+    for i in range(120):
+        found = list(questions(world, world.document(i)))
+        answers = {}
+        for question in found:
+            answers.setdefault(question.text, set()).add(question.answers[0][0].lower())
+        assert all(len(texts) == 1 for texts in answers.values()), answers
+
+
+def test_korean_answers_come_without_and_with_their_particle():
+    world = ToyWorld("ko")
+    for i in range(50):
+        for question in questions(world, world.document(i)):
+            (bare, start), (whole, same) = question.answers
+            assert start == same
+            assert whole.startswith(bare)
+            assert whole != bare
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(ValueError, match="expected one of corpus, held_out, train, dev, test"):
+        next(topic_examples(ToyWorld(), "validation"))

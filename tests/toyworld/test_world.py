@@ -1,0 +1,165 @@
+"""Documents: reproducible, random access, as frequent as the automaton says, the same story in both languages."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.toyworld import SPLITS, ToyWorld, sentence_pairs
+from bert_elmo_jax.toyworld.automaton import infer
+from bert_elmo_jax.toyworld.lexicon import HEROES
+from bert_elmo_jax.toyworld.network import topic_weights
+from bert_elmo_jax.toyworld.reading import automaton, encode
+
+LANGUAGE_NAMES = ["en", "ko"]
+SCRIPT = """
+import hashlib
+from bert_elmo_jax.toyworld import ToyWorld
+text = "".join(ToyWorld(language, seed=7).document(i).text for language in ("en", "ko") for i in (3, 1, 2**32 - 1))
+print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_other_processes_write_the_same_bytes():
+    told = {
+        language: {i: ToyWorld(language, seed=7).document(i).text for i in (1, 2**32 - 1, 3)}
+        for language in ("en", "ko")
+    }
+    text = "".join(told[language][i] for language in ("en", "ko") for i in (3, 1, 2**32 - 1))
+    for seed in ("0", "1"):
+        run = [sys.executable, "-c", SCRIPT]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        assert printed == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_text_itself_is_frozen():
+    """Published scores belong to these bytes: whoever changes them must mean to."""
+    assert ToyWorld("en").document(2).text.split("\n")[:3] == [
+        "One night Jimin was at the quiet office .",
+        "The bankers close the company .",
+        "Jimin argues at the counter .",
+    ]
+    assert ToyWorld("ko").document(2).text.split("\n")[:3] == [
+        "어느 밤 지민은 조용한 사무실에 있었다 .",
+        "은행원들은 회사를 닫는다 .",
+        "지민은 창구에서 다툰다 .",
+    ]
+
+
+def test_seeds_and_documents_differ():
+    texts = {ToyWorld("en", seed=seed).document(i).text for seed in range(5) for i in range(20)}
+    assert len(texts) == 100
+
+
+def test_languages_tell_one_story():
+    for i in range(20):
+        en, ko = ToyWorld("en").document(i), ToyWorld("ko").document(i)
+        assert (en.topic, en.hero) == (ko.topic, ko.hero)
+        assert [(s.shape, s.choices) for s in en.sentences] == [(s.shape, s.choices) for s in ko.sentences]
+    pairs = [pair for pair, _ in zip(sentence_pairs(ToyWorld("ko"), "corpus"), range(3))]
+    document = ToyWorld("en").document(0)
+    assert [a for a, _ in pairs] == [s.text for s in document.sentences[:3]]
+
+
+@pytest.mark.parametrize("language", LANGUAGE_NAMES)
+def test_tags_belong_to_words_of_several_senses(language):
+    world = ToyWorld(language)
+    tagged = Counter()
+    for i in range(200):
+        for sentence in world.document(i).sentences:
+            assert len(sentence.tags) == len(sentence.words)
+            for word, tag in zip(sentence.words, sentence.tags):
+                if tag != "O":
+                    assert tag in world.network.senses
+                    assert word.lower()[:1] == tag[0]
+                    tagged[tag.split(".")[0]] += 1
+    for word in ("bank", "bat", "spring") if language == "en" else ("배", "눈", "말"):
+        assert tagged[word] > 5
+
+
+@pytest.mark.parametrize("language", LANGUAGE_NAMES)
+def test_frequencies_are_those_of_the_automaton(language):
+    """First words of second sentences: a chi-square of a fixed sample against exact probabilities."""
+    world, count = ToyWorld(language, topics=4, words=3), 3000
+    network = world.network
+    start = automaton(world, "document").start
+    seen = Counter(world.document(i).sentences[1].words[0] for i in range(count))
+    # Openings are all of one length: after one of them every automaton has to move on to a body sentence.
+    exact = np.zeros(len(network.words))
+    opening = world.document(0).sentences[0]
+    assert start.sum() == pytest.approx(1)
+    document = automaton(world, "document")
+    finals = np.flatnonzero(np.tile(network.part == 0, network.topics * len(HEROES)))
+    prior = np.repeat(topic_weights(world.topics), len(HEROES)) / len(HEROES)
+    for state, weight in zip(finals, prior, strict=True):
+        for arc in range(document.arc_offsets[state], document.arc_offsets[state + 1]):
+            row = document.rows[document.arc_targets[arc]]
+            here = slice(document.emission_offsets[row], document.emission_offsets[row + 1])
+            exact[document.emission_words[here]] += weight * document.arc_weights[arc] * document.emission_weights[here]
+    assert exact.sum() == pytest.approx(1)
+    common = [word for word, p in zip(network.words, exact) if p * count >= 5]
+    expected = np.array([exact[network.words.index(word)] * count for word in common])
+    found = np.array([seen[word] for word in common])
+    rest = count - expected.sum(), count - found.sum()
+    chi_square = ((found - expected) ** 2 / expected).sum() + (rest[1] - rest[0]) ** 2 / max(rest[0], 1)
+    freedom = len(common)
+    assert abs(chi_square - freedom) < 4 * np.sqrt(2 * freedom), (chi_square, freedom)
+    assert set(seen) <= {word for word, p in zip(network.words, exact) if p}
+    assert np.isfinite(infer(automaton(world, "passage"), [encode(world, opening.text)]).log_likelihood).all()
+
+
+def test_lengths_of_documents():
+    lengths = np.array([len(ToyWorld("en", sentences=6).document(i).sentences) for i in range(2000)])
+    assert lengths.min() == 2
+    # One and a geometric number of mean five: its standard deviation is √20.
+    assert abs(lengths.mean() - 6) < 4 * np.sqrt(20 / 2000)
+
+
+@pytest.mark.parametrize("language", LANGUAGE_NAMES)
+def test_vocabulary_is_zipfian_and_of_the_promised_size(language):
+    world = ToyWorld(language)
+    assert 1000 < len(world.network.words) < 3500
+    counts = Counter(word for i in range(1500) for s in world.document(i).sentences for word in s.words)
+    frequencies = np.array(sorted(counts.values(), reverse=True)[9:600], dtype=np.float64)
+    slope = np.polyfit(np.log(np.arange(10, 10 + len(frequencies))), np.log(frequencies), 1)[0]
+    assert -1.2 < slope < -0.8
+
+
+def test_the_size_of_the_language_is_a_choice():
+    sizes = [len(ToyWorld("en", topics=t, words=w).network.words) for t, w in ((2, 2), (6, 3), (24, 3), (24, 6))]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 200
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"language": "fr"}, "speaks en and ko"),
+        ({"seed": -1}, "seed -1"),
+        ({"topics": 1}, "from 2 to 24 topics"),
+        ({"topics": 25}, "from 2 to 24 topics"),
+        ({"words": 7}, "from 2 to 6 words"),
+        ({"sentences": 1}, "two sentences"),
+    ],
+)
+def test_worlds_that_do_not_exist_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ToyWorld(**options)
+
+
+@pytest.mark.parametrize("i", [-1, 2**32])
+def test_documents_that_do_not_exist_are_refused(i):
+    with pytest.raises(ValueError, match="numbered from 0"):
+        ToyWorld().document(i)
+
+
+def test_splits_do_not_overlap():
+    starts = sorted(SPLITS.values())
+    assert min(b - a for a, b in pairwise(starts)) >= 2**29
+    assert starts[-1] + 2**29 < 2**32

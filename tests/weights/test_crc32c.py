@@ -1,0 +1,51 @@
+"""CRC-32C against published vectors and a bit-by-bit implementation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.weights.crc32c import crc32c, unmask
+
+
+def bit_by_bit(data: bytes) -> int:
+    register = 0xFFFFFFFF
+    for byte in data:
+        register ^= byte
+        for _ in range(8):
+            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register ^ 0xFFFFFFFF
+
+
+# RFC 3720, B.4
+@pytest.mark.parametrize(
+    ("data", "crc"),
+    [
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (bytes(range(31, -1, -1)), 0x113FDB5C),
+        (b"", 0),
+    ],
+)
+def test_published_vectors(data, crc):
+    assert crc32c(np.frombuffer(data, np.uint8)) == crc
+
+
+def test_every_short_length_and_every_row_boundary():
+    rng = np.random.default_rng(0)
+    for size in [*range(300), 4095, 4096, 4097, 16383, 16384, 16387, 70001]:
+        data = rng.integers(0, 256, size, dtype=np.uint8)
+        assert crc32c(data) == bit_by_bit(data.tobytes()), size
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=2000))
+def test_any_bytes(data):
+    assert crc32c(np.frombuffer(data, np.uint8)) == bit_by_bit(data)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_unmask_inverts_the_mask(crc):
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    assert unmask(masked) == crc

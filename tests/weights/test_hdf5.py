@@ -1,0 +1,70 @@
+"""HDF5 files: what is in them without reading it all, and what is said of those that are none."""
+
+import h5py
+import numpy as np
+import pytest
+
+from bert_elmo_jax.weights.hdf5 import holds, read_hdf5
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "weights.hdf5"
+    with h5py.File(path, "w") as file:
+        file["강/embedding"] = np.arange(6, dtype=">f8").reshape(2, 3)
+        file["note"] = "한국어"
+        file.create_dataset("nothing", data=h5py.Empty("f4"))
+        file.create_group("group/inner")
+        file["again"] = h5py.SoftLink("/group")
+        file["circle"] = file["/"]
+        file["elsewhere"] = h5py.ExternalLink("other.hdf5", "/x")
+    return path
+
+
+def test_what_a_file_holds(file):
+    tensors, groups = read_hdf5(file)
+    assert {name: tensor.shape for name, tensor in tensors.items()} == {
+        "강/embedding": (2, 3),
+        "note": (),
+        "nothing": (),
+    }
+    assert tensors["강/embedding"].dtype == "float64"
+    assert tensors["강/embedding"].read().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert groups >= {"강", "group", "group/inner"}
+
+
+def test_names_that_are_there(file):
+    assert holds(file, ("embedding", "강/embedding"))
+    assert holds(file, ("group",))
+    assert not holds(file, ("embedding", "강/word"))
+
+
+@pytest.mark.parametrize("look", [read_hdf5, lambda path: holds(path, ("a",))])
+def test_what_is_no_file_of_this_kind(tmp_path, file, look):
+    with pytest.raises(FileNotFoundError, match=r"absent\.hdf5"):
+        look(tmp_path / "absent.hdf5")
+    with pytest.raises(IsADirectoryError):
+        look(tmp_path)
+    (tmp_path / "page.hdf5").write_text("<!doctype html>")
+    with pytest.raises(ValueError, match=r"page\.hdf5 is no HDF5 file but a web page"):
+        look(tmp_path / "page.hdf5")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=rf"of {len(whole) // 2:,} bytes is cut short or damaged .*truncated"):
+        look(file)
+
+
+def test_a_dataset_by_two_names_and_links_in_a_circle(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "w.hdf5", "w") as file:
+        file["a/one"] = np.ones(2, np.float32)
+        file["b/two"] = file["a/one"]
+        file["b/soft"] = h5py.SoftLink("/a/one")
+        file["b/nowhere"] = h5py.SoftLink("/gone")
+        file["a/again"] = h5py.SoftLink("/a")
+    tensors, groups = read_hdf5(tmp_path / "w.hdf5")
+    assert {"a/one", "b/two", "b/soft"} <= set(tensors)
+    assert {"a", "b", "a/again"} <= groups
+    assert tensors["b/soft"].read().tolist() == [1, 1]
+    assert "b/nowhere" not in tensors

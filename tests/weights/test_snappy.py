@@ -1,0 +1,83 @@
+"""Snappy blocks written here, whole and broken."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.weights.snappy import decompress
+
+
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
+
+
+def literal(data: bytes) -> bytes:
+    size = len(data) - 1
+    if size < 60:
+        return bytes([size << 2]) + data
+    width = 1 if size < 256 else 2
+    return bytes([59 + width << 2]) + size.to_bytes(width, "little") + data
+
+
+def copy(distance: int, length: int) -> bytes:
+    if 4 <= length < 12 and distance < 2048:
+        return bytes([distance >> 8 << 5 | length - 4 << 2 | 1, distance & 0xFF])
+    if distance < 1 << 16:
+        return bytes([length - 1 << 2 | 2]) + distance.to_bytes(2, "little")
+    return bytes([length - 1 << 2 | 3]) + distance.to_bytes(4, "little")
+
+
+def compress(data: bytes) -> bytes:
+    """Greedy, against all that came before; overlapping copies included."""
+    out, at = varint(len(data)), 0
+    while at < len(data):
+        best = (0, 0)
+        for start in range(at):
+            length = 0
+            while at + length < len(data) and length < 64 and data[start + length] == data[at + length]:
+                length += 1
+            best = max(best, (length, at - start))
+        if best[0] >= 4:
+            out += copy(best[1], best[0])
+            at += best[0]
+        else:
+            out += literal(data[at : at + 1])
+            at += 1
+    return out
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=30) | st.text("ab", max_size=200).map(str.encode))
+def test_round_trip(data):
+    assert decompress(compress(data)) == data
+
+
+@pytest.mark.parametrize("size", [1, 60, 61, 256, 257, 65536])
+def test_literals_of_every_width(size):
+    data = bytes(i % 251 for i in range(size))
+    assert decompress(varint(size) + literal(data)) == data
+
+
+def test_a_far_copy():
+    data = bytes(range(256)) * 300
+    assert decompress(varint(len(data) + 64) + literal(data[:65536]) + literal(data[65536:]) + copy(70000, 64)) == (
+        data + data[len(data) - 70000 :][:64]
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (b"", "ends inside a number"),
+        (varint(5) + b"\x10ab", "reaches past its end"),
+        (varint(8) + literal(b"ab") + copy(3, 6), "before its start"),
+        (varint(8) + literal(b"ab") + copy(0, 6), "before its start"),
+        (varint(9) + literal(b"ab"), "holds 2 bytes and announces 9"),
+        (varint(1) + literal(b"ab"), "announces 1"),
+        (varint(8) + literal(b"ab") + b"\x01", "ends early"),
+        (varint(8) + literal(b"ab") + b"\x02\x01", "ends early"),
+    ],
+)
+def test_broken_blocks(block, message):
+    with pytest.raises(ValueError, match=message):
+        decompress(block)

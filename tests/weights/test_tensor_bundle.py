@@ -1,0 +1,295 @@
+"""TensorFlow checkpoints: those TensorFlow wrote, those written here by hand, and every way they can be broken."""
+
+import shutil
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle, slice_key
+
+TENSORS = {
+    "a/kernel": np.arange(12, dtype=np.float32).reshape(4, 3),
+    "a/bias": np.arange(3, dtype=np.float64),
+    "a/층": np.arange(3, dtype=np.float16),
+    "b": np.arange(5, dtype=ml_dtypes.bfloat16),
+    "empty": np.zeros((0, 3), np.float32),
+    "global_step": np.array(7, np.int64),
+    "mask": np.array([True, False]),
+}
+
+
+def literal_snappy(data: bytes) -> bytes:
+    """Snappy without compression: literals of at most 60 bytes."""
+    size, out = len(data), b""
+    while size > 127:
+        out, size = out + bytes([size & 0x7F | 0x80]), size >> 7
+    out += bytes([size])
+    for start in range(0, len(data), 60):
+        part = data[start : start + 60]
+        out += bytes([len(part) - 1 << 2]) + part
+    return out
+
+
+@pytest.fixture
+def copy_of_golden(goldens, tmp_path):
+    shutil.copytree(goldens / "tensor_bundle", tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def check(prefix, tensors):
+    bundle = read_tensor_bundle(prefix)
+    assert bundle.keys() == tensors.keys()
+    for name, truth in tensors.items():
+        assert (bundle[name].shape, bundle[name].dtype) == (truth.shape, str(truth.dtype)), name
+        read = bundle[name].read()
+        assert (read.shape, read.dtype) == (truth.shape, truth.dtype), name
+        np.testing.assert_array_equal(read, truth)
+
+
+def test_tensorflows_own_checkpoint_equals_the_same_weights_as_safetensors(goldens):
+    bundle = read_tensor_bundle(goldens / "bert_tiny_tf" / "bert_model.ckpt")
+    weights = load_file(goldens / "bert_tiny" / "model.safetensors")
+    assert len(bundle) == len(weights) + 3
+    name = "encoder.layer.2.intermediate.dense.weight"
+    ours = bundle["bert/encoder/layer_2/intermediate/dense/kernel"].read()
+    np.testing.assert_array_equal(ours, weights[f"bert.{name}"].T)
+
+
+@pytest.mark.parametrize("name", ["one.ckpt", "merged.ckpt"])
+def test_partitioned_checkpoints_of_tensorflow(goldens, name):
+    truth = np.load(goldens / "tensor_bundle" / "truth.npz")
+    bundle = read_tensor_bundle(goldens / "tensor_bundle" / name)
+    np.testing.assert_array_equal(bundle["matrix"].read(), truth["matrix"])
+    if name == "one.ckpt":
+        assert bundle.keys() - {"text"} == {key.replace(":", "/") for key in truth}
+        for key in truth:
+            read = bundle[key.replace(":", "/")].read()
+            assert read.shape == truth[key].shape
+            np.testing.assert_array_equal(read.astype(truth[key].dtype), truth[key])
+        assert bundle["text"].dtype == "string"
+        with pytest.raises(ValueError, match=r"text in .*one.ckpt is of string"):
+            bundle["text"].read()
+    else:
+        np.testing.assert_array_equal(bundle["second"].read(), [3, 4])
+
+
+def test_what_is_written_by_hand(write_bundle, tmp_path):
+    check(write_bundle(tmp_path / "m.ckpt", TENSORS), TENSORS)
+
+
+def test_several_data_files_and_parts(write_bundle, tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    tensors = TENSORS | {"matrix": matrix}
+    check(write_bundle(tmp_path / "m.ckpt", tensors, parts={"matrix": [100, 63, 1, 136]}, shards=3), tensors)
+
+
+def test_a_compressed_index(write_bundle, tmp_path):
+    check(write_bundle(tmp_path / "m.ckpt", TENSORS, compress=literal_snappy), TENSORS)
+
+
+def test_the_prefix_may_hold_dots_and_korean(write_bundle, tmp_path):
+    check(write_bundle(tmp_path / "모델.v1.ckpt-100", TENSORS), TENSORS)
+
+
+def test_numbers_in_ordered_code():
+    # One byte up to 63 and down to -64, two up to 8191, three beyond; order of bytes is order of numbers.
+    numbers = [-(2**40), -8193, -8192, -65, -64, -1, 0, 1, 63, 64, 8191, 8192, 2**20, 2**40, 2**62]
+    keys = [slice_key("", ((number, 0),)) for number in numbers]
+    assert keys == sorted(keys)
+    assert slice_key("w", ((63, 64),))[-3:] == b"\xbf\xc0\x40"
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no TensorFlow checkpoint at .*m.ckpt: there is no m.ckpt.index"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_only_the_data_is_there(write_bundle, tmp_path):
+    write_bundle(tmp_path / "m.ckpt", TENSORS)
+    (tmp_path / "m.ckpt.index").unlink()
+    with pytest.raises(FileNotFoundError, match=r"its data m.ckpt.data-00000-of-00001 is there, the index must be"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_all_missing_data_files_are_named(write_bundle, tmp_path):
+    write_bundle(tmp_path / "m.ckpt", TENSORS, shards=3)
+    for shard in (0, 2):
+        (tmp_path / f"m.ckpt.data-{shard:05d}-of-00003").unlink()
+    message = r"lacks 2 of its 3 data files: m.ckpt.data-00000-of-00003, m.ckpt.data-00002-of-00003"
+    with pytest.raises(FileNotFoundError, match=message):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_data_cut_short(write_bundle, tmp_path):
+    prefix = write_bundle(tmp_path / "m.ckpt", TENSORS)
+    data = tmp_path / "m.ckpt.data-00000-of-00001"
+    size = data.stat().st_size
+    data.write_bytes(data.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=rf"cut short \(m.ckpt.data-00000-of-00001 has {size - 1} bytes of {size}\)"):
+        read_tensor_bundle(prefix)
+
+
+def test_a_changed_byte_of_data_is_found_when_its_tensor_is_read(write_bundle, tmp_path):
+    prefix = write_bundle(tmp_path / "m.ckpt", TENSORS)
+    data = tmp_path / "m.ckpt.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[0] ^= 1
+    data.write_bytes(content)
+    bundle = read_tensor_bundle(prefix)
+    np.testing.assert_array_equal(bundle["a/bias"].read(), TENSORS["a/bias"])
+    with pytest.raises(ValueError, match=r"the checksum of a/kernel in .*m.ckpt is wrong"):
+        bundle["a/kernel"].read()
+
+
+def test_every_truncation_of_the_index_is_an_error(copy_of_golden):
+    index = copy_of_golden / "one.ckpt.index"
+    whole = index.read_bytes()
+    for size in [0, 1, 7, 8, 47, 48, 49, *range(50, len(whole), 37), len(whole) - 1]:
+        index.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="no index of a TensorFlow checkpoint, or one cut short"):
+            read_tensor_bundle(copy_of_golden / "one.ckpt")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(st.data())
+def test_a_changed_byte_of_the_index_never_changes_a_tensor(copy_of_golden, goldens, data):
+    whole = (goldens / "tensor_bundle" / "one.ckpt.index").read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    changed = bytearray(whole)
+    changed[place] ^= data.draw(st.integers(1, 255))
+    (copy_of_golden / "one.ckpt.index").write_bytes(changed)
+    try:
+        bundle = read_tensor_bundle(copy_of_golden / "one.ckpt")
+    except ValueError as problem:
+        assert "one.ckpt.index" in str(problem)
+    else:  # only the footer has no checksum; of it, the padding is not used
+        assert place >= len(whole) - 48
+        assert len(bundle) == len(read_tensor_bundle(goldens / "tensor_bundle" / "one.ckpt"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "git-lfs pointer"),
+        (b"<!DOCTYPE html><html>" + b" " * 100, "a web page"),
+        (b"PK\x03\x04" + b"x" * 100, "a zip archive"),
+        (bytes(200), "full of zero bytes"),
+    ],
+)
+def test_foreign_files(tmp_path, content, message):
+    (tmp_path / "m.ckpt.index").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_a_table_that_is_no_checkpoint(write_bundle, tmp_path):
+    prefix = write_bundle(tmp_path / "m.ckpt", {}, edit=lambda entries: (entries.clear(), entries.update({b"k": b"v"})))
+    with pytest.raises(ValueError, match="no header"):
+        read_tensor_bundle(prefix)
+
+
+def test_version_1(goldens):
+    with pytest.raises(ValueError, match=r"version1.ckpt is a TensorFlow checkpoint of the first version"):
+        read_tensor_bundle(goldens / "tensor_bundle" / "version1.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"\x08\x01\x10\x01\x1a\x02\x08\x01", "big-endian"),
+        (b"\x08\x01\x1a\x04\x08\x05\x10\x02", "its layout has version 5"),
+        (b"\x08\x01\x1a\x04\x08\x02\x18\x01", "its layout has version 2"),
+        (b"\x08\x01\x1a", "ends inside a number"),
+        (b"\x0b", "field of the unknown kind 3"),
+        (b"\x08\x01\x18\x01", "damaged or foreign"),
+        (b"\x08\x00\x1a\x02\x08\x01", "lies in data file 0 of 0"),
+    ],
+)
+def test_headers(write_bundle, tmp_path, header, message):
+    prefix = write_bundle(tmp_path / "m.ckpt", TENSORS, header=header)
+    with pytest.raises(ValueError, match=message):
+        read_tensor_bundle(prefix)
+
+
+def test_a_newer_producer_whose_files_we_may_read(write_bundle, tmp_path):
+    check(write_bundle(tmp_path / "m.ckpt", TENSORS, header=b"\x08\x01\x1a\x04\x08\x05\x10\x01"), TENSORS)
+
+
+def changed_entry(name, old, new):
+    def edit(entries):
+        assert old in entries[name]
+        entries[name] = entries[name].replace(old, new, 1)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (changed_entry(b"x", b"\x08\x04", b"\x08\x05"), r"x has shape \[5, 3\] of float32 but 48 bytes"),
+        (changed_entry(b"x", b"\x08\x01\x12", b"\x08\x02\x12"), r"x has shape \[4, 3\] of float64 but 48 bytes"),
+        (changed_entry(b"x", b"\x12\x08\x12\x02\x08\x04", b"\x12\x03\x18\x01\x12\x02\x08\x04"), "damaged or foreign"),
+        (lambda entries: entries.update({b"x": b"\x08\x01\x12\x02\x18\x01"}), "no known shape"),
+        (lambda entries: entries.update({b"x": b"\x08\x01\x12\x0d\x12\x0b\x08" + b"\xff" * 9 + b"\x01"}), "negative"),
+        (lambda entries: entries.update({b"\xff\xfe": entries[b"x"]}), "damaged or foreign"),
+    ],
+)
+def test_entries_that_cannot_be(write_bundle, tmp_path, edit, message):
+    tensors = {"x": np.arange(12, dtype=np.float32).reshape(4, 3)}
+    prefix = write_bundle(tmp_path / "m.ckpt", tensors, edit=edit)
+    with pytest.raises(ValueError, match=message):
+        read_tensor_bundle(prefix)
+
+
+def test_offsets_far_outside(write_bundle, tmp_path):
+    far = b"\x20" + b"\xff" * 8 + b"\x7f"
+    prefix = write_bundle(
+        tmp_path / "m.ckpt", {"x": np.ones(3, np.float32)}, edit=changed_entry(b"x", b"\x20\x00", far)
+    )
+    with pytest.raises(ValueError, match="cut short"):
+        read_tensor_bundle(prefix)
+
+
+def test_a_missing_slice(write_bundle, tmp_path):
+    def edit(entries):
+        del entries[slice_key("m", ((2, 2), (0, -1)))]
+
+    prefix = write_bundle(tmp_path / "m.ckpt", {"m": np.ones((4, 3), np.float32)}, parts={"m": [2, 2]}, edit=edit)
+    with pytest.raises(ValueError, match="lacks a slice of a partitioned tensor"):
+        read_tensor_bundle(prefix)
+
+
+def test_slices_that_do_not_fill_or_overlap(write_bundle, tmp_path):
+    tensors = {"m": np.ones((4, 3), np.float32)}
+    prefix = write_bundle(tmp_path / "a.ckpt", tensors, parts={"m": [2, 1]})
+    with pytest.raises(ValueError, match=r"the slices of m do not fill its shape \[4, 3\]"):
+        read_tensor_bundle(prefix)
+
+    def twice_the_first(entries):
+        first, second = slice_key("m", ((0, 2), (0, -1))), slice_key("m", ((1, 2), (0, -1)))
+        entries[second] = entries[first]
+        entries[b"m"] = entries[b"m"].replace(b"\x08\x02\x10\x02", b"\x08\x01\x10\x02")
+
+    prefix = write_bundle(tmp_path / "b.ckpt", tensors, parts={"m": [2, 2]}, edit=twice_the_first)
+    bundle = read_tensor_bundle(prefix)
+    with pytest.raises(ValueError, match=r"the slices of m in .* overlap"):
+        bundle["m"].read()
+
+
+def test_a_key_that_grows_without_end_is_refused(write_bundle, tmp_path):
+    name = "x" * 70000
+    prefix = write_bundle(tmp_path / "m.ckpt", {name: np.ones(1, np.float32)})
+    with pytest.raises(ValueError, match="an entry reaches past its block"):
+        read_tensor_bundle(prefix)
+
+
+def test_numbers_are_not_read_before_they_are_asked_for(write_bundle, tmp_path):
+    prefix = write_bundle(tmp_path / "m.ckpt", TENSORS)
+    data = tmp_path / "m.ckpt.data-00000-of-00001"
+    data.write_bytes(bytes(data.stat().st_size))  # as long as before, all of it wrong
+    assert read_tensor_bundle(prefix)["a/kernel"].shape == (4, 3)

@@ -1,0 +1,387 @@
+"""PyTorch files: those torch wrote, and everything a hostile or broken one may try."""
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
+
+STORAGE = {"0": np.arange(6, dtype=np.float32).tobytes()}
+FIRST = b"\x80\x02"
+
+
+@pytest.mark.parametrize("name", ["zip.bin", "legacy.bin", "nested.bin"])
+def test_what_torch_wrote(goldens, name):
+    folder = goldens / "torch_pickle"
+    truth = np.load(folder / "truth.npz")
+    tensors = read_torch_pickle(folder / name)
+    assert tensors.keys() == set(truth)
+    for key in truth:
+        tensor, read = tensors[key], tensors[key].read()
+        assert (read.shape, str(read.dtype)) == (tensor.shape, tensor.dtype) and read.shape == truth[key].shape
+        np.testing.assert_array_equal(read.astype(truth[key].dtype), truth[key])
+    assert tensors["torch.bfloat16"].dtype == "bfloat16"
+    assert np.shares_memory(tensors["tied"].read(), tensors["plain"].read())
+    with pytest.raises(ValueError, match="read-only"):
+        tensors["plain"].read()[0] = 1
+
+
+def test_a_type_without_a_storage_of_its_own(goldens):
+    (small,) = read_torch_pickle(goldens / "torch_pickle" / "untyped.bin").values()
+    assert small.dtype == "uint16" and small.read().tolist() == [0, 1, 2, 3]
+
+
+def test_a_whole_module_is_refused_by_name(goldens):
+    with pytest.raises(ValueError, match=r"module.bin .* asks for torch.nn.modules.linear.Linear, which is refused"):
+        read_torch_pickle(goldens / "torch_pickle" / "module.bin")
+
+
+def test_korean_names_and_strides(write_torch, tmp_path):
+    matrix = np.arange(12, dtype=np.float32).reshape(3, 4)
+    path = write_torch(tmp_path / "m.bin", {"층.무게": matrix, "cut": np.ones(3, np.float16)})
+    np.testing.assert_array_equal(read_torch_pickle(path)["층.무게"].read(), matrix)
+
+
+def test_views_of_one_storage(write_torch, tensor, tmp_path):
+    views = {
+        "all": tensor(),
+        "transposed": tensor(shape=(3, 2), strides=(1, 3)),
+        "last": tensor(offset=5, shape=(1,), strides=(1,)),
+        "column": tensor(offset=1, shape=(2,), strides=(3,)),
+        "scalar": tensor(offset=4, shape=(), strides=()),
+        "repeated": tensor(shape=(6,), strides=(0,)),
+        "nothing": tensor(shape=(0, 100), strides=(1, 1)),
+    }
+    read = {
+        name: t.read().tolist()
+        for name, t in read_torch_pickle(write_torch(tmp_path / "m.bin", views, STORAGE)).items()
+    }
+    assert read["transposed"] == [[0, 3], [1, 4], [2, 5]]
+    assert (read["last"], read["column"], read["scalar"], read["repeated"]) == ([5], [1, 4], 4, [0] * 6)
+    assert read["nothing"] == []
+
+
+class Evil:
+    def __init__(self, function, *arguments):
+        self.how = (function, arguments)
+
+    def __reduce__(self):
+        return self.how
+
+
+def evil_state(value) -> bytes:
+    return pickle.dumps({"embeddings.weight": value}, 2)
+
+
+@pytest.mark.parametrize(
+    ("pickled", "asks"),
+    [
+        (evil_state(Evil(os.system, "touch pwned")), f"{os.system.__module__}.system"),
+        (evil_state(Evil(eval, "open('pwned', 'w')")), "__builtin__.eval"),
+        (pickle.dumps({"a": Evil(exec, "open('pwned', 'w')")}, 4), "builtins.exec"),
+        (evil_state(Evil(getattr, {}, "clear")), "__builtin__.getattr"),
+        (evil_state(open), f"{open.__module__}.open"),
+        (b"\x80\x02}X\x01\0\0\0acos\nsystem\n(X\x0b\0\0\0touch pwned" + b"tRs.", "os.system"),
+        (b"\x80\x02(X\x0b\0\0\0touch pwnedios\nsystem\n.", "os.system"),
+        (b"\x80\x02(cos\nsystem\nX\x0b\0\0\0touch pwnedo.", "os.system"),
+        (b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x0btouch pwned\x85R.", "posix.system"),
+        (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2.__globals__\n.", "torch._utils._rebuild_tensor_v2.__globals__"),
+        (b"\x80\x02ctorch\nload\n.", "torch.load"),
+        (b"\x80\x02ctorch.storage\n_load_from_bytes\n.", "torch.storage._load_from_bytes"),
+        (b"\x80\x02ccollections\nnamedtuple\n.", "collections.namedtuple"),
+        (b"\x80\x02ccollections\nOrderedDict\n)\x81.", "the pickle operation NEWOBJ"),
+        (b"\x80\x04ccollections\nOrderedDict\n)}\x92.", "the pickle operation NEWOBJ_EX"),
+        (b"\x80\x02(ccollections\nOrderedDict\no.", "the pickle operation OBJ"),
+        (b"\x80\x02\x82\x01.", "the pickle operation EXT1"),
+        (b"\x80\x02\x84\x01\x00\x00\x00.", "the pickle operation EXT4"),
+        (b"\x80\x02ccollections\nOrderedDict\n}X\x08\0\0\0__code__Nsb.", "a change of a Name"),
+        (b"\x80\x02]}b.", "a change of a list"),
+        (b"\x80\x02]}\x85R.", "a call of a list"),
+        (b"\x80\x02ccollections\nOrderedDict\n]R.", "a call of a Name"),
+        (b"\x80\x02}]Ns.", "a dictionary key of type list"),
+        (b"\x80\x02Pevil\n.", "the pickle operation PERSID"),
+        (b"\x80\x022.", "the pickle operation DUP"),
+        (b"\x80\x05\x96\x01\0\0\0\0\0\0\0a.", "the pickle operation BYTEARRAY8"),
+        (b"\x80\x04\x8f.", "the pickle operation EMPTY_SET"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("layout", ["zip", "legacy"])
+def test_everything_else_is_refused_by_name(write_torch, tmp_path, monkeypatch, pickled, asks, layout):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "pytorch_model.bin"
+    if layout == "zip":
+        write_torch(path, {}, pickled=pickled)
+    else:
+        path.write_bytes(legacy(pickled))
+    with pytest.raises(ValueError) as problem:
+        read_torch_pickle(path)
+    assert f"asks for {asks}, which is refused" in str(problem.value)
+    assert str(path) in str(problem.value)
+    assert not (tmp_path / "pwned").exists()
+
+
+def legacy(
+    pickled: bytes, keys=(), data: bytes = b"", magic=0x1950A86A20F9469CFC6C, protocol=1001, little=True
+) -> bytes:
+    system = {"protocol_version": 1001, "little_endian": little, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    front = b"".join(pickle.dumps(value, 2) for value in (magic, protocol, system))
+    return front + pickled + pickle.dumps(list(keys), 2) + data
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        b"",
+        b".",
+        b"\x80\x02.",
+        b"\x80\x02}",
+        b"\x80\x02s.",
+        b"\x80\x02}X\x01\0\0\0a.",
+        b"\x80\x02(}.",
+        b"\x80\x02}(Nu.",
+        b"\x80\x02h\x05.",
+        b"\x80\x02q\x05.",
+        b"\x80\x02t.",
+        b"\x80\x02\x86.",
+        b"\x80\x02N\x86.",
+        b"\x80\x02Na.",
+        b"\x80\x02NNa.",
+        b"\x80\x02X\xff\xff\xff\xffabc.",
+        b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc.",
+        b"\x80\x02\x8b\xff\xff\xff\x7f.",
+        b"\x80\x02\x8a\xff" + b"\xff" * 255 + b".",
+        b"\x80\x02\x8a\x64" + b"\x01" * 100 + b".",
+        b"\x80\x02X\x02\0\0\0\xff\xfe.",
+        b"\x80\x02\xff.",
+        b"\x80\x02" + b"(" * 10000 + b".",
+        b"\x80\x02" + b"]" * 10000 + b".",
+        b"\x80\x02" + b"N" + b"\x85" * 10000 + b".",
+        b"\x80\x02ccollections\nOrderedDict\n]N\x85a\x85R.",
+        b"\x80\x02K\x01Q.",
+        b"\x80\x02(X\x07\0\0\0storagetQ.",
+        b"\x80\x02(X\x06\0\0\0moduleNNNNtQ.",
+        b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xff.",
+        b"\x80\x02c\xff\n\xfe\n.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("layout", ["zip", "legacy"])
+def test_broken_pickles(write_torch, tmp_path, pickled, layout):
+    path = tmp_path / "m.bin"
+    if layout == "zip":
+        write_torch(path, {}, pickled=pickled)
+    else:
+        path.write_bytes(legacy(pickled))
+    with pytest.raises(ValueError, match=r"m.bin cannot be read as PyTorch weights"):
+        read_torch_pickle(path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@given(st.binary(max_size=60))
+def test_any_bytes_as_a_pickle_are_an_error_or_nothing(write_torch, tmp_path, noise):
+    path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + noise)
+    with pytest.raises(ValueError, match="cannot be read as PyTorch weights"):
+        read_torch_pickle(path)
+
+
+def test_a_backslash_in_a_name_is_no_warning(goldens, tmp_path):
+    whole = bytearray((goldens / "torch_pickle" / "legacy.bin").read_bytes())
+    whole[147] ^= 53  # found by the test below
+    (tmp_path / "legacy.bin").write_bytes(whole)
+    with pytest.raises(ValueError, match=r"legacy\.bin"):
+        read_torch_pickle(tmp_path / "legacy.bin")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@given(st.data(), st.sampled_from(["zip.bin", "legacy.bin"]))
+def test_a_changed_byte_never_reads_outside(goldens, tmp_path, data, name):
+    whole = bytearray((goldens / "torch_pickle" / name).read_bytes())
+    place = data.draw(st.integers(0, len(whole) - 1))
+    whole[place] ^= data.draw(st.integers(1, 255))
+    path = tmp_path / name
+    path.write_bytes(whole)
+    try:
+        tensors = read_torch_pickle(path)
+    except ValueError as problem:
+        assert name in str(problem)
+    else:
+        for tensor in tensors.values():
+            assert tensor.read().shape == tensor.shape
+
+
+@pytest.mark.parametrize("name", ["zip.bin", "legacy.bin"])
+def test_every_truncation_is_an_error(goldens, tmp_path, name):
+    whole = (goldens / "torch_pickle" / name).read_bytes()
+    for size in [*range(0, len(whole), 97), len(whole) - 1]:
+        (tmp_path / name).write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"cannot be read as PyTorch weights"):
+            read_torch_pickle(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": (3, 3)}, "reaches past its storage of 6 elements"),
+        ({"shape": (7,), "strides": (0,)}, "reaches past"),
+        ({"shape": (1 << 40,), "strides": (0,)}, "reaches past"),
+        ({"shape": (1 << 47,) * 30, "strides": (0,) * 30}, "reaches past"),
+        ({"shape": (0, 1 << 47, 1 << 47), "strides": (1, 1, 1)}, "reaches past"),
+        ({"offset": 1}, "reaches past"),
+        ({"offset": 6, "shape": (), "strides": ()}, "reaches past"),
+        ({"strides": (4, 1)}, "reaches past"),
+        ({"strides": (1 << 47, 1)}, "reaches past"),
+        ({"strides": (-3, 1)}, "wrong storage, offset, shape or strides"),
+        ({"offset": -1}, "wrong storage, offset, shape or strides"),
+        ({"shape": (-2, -3)}, "wrong storage, offset, shape or strides"),
+        ({"shape": (2, 3, 1)}, "wrong storage, offset, shape or strides"),
+        ({"shape": (1 << 64,), "strides": (1,)}, "wrong storage, offset, shape or strides"),
+        ({"shape": (1,) * 33, "strides": (1,) * 33}, "wrong storage, offset, shape or strides"),
+        ({"shape": ("2", 3)}, "wrong storage, offset, shape or strides"),
+        ({"shape": (True, 3)}, "wrong storage, offset, shape or strides"),
+        ({"shape": 6, "strides": 1}, "wrong storage, offset, shape or strides"),
+        ({"size": 7}, "announces 7 elements and has 24 bytes"),
+        ({"size": 1 << 40, "shape": (1 << 40,), "strides": (1,)}, "announces 1099511627776 elements"),
+        ({"size": -1}, "a storage is described wrongly"),
+        ({"kind": "DoubleStorage"}, "announces 6 elements and has 24 bytes"),
+        ({"kind": "Size"}, "a storage is described wrongly"),
+        ({"key": "1"}, "it lacks the record data/1"),
+        ({"key": "../data.pkl"}, "it lacks the record data/../data.pkl"),
+        ({"key": "/etc/passwd"}, "it lacks the record data//etc/passwd"),
+        ({"key": 0}, "a storage is described wrongly"),
+    ],
+)
+def test_tensors_that_cannot_be(write_torch, tensor, tmp_path, change, message):
+    path = write_torch(tmp_path / "m.bin", {"good": tensor(), "bad": tensor(**change)}, STORAGE)
+    if change.get("size") or change.get("kind") == "DoubleStorage":  # two descriptions of one storage are another error
+        path = write_torch(tmp_path / "m.bin", {"bad": tensor(**change)}, STORAGE)
+    with pytest.raises(ValueError) as problem:
+        read_torch_pickle(path)
+    assert message in str(problem.value)
+
+
+def test_one_storage_described_twice(write_torch, tensor, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {"a": tensor(), "b": tensor(size=5)}, STORAGE)
+    with pytest.raises(ValueError, match="storage '0' is described twice, differently"):
+        read_torch_pickle(path)
+
+
+def test_a_zip_bomb_is_not_unpacked(write_torch, tensor, tmp_path):
+    size = 1 << 22
+    bomb = {"0": bytes(4 * size)}
+    path = write_torch(
+        tmp_path / "m.bin",
+        {"a": tensor(size=size, shape=(size,), strides=(1,))},
+        bomb,
+        compression=zipfile.ZIP_DEFLATED,
+    )
+    assert path.stat().st_size < 100_000
+    with pytest.raises(ValueError, match=r"is compressed or encrypted, which torch.save never does"):
+        read_torch_pickle(path)
+
+
+def test_a_record_longer_than_the_file(write_torch, tensor, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {"a": tensor()}, STORAGE)
+    content = bytearray(path.read_bytes())
+    name = content.rindex(b"archive/data/0")  # in the central directory, whose sizes stand 26 and 22 bytes before
+    content[name - 26 : name - 18] = (1 << 28).to_bytes(4, "little") * 2
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="its record data/0 reaches past its end"):
+        read_torch_pickle(path)
+
+
+def test_a_pickle_of_endless_steps(write_torch, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_elmo_jax.weights.pickle_machine.MOST_OPCODES", 1000)
+    path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + b"(" + b"N" * 1000 + b"t.")
+    with pytest.raises(ValueError, match=r"more than 1,000 steps"):
+        read_torch_pickle(path)
+
+
+def test_references_that_multiply_cost_nothing(write_torch, tmp_path):
+    # Each list holds the one before ten times: written out it would have 10**99 elements.
+    laughs = b"]q\x00" + b"".join(b"](" + (b"h" + bytes([i])) * 10 + b"eq" + bytes([i + 1]) for i in range(99))
+    path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + b"}X\x01\0\0\0a(" + laughs + b"ts.")
+    with pytest.raises(ValueError, match="holds no dictionary of tensors"):
+        read_torch_pickle(path)
+
+
+def test_a_list_that_holds_itself(write_torch, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {}, pickled=FIRST + b"}q\x00X\x01\0\0\0ah\x00s.")
+    with pytest.raises(ValueError, match="holds no dictionary of tensors"):
+        read_torch_pickle(path)
+
+
+def test_conjugate_views(write_torch, tensor, tmp_path):
+    flagged = tensor()[:-2] + b"}X\x04\0\0\0conj\x88stR"
+    path = write_torch(tmp_path / "m.bin", {"a": flagged}, STORAGE)
+    with pytest.raises(ValueError, match="the tensor a is a conjugate or negative view"):
+        read_torch_pickle(path)
+
+
+def test_a_training_checkpoint_and_one_that_is_ambiguous(write_torch, tensor, tmp_path):
+    inner = b"}X\x01\0\0\0w" + tensor() + b"s"
+    path = write_torch(tmp_path / "m.bin", {"epoch": b"K\x03", "model": inner}, STORAGE)
+    assert list(read_torch_pickle(path)) == ["w"]
+    path = write_torch(tmp_path / "m.bin", {"ema": inner, "model": inner}, STORAGE)
+    with pytest.raises(ValueError, match="several dictionaries of tensors"):
+        read_torch_pickle(path)
+
+
+def test_other_zip_archives(write_torch, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {}, extra={"archive/constants.pkl": b""})
+    with pytest.raises(ValueError, match="a TorchScript program"):
+        read_torch_pickle(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello.txt", "안녕")
+    with pytest.raises(ValueError, match="a zip archive of something else"):
+        read_torch_pickle(path)
+
+
+def test_big_endian_files(write_torch, tensor, tmp_path):
+    path = write_torch(tmp_path / "m.bin", {"a": tensor()}, STORAGE)
+    content = path.read_bytes().replace(b"little", b"bigbig")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="big-endian"):
+        read_torch_pickle(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is no file of torch.save but empty"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a git-lfs pointer"),
+        (b"<!DOCTYPE html>", "a web page"),
+        (bytes(100), "full of zero bytes"),
+        (pickle.dumps({"a": 1}), "a pickle of something else than torch.save"),
+        (legacy(b"\x80\x02}.", magic=5), "a pickle of something else than torch.save"),
+        (legacy(b"\x80\x02}.", protocol=1000), "unknown version or big-endian"),
+        (legacy(b"\x80\x02}.", little=False), "unknown version or big-endian"),
+        (legacy(b"\x80\x02}.", keys=["0"]), "its list of storages is damaged"),
+        (legacy(b"\x80\x02}."), "holds no dictionary of tensors"),
+    ],
+)
+def test_foreign_files(tmp_path, content, message):
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_torch_pickle(path)
+
+
+def test_old_storages_that_lie_about_their_length(tensor, tmp_path):
+    path = tmp_path / "m.bin"
+    body = b"\x80\x02}X\x01\0\0\0a" + tensor() + b"s."
+    six = (6).to_bytes(8, "little")
+    path.write_bytes(legacy(body, ["0"], six + STORAGE["0"]))
+    np.testing.assert_array_equal(read_torch_pickle(path)["a"].read(), np.arange(6).reshape(2, 3))
+    path.write_bytes(legacy(body, ["0"], (5).to_bytes(8, "little") + STORAGE["0"]))
+    with pytest.raises(ValueError, match="storage '0' has another length than its description says"):
+        read_torch_pickle(path)
+    path.write_bytes(legacy(body, ["0"], six + STORAGE["0"][:-1]))
+    with pytest.raises(ValueError, match="the file is cut short"):
+        read_torch_pickle(path)
+    path.write_bytes(legacy(body, [], b""))
+    with pytest.raises(ValueError, match="it lacks storage '0'"):
+        read_torch_pickle(path)
