@@ -71,8 +71,8 @@ def read_model(
         run = read_run_directory(found, step=step)
         report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
         return StoredModel(
-            run.kind, run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features,
-            run.encoder,
+            run.kind, run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task,
+            run.features, run.encoder,
         )  # fmt: skip
     try:
         format = format or detect(found)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float32
@@ -55,35 +55,38 @@ class StaticVectors:
         return np.stack(found) if found else np.zeros((0, self.width), np.float32)
 
 
-class Encoder(Protocol):
-    """What `load` returns of an encoder of any family, seen by whoever asks for the layers of words."""
+if TYPE_CHECKING:
 
-    source: str
-    config: Any
-    params: dict[str, Any]
+    class Encoder(Protocol):
+        """What `load` returns of an encoder of any family, seen by whoever asks for the layers of words."""
 
-    @property
-    def num_layers(self) -> int: ...  # noqa: D102
+        source: str
+        config: Any
+        params: dict[str, Any]
 
-    @property
-    def width(self) -> int: ...  # noqa: D102
+        @property
+        def num_layers(self) -> int: ...  # noqa: D102
 
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def width(self) -> int: ...  # noqa: D102
 
-    @property
-    def reads(self) -> Any: ...  # noqa: D102
+        @property
+        def fingerprint(self) -> str: ...  # noqa: D102
 
-    def check_words(self) -> None: ...  # noqa: D102
+        @property
+        def reads(self) -> Any: ...  # noqa: D102
 
-    def word_layers(  # noqa: D102
-        self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: Pieces = "mean", batch_size: int = 32
-    ) -> Iterator[Float32[np.ndarray, "L words D"]]: ...
+        def check_words(self) -> None: ...  # noqa: D102
 
-    def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]: ...  # noqa: D102
+        def word_layers(  # noqa: D102
+            self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: Pieces = "mean", batch_size: int = 32
+        ) -> Iterator[Float32[np.ndarray, "L words D"]]: ...
 
-    def word_function(self) -> Any: ...  # noqa: D102
+        def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]: ...  # noqa: D102
 
+        def word_function(self) -> Any: ...  # noqa: D102
+else:
+    Encoder = Any  # a check of its properties at run time would compute fingerprints
 
 Source = Any  # an Encoder or StaticVectors
 
