@@ -1,4 +1,4 @@
-"""The written files: read back with plain means, they hold what was generated."""
+"""The written files, read back with standard tools, match the generated examples."""
 
 import csv
 import json
@@ -117,7 +117,7 @@ def test_squad_files(world, tmp_path):
                 start = answer["answer_start"]
                 assert paragraph["context"][start:].startswith(answer["text"])
                 assert start == 0 or paragraph["context"][start - 1] == " "
-            # The last answer is whole words, for readers that cannot split one.
+            # The last answer consists of whole words, for readers that cannot split a word.
             whole = qa["answers"][-1]
             end = whole["answer_start"] + len(whole["text"])
             assert paragraph["context"][end] == " "
@@ -129,8 +129,8 @@ def test_questions_are_sentences_of_the_language(world):
     assert all(len(p) for p in word_log_probabilities(world, asked))
 
 
-def test_what_is_told_twice_is_not_asked(world):
-    """Two different answers to one question would make it a coin toss."""
+def test_questions_have_one_answer(world):
+    """There is no question about facts with different answers."""
     for i in range(120):
         found = list(questions(world, world.document(i)))
         answers = {}
