@@ -126,5 +126,5 @@ def test_a_label_that_only_dev_has(refused, model, tmp_path):
         file.write("good\t7\n")
     said = refused(fields, init=model)
     assert re.match(
-        r"finetune: .*dev\.tsv:10: the label '7' is not among those of the training data \('0', '1'\)", said
+        r"finetune: .*dev\.tsv:10: the label '7' is not in the training data \('0', '1'\)", said
     )

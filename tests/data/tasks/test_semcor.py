@@ -1,4 +1,4 @@
-"""SemCor, sound and broken."""
+"""SemCor: valid and broken files."""
 
 import subprocess
 from itertools import islice
@@ -49,10 +49,10 @@ def test_senses_names_and_documents(tmp_path):
             ":4: 3 columns between tabs, expected 6 or more (word, lemma, ",
         ),
         ("fresh	fresh	JJ", "fresh	JJ", ":10: 6 columns between tabs, expected 7; "),
-        ("2:30:00::", "2:30", ":6: '2:30', expected the key of a sense such as 1:04:01::; "),
+        ("2:30:00::", "2:30", ":6: '2:30', expected a sense key such as 1:04:01::; "),
         ("take_place	VB", "_	VB", ":6: the sense '2:30:00::' without a lemma; "),
-        ("2;1	", "2	", ":9: '2' beside '1:28:02::;1:28:01::', expected a whole number for each key"),
-        ("2;1	", "2;x	", ":9: '2;x' beside "),
+        ("2;1	", "2	", ":9: '2' for '1:28:02::;1:28:01::', expected one whole number per sense key"),
+        ("2;1	", "2;x	", ":9: '2;x' for "),
         ("The	_", " 	_", ":4: no word in the first column; "),
     ],
 )
