@@ -70,7 +70,10 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
         raise _undecodable(path, data, encoding, problem) from None
     text = text.removeprefix("\ufeff")
     if "\0" in text:
-        raise _nul(path, text)
+        line = text.count("\n", 0, text.index("\0")) + 1
+        if text.count("\0") > len(text) // 4:
+            raise BadRow(path, line, "NUL in every other byte", f"it looks like UTF-16: {_remedy('utf-16')}")
+        raise BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")
     if not text.strip():
         raise BadRow(path, 1, "an empty file, expected examples", "check that it was written or downloaded completely")
     return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
@@ -153,10 +156,3 @@ def _undecodable(path: Path, data: bytes, encoding: str, problem: UnicodeDecodeE
 
 def _remedy(encoding: str) -> str:
     return f"save it as UTF-8, or give its encoding ({encoding}): --encoding={encoding}"
-
-
-def _nul(path: Path, text: str) -> BadRow:
-    line = text.count("\n", 0, text.index("\0")) + 1
-    if text.count("\0") > len(text) // 4:
-        return BadRow(path, line, "NUL in every other byte", f"it looks like UTF-16: {_remedy('utf-16')}")
-    return BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")

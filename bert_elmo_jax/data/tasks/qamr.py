@@ -11,9 +11,9 @@ _COLUMNS = 9
 def read_qamr(path: str | Path, sentences: str | Path | None = None) -> list[Question]:
     r"""Read the questions of `filtered_*.tsv` about the sentences of `wiki-sentences.tsv` next to it (or `sentences`).
 
-    The context is the sentence, its words joined by spaces. The answers are those of the asker and the validators, each
-    the span from its first to its last word (one in fifty skips a word in between). Other judgements in the `full`
-    files are ignored.
+    The context is the sentence, its words joined by spaces. The asker and the validators each give an answer: the span
+    from its first to its last word (one in fifty skips a word in between). Other judgements in the `full` files are
+    ignored.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

@@ -56,9 +56,10 @@ def answers_of_words(
             raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
         nulls[row.example] = min(nulls[row.example], float(null))
         texts: set[str] = set()
-        for candidate in _candidates(question.context, row, start, end, longest):
-            texts.add(candidate.text)
-            spans[row.example].append(candidate)
+        for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
+            begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
+            spans[row.example].append(Candidate(question.context[begin:behind], begin, behind, score, 0.0))
+            texts.add(question.context[begin:behind])
             if len(texts) == n_best:
                 break
     missing = next((question for question, found in zip(questions, spans) if not found), None)
@@ -84,11 +85,3 @@ def best_spans(
         first, more = divmod(int(place), longest)
         if sums[first, more] > -np.inf:
             yield first, first + more, float(sums[first, more])
-
-
-def _candidates(
-    context: str, row: QuestionRow, start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
-) -> Iterator[Candidate]:
-    for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
-        begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
-        yield Candidate(context[begin:behind], begin, behind, score, 0.0)

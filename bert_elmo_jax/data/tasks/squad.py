@@ -111,8 +111,7 @@ def _answers(qa: dict[str, Any], context: str, path: str | Path, line: int, wher
 
 
 def _answer(answer: Any, context: str, path: str | Path, line: int, where: str) -> Answer:
-    text = answer.get("text") if isinstance(answer, dict) else None
-    start = answer.get("answer_start") if isinstance(answer, dict) else None
+    text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)
     if not isinstance(text, str) or not text or not isinstance(start, int) or isinstance(start, bool):
         what = f'{where}: the answer {answer!r:.60}, expected {{"text": …, "answer_start": a number}}'
         raise BadRow(path, line, what, "correct it")
@@ -121,8 +120,7 @@ def _answer(answer: Any, context: str, path: str | Path, line: int, where: str) 
         raise BadRow(path, line, what, "count characters (not bytes) of the context from 0")
     there = context[start : start + len(text)]
     if there != text:
-        elsewhere = context.find(text)
-        found = f"but at {elsewhere}" if elsewhere >= 0 else "nor anywhere else in it"
+        found = f"but at {context.find(text)}" if text in context else "nor anywhere else in it"
         what = f"{where}: the answer {text!r} is not at character {start} of the context ({there!r}), {found}"
         raise BadRow(path, line, what, "correct answer_start (characters from 0), or copy the text from the context")
     return Answer(text, start)

@@ -55,9 +55,19 @@ def read_records(
     if layout == "jsonl":
         return [_record(parse_json(line, path, n), path, n, wanted) for n, line in _lines(text, path)]
     if layout == "json":
-        return _list(text, path, wanted)
+        content = parse_json(text, path)
+        if not isinstance(content, list) or not content:
+            what = f"a JSON {_kind(content)}, expected a list of objects"
+            raise BadRow(path, 1, what, "give the official file, or name it .jsonl")
+        keys = [item.get("guid") if isinstance(item, dict) else None for item in content]
+        return [_record(item, path, line, wanted) for item, line in zip(content, lines_of(text, "guid", keys))]
     if layout == "spaced":
-        return [_spaced(line, path, number, bare) for number, line in _lines(text, path)]
+        records = [Record(n, dict(zip(bare, line.split(" ", 1)))) for n, line in _lines(text, path)]
+        for record in records:
+            if len(record.cells) < 2:
+                what = f"only {record.cells[bare[0]]!r}, expected {' and '.join(bare)} with a space between"
+                raise BadRow(path, record.line, what, "add the missing one")
+        return records
     rows = _csv(text, path) if layout == "csv" else ((n, line.split("\t")) for n, line in _lines(text, path))
     return _table(rows, path, wanted, bare, spare, tolerance)
 
@@ -72,22 +82,16 @@ def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
 def _csv(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text.rstrip("\n"), newline="\n"), strict=True)
     line = 1
-    while True:
-        try:
-            cells = next(reader, None)
-        except csv.Error as problem:
-            raise BadRow(
-                path,
-                line,
-                f"invalid csv from here to line {reader.line_num} ({problem})",
-                'look for a quote that is not closed; inside a cell, a quote is written twice: "so ""good"" a film"',
-            ) from None
-        if cells is None:
-            return
-        if not any(cell.strip() for cell in cells):
-            raise BadRow(path, line, "a blank line, expected an example", "remove it")
-        yield line, cells
-        line = reader.line_num + 1
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                raise BadRow(path, line, "a blank line, expected an example", "remove it")
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as problem:
+        what = f"invalid csv from here to line {reader.line_num} ({problem})"
+        remedy = 'look for a quote that is not closed; inside a cell, a quote is written twice: "so ""good"" a film"'
+        raise BadRow(path, line, what, remedy) from None
 
 
 def _table(
@@ -140,23 +144,6 @@ def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequen
         None: "give the column names of this file, or add a header",
     }[other]
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
-
-
-def _spaced(line: str, path: str | Path, number: int, bare: Sequence[str]) -> Record:
-    cells = line.split(" ", 1)
-    if len(cells) < 2:
-        what = f"only {line!r}, expected {' and '.join(bare)} with a space between"
-        raise BadRow(path, number, what, "add the missing one")
-    return Record(number, dict(zip(bare, cells)))
-
-
-def _list(text: str, path: str | Path, wanted: Sequence[str]) -> list[Record]:
-    content = parse_json(text, path)
-    if not isinstance(content, list) or not content:
-        what = f"a JSON {_kind(content)}, expected a list of objects"
-        raise BadRow(path, 1, what, "give the official file, or name it .jsonl")
-    keys = [item.get("guid") if isinstance(item, dict) else None for item in content]
-    return [_record(item, path, line, wanted) for item, line in zip(content, lines_of(text, "guid", keys))]
 
 
 def _record(item: Any, path: str | Path, line: int, wanted: Sequence[str]) -> Record:

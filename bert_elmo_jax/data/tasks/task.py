@@ -93,35 +93,32 @@ classification, regression, entities, tags
         raise ValueError(
             f"{shown} was given for {name!r}, which has fixed columns; leave it out, or use one of {', '.join(OWN)}"
         )
-    if name in ("classification", "regression"):
-        layout = Layout(text or "text", pair, label or "label", regression=name == "regression")
-        return Task(name, "regression" if layout.regression else "classification", layout, **options)
     if name in ("entities", "tags"):
         if pair is not None:
             raise ValueError(f"pair={pair!r} was given for {name!r}, which has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
-    if name in LAYOUTS:
-        return Task(name, "regression" if LAYOUTS[name].regression else "classification", LAYOUTS[name], **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
-    return Task(name, "choice" if name == "swag" else "questions", **options)
+    if name not in ("classification", "regression", *LAYOUTS):
+        return Task(name, "choice" if name == "swag" else "questions", **options)
+    layout = LAYOUTS.get(name) or Layout(text or "text", pair, label or "label", regression=name == "regression")
+    return Task(name, "regression" if layout.regression else "classification", layout, **options)
 
 
 def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities: bool) -> TagLayout:
     ending = Path(file).suffix
     if ending in (".jsonl", ".ndjson"):
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
-    table: Literal["conllu", "columns"] = "conllu" if ending == ".conllu" else "columns"
-    usual = ("1", "3") if table == "conllu" else ("0", "-1")
+    usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
     columns = []
-    for what, value, other in (("text", word, usual[0]), ("label", tag, usual[1])):
+    for what, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
         try:
-            columns.append(int(other if value is None else value))
+            columns.append(int(default if value is None else value))
         except ValueError:
             raise ValueError(
                 f"{what}={value!r} for {file}: its columns have no names; give a number from 0 (or -1, the last)"
             ) from None
-    return TagLayout(columns[0], columns[1], entities, table)
+    return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 
 def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encoding: str = "utf-8") -> Sequence[Example]:

@@ -1,7 +1,7 @@
 """Treebanks in CoNLL-U: parts of speech, features and heads of words, and labels for probes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,24 +46,21 @@ def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSente
     >>> sentence.words, sentence.heads, sentence.features[1]["Tense"]
     (('배를', '탔다'), (2, 0), 'Past')
     """
-    sentences = list(_sentences(read_lines(path, encoding), str(path)))
-    if not sentences:
-        raise BadRow(path, 1, "only comments, expected words", "check that the file is complete")
-    return sentences
-
-
-def _sentences(lines: Sequence[str], path: str) -> Iterator[ParsedSentence]:
+    sentences: list[ParsedSentence] = []
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*lines, ""], start=1):
+    for number, line in enumerate([*read_lines(path, encoding), ""], start=1):
         if not line.strip():
             if rows:
-                yield _sentence(rows, path)
+                sentences.append(_sentence(rows, str(path)))
             rows = []
-        elif cells := conllu_cells(line, len(rows) + 1, path, number):
+        elif cells := conllu_cells(line, len(rows) + 1, str(path), number):
             if not cells[1].strip():
                 raise BadRow(path, number, "no word in the second column", "add the word, or remove the line")
             check_characters(cells[1], path, number)
             rows.append((number, cells))
+    if not sentences:
+        raise BadRow(path, 1, "only comments, expected words", "check that the file is complete")
+    return sentences
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentence:
