@@ -79,14 +79,14 @@ def test_korean_adjectives(adjective, before, past):
     assert hangul.past(stem, irregular) + "다" == past
 
 
-def test_a_stem_that_cannot_be_irregular_is_refused():
+def test_regular_stems_marked_irregular_are_refused():
     with pytest.raises(ValueError, match="marked irregular"):
         hangul.past("먹", irregular=True)
 
 
 @pytest.mark.parametrize("text", ["net", "net=", "=그물", "net=net", "Net=그물", "net#=그물", "net=그물 망"])
-def test_a_bad_entry_is_named(text):
-    with pytest.raises(ValueError, match="cannot read the lexicon entry"):
+def test_invalid_entries_are_refused(text):
+    with pytest.raises(ValueError, match="invalid lexicon entry"):
         entry(text)
 
 

@@ -211,7 +211,7 @@ def test_masked_pair_mixes_both_readings(world, documents):
     np.testing.assert_allclose(pair.sum(1), 1.0)
 
 
-def test_a_pair_that_cannot_follow_is_read_apart():
+def test_pairs_that_cannot_be_consecutive_are_read_separately():
     world = ToyWorld("en")
     a, b = "The captain pulls the net .", "One night Mina was in the quiet garden ."
     assert next_sentence_probabilities(world, [(a, b)]) == 0

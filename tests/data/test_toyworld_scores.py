@@ -75,7 +75,7 @@ def test_agreement_is_known_across_the_gap():
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
-def test_scores_are_calibrated_and_as_promised(language):
+def test_scores_are_calibrated_and_as_documented(language):
     """The expected accuracy matches the measured one within sampling error, and is high enough for the tasks."""
     world = ToyWorld(language, seed=1)
     documents = [world.document(i) for i in range(250)]

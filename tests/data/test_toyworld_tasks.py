@@ -53,7 +53,7 @@ def test_writing_twice_gives_the_same_bytes(world, tmp_path):
     assert write(tmp_path / "a") == write(tmp_path / "b")
 
 
-def test_an_interrupted_file_never_looks_finished(world, tmp_path, monkeypatch):
+def test_interrupted_files_are_not_left_under_their_final_name(world, tmp_path, monkeypatch):
     monkeypatch.setattr(ToyWorld, "document", lambda self, i: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_corpus(tmp_path, world)
@@ -90,7 +90,7 @@ def test_topic_and_next_files(world, tmp_path):
     assert 70 < sum(int(row["label"]) for row in pairs) < 130
 
 
-def test_next_pairs_are_neighbours_or_strangers(world):
+def test_next_pairs_are_neighbours_or_random(world):
     told = set()
     for i in range(2**31, 2**31 + 60):
         sentences = [s.text for s in world.document(i).sentences]

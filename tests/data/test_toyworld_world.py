@@ -122,7 +122,7 @@ def test_lengths_of_documents():
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
-def test_vocabulary_is_zipfian_and_of_the_promised_size(language):
+def test_vocabulary_is_zipfian_and_has_the_documented_size(language):
     world = ToyWorld(language)
     assert 1000 < len(world.network.words) < 3500
     counts = Counter(word for i in range(1500) for s in world.document(i).sentences for word in s.words)
@@ -131,7 +131,7 @@ def test_vocabulary_is_zipfian_and_of_the_promised_size(language):
     assert -1.2 < slope < -0.8
 
 
-def test_the_size_of_the_language_is_a_choice():
+def test_options_set_the_size_of_the_language():
     sizes = [len(ToyWorld("en", topics=t, words=w).network.words) for t, w in ((2, 2), (6, 3), (24, 3), (24, 6))]
     assert sizes == sorted(sizes)
     assert sizes[0] < 200

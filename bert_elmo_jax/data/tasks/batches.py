@@ -106,7 +106,7 @@ class TaskBatches(Iterator[Batch]):
         self._done = int(state["done"])
 
     def close(self) -> None:
-        """Do nothing: there are no open files."""
+        """Do nothing; there are no open files."""
 
 
 def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) -> list[Int[np.ndarray, "_"]]:

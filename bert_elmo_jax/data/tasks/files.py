@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BadRow(ValueError):
-    """Raised for an invalid row: `file:line: what was given, what was expected; what to do`.
+    """Raised for an invalid row, with the message `file:line: given and expected values; remedy`.
 
     >>> str(BadRow("train.tsv", 3, "2 columns, while the header has 3", "add the missing one"))
     'train.tsv:3: 2 columns, while the header has 3; add the missing one'

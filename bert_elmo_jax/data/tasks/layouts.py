@@ -13,7 +13,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that hold the texts and labels of a table.
+    """The columns of the texts and labels of a table.
 
     `table` is the format (see `read_records`), by default chosen by the file's ending; `bare` names the columns of
     files without a header. Rows with the label `no_label` are skipped: their annotators did not agree. Official files

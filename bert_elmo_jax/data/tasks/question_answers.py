@@ -62,9 +62,9 @@ def answers_of_words(
             texts.add(question.context[begin:behind])
             if len(texts) == n_best:
                 break
-    missing = next((question for question, found in zip(questions, spans) if not found), None)
-    if missing is not None:
-        raise ValueError(f"question {missing.id!r} has no row: make the rows from the same questions")
+    if not all(spans):
+        name = questions[spans.index([])].id
+        raise ValueError(f"question {name!r} has no row: make the rows from the same questions")
     return [
         choose(question.id, found, null, n_best, null_threshold)
         for question, found, null in zip(questions, spans, nulls)

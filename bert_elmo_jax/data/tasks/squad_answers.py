@@ -75,12 +75,11 @@ def find_answers(
     ''
     """
     if not len(windows) == len(start_scores) == len(end_scores):
-        raise ValueError(
-            f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends: give one row "
-            "of scores per window"
-        )
-    for number in sorted(set(range(len(questions))) - {window.question for window in windows}):
-        raise ValueError(f"question {questions[number].id!r} has no window: make the windows from the same questions")
+        given = f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends"
+        raise ValueError(f"{given}: give one row of scores per window")
+    if missing := set(range(len(questions))) - {window.question for window in windows}:
+        name = questions[min(missing)].id
+        raise ValueError(f"question {name!r} has no window: make the windows from the same questions")
     spans: list[list[Candidate]] = [[] for _ in questions]
     nulls = [math.inf] * len(questions)
     for place, (window, starts, ends) in enumerate(zip(windows, start_scores, end_scores)):

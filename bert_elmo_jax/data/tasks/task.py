@@ -82,20 +82,18 @@ def task_named(
     TagLayout(word=1, tag=3, entities=False, table='conllu', characters=False)
     >>> task_named("sst2", text="review")
     Traceback (most recent call last):
-    ValueError: text='review' was given for 'sst2', which has fixed columns; leave it out, or use one of \
-classification, regression, entities, tags
+    ValueError: text='review': 'sst2' has fixed columns; leave it out, or use one of classification, regression, \
+entities, tags
     """
     if name not in TASKS:
         raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")
     given = {key: value for key, value in {"text": text, "pair": pair, "label": label}.items() if value is not None}
     if name not in OWN and given:
         shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
-        raise ValueError(
-            f"{shown} was given for {name!r}, which has fixed columns; leave it out, or use one of {', '.join(OWN)}"
-        )
+        raise ValueError(f"{shown}: {name!r} has fixed columns; leave it out, or use one of {', '.join(OWN)}")
     if name in ("entities", "tags"):
         if pair is not None:
-            raise ValueError(f"pair={pair!r} was given for {name!r}, which has one column of words; leave it out")
+            raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
@@ -115,9 +113,8 @@ def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities
         try:
             columns.append(int(default if value is None else value))
         except ValueError:
-            raise ValueError(
-                f"{what}={value!r} for {file}: its columns have no names; give a number from 0 (or -1, the last)"
-            ) from None
+            problem = f"{what}={value!r} for {file}: its columns have no names"
+            raise ValueError(f"{problem}; give a number from 0 (or -1, the last)") from None
     return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 

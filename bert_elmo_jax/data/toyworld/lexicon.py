@@ -85,9 +85,7 @@ def entry(text: str) -> Entry:
     """
     match = _ENTRY.fullmatch(text.strip())
     if not match:
-        raise ValueError(
-            f"cannot read the lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense"
-        )
+        raise ValueError(f"invalid lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense")
     fields = match.groupdict(default="")
     irregular = fields.pop("irregular") == "*"
     return Entry(**fields, irregular=irregular)

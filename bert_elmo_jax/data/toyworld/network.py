@@ -265,8 +265,6 @@ def _distribution(language: str, world: Lexicon, token: Token, topic: int, hero:
         word, tag = word_form(language, token, entry, hero), LANGUAGES[language].sense(entry)
         known_tag, known_weight = cell.get(word, (tag, 0.0))
         if known_tag != tag:
-            raise ValueError(
-                f"{word!r} has two senses in one list ({token.list}), {known_tag} and {tag}: remove one of them"
-            )
+            raise ValueError(f"{word!r} has two senses in one list ({token.list}), {known_tag} and {tag}: remove one")
         cell[word] = (tag, known_weight + weight)
     return cell

@@ -43,21 +43,22 @@ def questions(world: ToyWorld, document: Document) -> Iterator[Question]:
         start += len(sentence.text) + 1
     deeds = [(fact.verb, fact.thing) for fact in facts]
     own = [fact for fact in facts if fact.hero_acts]
+
+    def ask(fact: _Fact, answer: str, frame: str, *names: str) -> Question:
+        shape = fact.sentence.shape
+        number = shape.number if "thing" in names else "one"
+        asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
+        text = world.say(topic, hero, asked, tuple(fact.choices[name] for name in names)).text
+        return Question(text, _answer(world, fact, answer))
+
     for fact in facts:
-        shape, choices = fact.sentence.shape, fact.choices
-
-        def ask(frame: str, *names: str, shape: Shape = shape, choices: dict[str, int] = choices) -> str:
-            number = shape.number if "thing" in names else "one"
-            asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
-            return world.say(topic, hero, asked, tuple(choices[name] for name in names)).text
-
+        shape = fact.sentence.shape
         if shape.frame == "do" and shape.subject != "pronoun" and deeds.count((fact.verb, fact.thing)) == 1:
-            subject = "hero" if fact.hero_acts else "agent"
-            yield Question(ask("who", "verb", "thing"), _answer(world, fact, subject))
+            yield ask(fact, "hero" if fact.hero_acts else "agent", "who", "verb", "thing")
         if fact.hero_acts and sum(other.verb == fact.verb for other in own) == 1:
-            yield Question(ask("what", "verb"), _answer(world, fact, "thing"))
+            yield ask(fact, "thing", "what", "verb")
             if shape.place:
-                yield Question(ask("where", "verb", "thing"), _answer(world, fact, "place"))
+                yield ask(fact, "place", "where", "verb", "thing")
 
 
 @dataclass(frozen=True)

@@ -354,11 +354,11 @@ def test_a_broken_file(tmp_path, case):
     assert "\n" not in given
 
 
-def test_there_are_enough_of_them():
+def test_there_are_at_least_thirty_cases():
     assert len(BROKEN) >= 30
 
 
-def test_a_folder_for_a_file_and_no_file(tmp_path):
+def test_folders_and_missing_files(tmp_path):
     with pytest.raises(BadRow, match=r":1: a folder, expected a file; name the file in it"):
         read_texts(tmp_path, Layout("text", table="csv"))
     with pytest.raises(FileNotFoundError, match=r"none\.tsv: there is no such file"):

@@ -203,7 +203,7 @@ def test_labels_are_sorted_by_number_if_they_are_numbers(tmp_path):
 
 
 @given(st.lists(st.sampled_from(["a", "b", "1", "2", "한"]), min_size=2, max_size=20).filter(lambda x: len(set(x)) > 1))
-def test_labels_come_back_from_their_ids(names):
+def test_labels_and_ids_are_inverse(names):
     from bert_elmo_jax.data.tasks import TextExample
 
     examples = [TextExample("x", None, name, None, "a.csv", i) for i, name in enumerate(names)]

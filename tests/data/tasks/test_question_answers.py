@@ -34,7 +34,7 @@ def test_all_spans_the_best_first(size, longest, seed):
 def test_answers_are_copied_from_the_context():
     context = "배는\r\n강가에\t있다 😀!"
     rows = reading_rows([about(context)], LEXICON)
-    start, end = (np.array(side, np.float32) for side in ([0, 10, 0, 0, 0, 99], [9, 0, 0, 8, 0, 99]))  # one position of padding
+    start, end = (np.array(side, np.float32) for side in ([0, 10, 0, 0, 0, 99], [9, 0, 0, 8, 0, 99]))  # one is padding
     [found] = answers_of_words([about(context)], rows, [(start, end, -math.inf)])
     assert (found.answer.text, found.answer.start, found.answer.end) == ("강가에\t있다 😀", 4, 12)
     assert found.answer.probability == max(candidate.probability for candidate in found.candidates)

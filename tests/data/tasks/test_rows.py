@@ -1,6 +1,7 @@
 """Examples as rows: truncation as in the papers, places of words, positions of answers."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -136,7 +137,7 @@ def test_answers_point_at_their_pieces():
 @pytest.mark.parametrize("name", TASKS)
 def test_tasks_survive_json(name):
     task = dataclasses.replace(task_named(name), labels=("가", "나"))
-    assert task_from_json(__import__("json").loads(__import__("json").dumps(task_to_json(task))), "model.json") == task
+    assert task_from_json(json.loads(json.dumps(task_to_json(task))), "model.json") == task
 
 
 def test_invalid_tasks_are_refused():
@@ -144,7 +145,7 @@ def test_invalid_tasks_are_refused():
         task_named("poetry")
     with pytest.raises(ValueError, match=r"label='tag' for a\.conll: its columns have no names; give a number"):
         task_named("tags", label="tag", file="a.conll")
-    with pytest.raises(ValueError, match="pair='b' was given for 'entities'"):
+    with pytest.raises(ValueError, match="pair='b': 'entities' has one column of words; leave it out"):
         task_named("entities", pair="b")
     with pytest.raises(ValueError, match="max_length=4: use 8 to 512"):
         check_length(task_named("sst2", max_length=4), 512)

@@ -41,7 +41,7 @@ def test_senses_names_and_documents(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "The	_	DT	_	_	_	_",
@@ -56,11 +56,11 @@ def test_senses_names_and_documents(tmp_path):
         ("The	_", " 	_", ":4: no word in the first column; "),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, old, new, said):
+def test_broken_lines_are_refused(tmp_path, old, new, message):
     assert old in SOUND
     with pytest.raises(BadRow) as error:
         read_semcor(write(tmp_path, SOUND.replace(old, new, 1)))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_words_without_any_sense(tmp_path):

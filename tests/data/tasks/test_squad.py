@@ -44,7 +44,7 @@ contexts = st.lists(
 ).map(" ".join)
 
 
-def test_the_goldens_are_read(goldens):
+def test_golden_files(goldens):
     """In real files of SQuAD and KorQuAD, all answers are at their given positions."""
     for name, impossible in (("squad_v1.1", 0), ("squad_v2", 134), ("korquad_v1", 0)):
         questions = read_squad(goldens / "metrics" / f"{name}.data.json")

@@ -44,7 +44,7 @@ def test_words_features_and_heads(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("1	Ahn	Ahn", "1	Ahn", ":4: 9 columns between tabs, expected the 10 of CoNLL-U; "),
         ("2	's	's", "3	's	's", ":5: word '3', expected word 2 of the sentence; number the words"),
@@ -57,11 +57,11 @@ def test_words_features_and_heads(tmp_path):
         ("Number=Sing	3", "Number=|A=B	3", ":4: 'Number=|A=B', expected features"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, old, new, said):
+def test_broken_lines_are_refused(tmp_path, old, new, message):
     assert old in SOUND
     with pytest.raises(BadRow) as error:
         read_treebank(write(tmp_path, SOUND.replace(old, new, 1)))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_comments_alone(tmp_path):
