@@ -180,7 +180,7 @@ def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
 def test_a_label_never_seen_in_training(program, files, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("서울 B-LOC\n은행 B-ORG\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not among those of the training data"):
+    with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not in the training data"):
         run_network(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
 
 
