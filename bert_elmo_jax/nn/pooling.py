@@ -1,17 +1,16 @@
-"""One vector for the real places of each row: mean, largest, smallest; and a softmax over them alone.
+"""Pooling and softmax over the real positions of each row.
 
-What stands behind a row's end must be finite, and then has no part in values or gradients. A row without a real place
-gives zeros.
+Padding must be finite and then affects neither values nor gradients. A row without a real position gives zeros.
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-LOW = -1e30  # below every score, and finite: the difference of two is no NaN
+LOW = -1e30  # below every score, but finite, because -inf - -inf is NaN
 
 
 def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> Float[Array, "*B T"]:
-    """Shares of the real places along the last axis.
+    """Return the softmax over the real positions of the last axis.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn.pooling import masked_softmax
@@ -26,7 +25,7 @@ def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> F
 
 
 def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The mean of each row's real places.
+    """Return the mean over each row's real positions.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn.pooling import mean_pool
@@ -38,7 +37,7 @@ def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array
 
 
 def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The largest of each row's real places, number by number.
+    """Return the elementwise maximum over each row's real positions.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn.pooling import max_pool
@@ -50,7 +49,7 @@ def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array,
 
 
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The smallest of each row's real places, number by number.
+    """Return the elementwise minimum over each row's real positions.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn.pooling import min_pool
