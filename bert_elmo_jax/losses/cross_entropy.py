@@ -63,8 +63,6 @@ def _chosen(logits: Float[Array, "*B V"], targets: Int[Array, "*B"], counts: Boo
 def inside(targets: Int[Array, "*B"], counts: Bool[Array, "*B"], size: int) -> Int[Array, "*B"]:
     """Return indices of the targets: 0 where ignored, and `size` (which reads as NaN) where out of range.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.cross_entropy import inside
     >>> inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist()
     [2, 0, 3, 3]
     """

@@ -68,8 +68,6 @@ def log_normaliser(
 ) -> Float32[Array, " N"]:
     """Return log Σᵥ exp(hidden · tableᵥ + biasᵥ), computed in chunks.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.full_softmax import log_normaliser
     >>> log_normaliser(jnp.zeros((1, 2)), jnp.zeros((4, 2)), jnp.log(jnp.array([1.0, 2.0, 3.0, 4.0])), 3).round(4)
     Array([2.3026], dtype=float32)
     """
@@ -125,8 +123,6 @@ def chunk_of_logits(
 
     The last chunk ends with the vocabulary. It may start with words of the previous chunk, which get -inf.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.full_softmax import chunk_of_logits
     >>> logits, start = chunk_of_logits(jnp.ones((1, 1)), jnp.arange(5.0)[:, None], jnp.zeros(5), jnp.array(3), 3)
     >>> logits.tolist(), int(start)
     ([[-inf, 3.0, 4.0]], 2)

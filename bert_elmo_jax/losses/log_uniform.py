@@ -49,8 +49,6 @@ class Negatives:
 def probability(ids: Int[Array, "*B"], vocab_size: int) -> Float32[Array, "*B"]:
     """Return the probability of drawing a word: log((id + 2) / (id + 1)) / log(V + 1).
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.log_uniform import probability
     >>> probability(jnp.arange(3), 3).round(4).tolist()
     [0.5, 0.29249998927116394, 0.20749999582767487]
     """
@@ -80,7 +78,6 @@ def draw_negatives(key: PRNGKeyArray, count: int, vocab_size: int) -> Negatives:
 def enough_draws(count: int, vocab_size: int) -> int:
     """Return a number of draws that almost surely gives `count` different words, but at most `vocab_size`.
 
-    >>> from bert_elmo_jax.losses.log_uniform import enough_draws
     >>> 8192 < enough_draws(8192, 793_471) < 20_000, enough_draws(900, 1000)
     (True, 1000)
     """
@@ -99,8 +96,6 @@ def enough_draws(count: int, vocab_size: int) -> int:
 def by_draws(key: PRNGKeyArray, count: int, vocab_size: int, draws: int) -> tuple[Int32[Array, " S"], Int32[Array, ""]]:
     """Return the first `count` different words and the number of tries, making `draws` draws at a time.
 
-    >>> import jax
-    >>> from bert_elmo_jax.losses.log_uniform import by_draws
     >>> ids, tries = by_draws(jax.random.key(1), 5, vocab_size=1000, draws=2)
     >>> len(set(ids.tolist())), int(tries)
     (5, 5)
@@ -125,8 +120,6 @@ def by_draws(key: PRNGKeyArray, count: int, vocab_size: int, draws: int) -> tupl
 def by_arrival(key: PRNGKeyArray, count: int, vocab_size: int) -> tuple[Int32[Array, " S"], Int32[Array, ""]]:
     """Return the words that arrive first and the number of tries, from exponential arrival times.
 
-    >>> import jax
-    >>> from bert_elmo_jax.losses.log_uniform import by_arrival
     >>> ids, tries = by_arrival(jax.random.key(0), 9, vocab_size=10)
     >>> len(set(ids.tolist())), int(tries) >= 9
     (9, True)
@@ -150,8 +143,6 @@ def log_uniform(key: PRNGKeyArray, count: int, vocab_size: int) -> Int32[Array, 
     In float32, x would be off by half a word at 800,000. So the interval is divided into stretches of equal probability
     that begin at float64 constants, and only the offset within a stretch is float32.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.log_uniform import log_uniform
     >>> ids = log_uniform(jax.random.key(0), 10_000, vocab_size=3)
     >>> [round(float((ids == k).mean()), 1) for k in range(3)]
     [0.5, 0.3, 0.2]

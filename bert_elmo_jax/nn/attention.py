@@ -27,7 +27,6 @@ def visible(
     """Return the mask of the keys (last axis) that each query may see, or None if it may see all.
 
     >>> import numpy as np
-    >>> from bert_elmo_jax.nn.attention import visible
     >>> visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist()
     [[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]
     """

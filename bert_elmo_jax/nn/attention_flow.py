@@ -23,8 +23,6 @@ def similarity(
 ) -> Float[Array, "B T Q"]:
     """Return `of_x` · x + `of_y` · y + `both` · (x ∘ y) for all pairs of words, without an array of [T, Q, D].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import similarity
     >>> x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
     >>> similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist()
     [[[7.0], [11.0]]]
@@ -39,8 +37,6 @@ def attend(
 ) -> Float[Array, "B T D"]:
     """Return the mean of the unmasked values, weighted by the softmax of their scores; zeros if all are masked.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import attend
     >>> values = jnp.array([[[1.0], [3.0], [700.0]]])
     >>> attend(jnp.zeros((1, 2, 3)), values, jnp.array([[[True, True, False], [False] * 3]])).tolist()
     [[[2.0], [0.0]]]
@@ -60,8 +56,6 @@ def attention_flow(
     c is the word's attention over the question. q is one vector for the whole context: the mean of its words, weighted
     by the softmax of each word's highest similarity to a word of the question.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity
     >>> params = init_similarity(jax.random.key(0), 5)
     >>> x, y = jnp.ones((2, 4, 5)), jnp.ones((2, 3, 5))
     >>> attention_flow(x, y, params, jnp.ones((2, 4), bool), jnp.ones((2, 3), bool)).shape
@@ -80,8 +74,6 @@ def self_attention_flow(
 ) -> Float[Array, "B T 3*D"]:
     """Return [x, c, x ∘ c] for each word of a text, where c is its attention over the other words.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import init_similarity, self_attention_flow
     >>> params = init_similarity(jax.random.key(0), 5, of_x=False)
     >>> self_attention_flow(jnp.ones((2, 4, 5)), params, jnp.ones((2, 4), bool)).shape
     (2, 4, 15)
@@ -96,8 +88,6 @@ def self_attention_flow(
 def init_similarity(key: PRNGKeyArray, size: int, of_x: bool = True) -> dict[str, Array]:
     """Initialise the parameters of a similarity.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.attention_flow import init_similarity
     >>> sorted(init_similarity(jax.random.key(0), 5, of_x=False))
     ['both', 'of_y']
     """

@@ -15,8 +15,6 @@ from bert_elmo_jax.nn.lstm import lstm
 def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T O"]:
     """Return the concatenated outputs of a forward and a backward LSTM; zeros beyond a row's length.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
     >>> params = init_bilstm(jax.random.key(0), 5, 3)
     >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
     (2, 4, 6)
@@ -34,8 +32,6 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
 def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
     """Reverse the real positions of each row and leave the padding in place.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.bilstm import turn
     >>> turn(jnp.array([[[1.0], [2.0], [9.0]]]), jnp.array([2]))[0, :, 0].tolist()
     [2.0, 1.0, 9.0]
     """
@@ -47,8 +43,6 @@ def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array,
 def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str, Array]]:
     """Initialise the parameters: Glorot input kernels, orthogonal state kernels, and biases of 0.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.bilstm import init_bilstm
     >>> init_bilstm(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
     (3, 12)
     """

@@ -34,8 +34,6 @@ def convolve(
     `characters` may be cut behind the longest word: the missing padding (0 in rows of 0) still takes part in the
     maximum. Kernels are [width, E, filters].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import convolve
     >>> word = jnp.array([[259, 98, 260]])
     >>> convolve(word, jnp.ones((261, 4)), [{"kernel": jnp.ones((2, 4, 3)), "bias": jnp.zeros(3)}]).tolist()
     [[8.0, 8.0, 8.0]]
@@ -62,7 +60,6 @@ def places_at_once(words: int) -> int:
     On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
     taken. On an accelerator, all positions, because many small operations are slow.
 
-    >>> from bert_elmo_jax.nn.char_cnn import places_at_once
     >>> places_at_once(200)
     2
     """
@@ -75,8 +72,6 @@ def largest_products(x: Float[Array, "N C E"], kernel: Float[Array, "W E F"], at
 
     A custom gradient goes to the position of the maximum, without an array of [N, C, F].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import largest_products
     >>> largest_products(jnp.array([[[1.0], [5.0], [4.0]]]), jnp.ones((2, 1, 1)), 1).tolist()
     [[9.0]]
     """
@@ -149,8 +144,6 @@ largest_products.defvjp(_forward, _backward)
 def highway(x: Float[Array, "*N F"], carry: Dense, transform: Dense) -> Float[Array, "*N F"]:
     """Return a gated mixture of the transformed input and the input: Srivastava et al. 2015.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import highway
     >>> shut = {"kernel": jnp.zeros((2, 2)), "bias": jnp.full(2, -100.0)}
     >>> highway(jnp.array([[3.0, 4.0]]), carry=shut, transform=shut).tolist()
     [[3.0, 4.0]]
@@ -210,8 +203,6 @@ class CharCNN(nn.Module):
 def uniform(limit: float) -> Initialiser:
     """Return an initialiser that draws uniformly between -limit and limit.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import uniform
     >>> bool(uniform(0.05)(jax.random.key(0), (1000,)).min() < -0.049)
     True
     """
@@ -221,8 +212,6 @@ def uniform(limit: float) -> Initialiser:
 def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, bias: float = 0.0) -> Dense:
     """Initialise a layer with a kernel of this shape.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import init_dense, uniform
     >>> init_dense(jax.random.key(0), (3, 2), uniform(1.0), bias=-2.0)["bias"].tolist()
     [-2.0, -2.0]
     """
@@ -232,8 +221,6 @@ def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, b
 def init_highway(key: PRNGKeyArray, width: int, kernel: Initialiser) -> dict[str, Dense]:
     """Initialise a highway layer whose gate starts nearly closed.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import init_highway, uniform
     >>> init_highway(jax.random.key(0), 2, uniform(1.0))["carry"]["bias"].tolist()
     [-2.0, -2.0]
     """

@@ -47,8 +47,6 @@ def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:
     """Return a mask of the kept elements, each True with probability 1 - rate.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.dropout import keep
     >>> 850 < int(keep(jax.random.key(0), (10, 100), 0.1).sum()) < 950
     True
     """
@@ -61,8 +59,6 @@ def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, 
 def scramble(x: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
     """Hash 32-bit numbers by the finaliser of MurmurHash3: a bijection that mixes all bits.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.dropout import scramble
     >>> scramble(jnp.array([0, 1], jnp.uint32)).tolist()
     [0, 1364076727]
     """

@@ -52,8 +52,6 @@ def lstm(
 def product(x: Float[Array, "*N I"], kernel: Float[AnyArray, "I G"]) -> Float[Array, "*N G"]:
     """Return `x @ kernel` as one product of two matrices, in the type of `x`.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.lstm import product
     >>> product(jnp.ones((2, 3, 4)), jnp.ones((4, 5))).shape
     (2, 3, 5)
     """
@@ -80,8 +78,6 @@ def recurrence(
 
     A custom gradient carries only the state through the loop and computes each weight's gradient as one matrix product.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.lstm import recurrence
     >>> gates, zeros, lengths = jnp.ones((4, 2, 12)), jnp.zeros((2, 3)), jnp.array([4, 4])
     >>> recurrence(gates, jnp.ones((3, 12)), jnp.zeros(12), None, zeros, zeros, lengths)[0].shape
     (4, 2, 3)

@@ -12,8 +12,6 @@ LOW = -1e30  # below every score, but finite, because -inf - -inf is NaN
 def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> Float[Array, "*B T"]:
     """Return the softmax over the real positions of the last axis.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import masked_softmax
     >>> masked_softmax(jnp.zeros((2, 3)), jnp.array([[True, True, False], [False] * 3])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
@@ -27,8 +25,6 @@ def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> F
 def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
     """Return the mean over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import mean_pool
     >>> mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[2.0]]
     """
@@ -39,8 +35,6 @@ def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array
 def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
     """Return the elementwise maximum over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import max_pool
     >>> max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[3.0]]
     """
@@ -51,8 +45,6 @@ def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array,
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
     """Return the elementwise minimum over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import min_pool
     >>> min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[1.0]]
     """

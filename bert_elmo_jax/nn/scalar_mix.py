@@ -27,8 +27,6 @@ def normalise_layer(
 ) -> Float[Array, "B T D"]:
     """Normalise a layer by one mean and deviation over all real positions of the batch; zeros if there are none.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.scalar_mix import normalise_layer
     >>> layer = jnp.array([[[1.0], [3.0], [700.0]]])
     >>> normalise_layer(layer, jnp.array([[True, True, False]]))[0, :2, 0].tolist()
     [-1.0, 1.0]
