@@ -34,6 +34,7 @@ def check_alike(first: PyTree, other: PyTree, number: int) -> None:
     """Raise if the paths or shapes of two trees differ, and name the first difference.
 
     >>> import numpy as np
+    >>> from bert_elmo_jax.optim.averaging import check_alike
     >>> check_alike({"bias": np.zeros(2)}, {"bias": np.zeros(3)}, 1)
     Traceback (most recent call last):
     ValueError: trees 0 and 1 differ in bias: (2,) and (3,); only checkpoints of one model can be averaged

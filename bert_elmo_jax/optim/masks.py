@@ -56,6 +56,8 @@ def nothing(like: jax.Array) -> jax.Array:
 
     (A processor that flushes denormal numbers may still change those.)
 
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.optim.masks import nothing
     >>> (jnp.array([-0.0, 0.0]) + nothing(jnp.ones(2))).tolist()
     [-0.0, 0.0]
     """

@@ -133,6 +133,8 @@ def unique(ids: Int[Array, "..."], size: int) -> Int32[Array, " K"]:
 
     All are distinct and ascending, as `take_rows` and `put_rows` promise to JAX.
 
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.optim.rows import unique
     >>> unique(jnp.array([3, 1, 3, -1, 9]), 4).tolist()
     [1, 3, 2147483646, 2147483647]
     """
@@ -193,6 +195,8 @@ def as_rows(small: PyTree, rows: RowIds) -> PyTree:
 def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> PyTree:
     """Apply `function(leaf, ids, …)` to the leaves of tables, and take the others from the last tree.
 
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.optim.rows import map_tables
     >>> map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2}))
     ({'a': {'b': 11}}, {'b': 2})
     """
@@ -240,6 +244,8 @@ def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, ta
 def rows_equal(one: PyTree, other: PyTree, rows: RowIds) -> bool:
     """Return True if the rows of two trees are equal.
 
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.optim.rows import rows_equal
     >>> rows_equal({"a": jnp.ones(1), "b": jnp.ones(1)}, {"a": jnp.ones(1), "b": jnp.zeros(1)}, {"a": jnp.array([7])})
     True
     """

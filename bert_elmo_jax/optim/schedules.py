@@ -102,6 +102,8 @@ def phases(*parts: tuple[Schedule, int]) -> Schedule:
 def after_warmup(peak: float, warmup: int, then: Callable[[Array], Array]) -> Schedule:
     """Return a schedule of `peak · step / warmup` before step `warmup`, and `peak · then(step)` afterwards.
 
+    >>> import jax.numpy as jnp
+    >>> from bert_elmo_jax.optim.schedules import after_warmup
     >>> schedule = after_warmup(2.0, 4, jnp.ones_like)
     >>> [float(schedule(step)) for step in (0, 2, 4, 5)]
     [0.0, 1.0, 2.0, 2.0]
@@ -117,6 +119,7 @@ def after_warmup(peak: float, warmup: int, then: Callable[[Array], Array]) -> Sc
 def check(peak: float, warmup: int, steps: int | None = None) -> None:
     """Raise on a negative peak or warm-up, or fewer than one step.
 
+    >>> from bert_elmo_jax.optim.schedules import check
     >>> check(1e-4, warmup=-1, steps=100)
     Traceback (most recent call last):
     ValueError: a warm-up of -1 steps: expected 0 or more

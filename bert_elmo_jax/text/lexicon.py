@@ -221,7 +221,7 @@ def random_vector(word: str, seed: int, width: int) -> Float32[np.ndarray, "{wid
 
 
 def places_of(words: Sequence[str], known: WordVectors | None) -> Int32[np.ndarray, "N"]:
-    """Return the index of each word's pretrained vector, else that of the lower-cased word, else -1.
+    """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1.
 
     >>> places_of(["River", "배", "눈"], WordVectors(("배", "river"), np.ones((2, 2), np.float32), 2, 0)).tolist()
     [1, 0, -1]

@@ -8,7 +8,7 @@ from bert_elmo_jax.evals.squad import normalize, score
 
 
 def data(*answers, version="v2.0"):
-    """Return data in which question i has the answers i."""
+    """Return data whose question i has the answers i."""
     qas = [
         {"id": str(i), "question": "?", "answers": [{"text": text, "answer_start": 0} for text in texts]}
         for i, texts in enumerate(answers)
@@ -97,7 +97,7 @@ def test_threshold_removes_answers():
 def test_best_threshold_of_log_odds():
     figures = score(data([], ["sea"], ["ship"]), {"0": "x", "1": "sea", "2": "ship"}, {"0": 3.5, "1": -7.0, "2": 2.0})
     assert (figures["best_exact"], figures["best_exact_thresh"]) == (100.0, 2.0)
-    # If answering nothing is best, the threshold stays 0, as in the script.
+    # If it is best to answer no question, the threshold stays 0, as in the script.
     none = score(data([], []), {"0": "x", "1": "y"}, {"0": 0.3, "1": 0.4})
     assert (none["best_f1"], none["best_f1_thresh"]) == (100.0, 0.0)
 

@@ -66,7 +66,7 @@ def test_counts_match_expectation(way):
     words, samples = 60, 6000
     ids, tries = many(way, 20, words, samples)
     there = np.bincount(ids.ravel(), minlength=words) / samples
-    # Stopping at the twentieth word makes TensorFlow's formula approximate; its error is that of one try.
+    # Stopping at the twentieth word makes TensorFlow's formula approximate, with an error of one try.
     expected = np.mean(-np.expm1(tries[:, None] * np.log1p(-probabilities(words))), axis=0)
     np.testing.assert_allclose(there, expected, atol=0.03)
     np.testing.assert_allclose(there.sum(), 20)

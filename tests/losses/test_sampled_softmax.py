@@ -130,7 +130,7 @@ def test_all_other_words_as_negatives_equal_the_full_softmax():
 
 
 def test_mean_gradient_matches_the_full_softmax():
-    """The correction by expected counts makes the mean gradient that of the full softmax."""
+    """With the correction by expected counts, the mean gradient equals the full softmax's."""
     words, hidden, target = 200, jax.random.normal(jax.random.key(0), (1, 4)), jnp.array([3])
     table, bias = 0.3 * jax.random.normal(jax.random.key(1), (words, 4)), -0.5 * jnp.log(jnp.arange(1.0, words + 1))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
-# Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, those of [MASK].
+# Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
 MARKS = "\u0301\u11ab\u1112\u1161"
 HOSTILE = [
