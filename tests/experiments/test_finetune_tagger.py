@@ -149,7 +149,7 @@ REFUSED = [
     ({}, {"network": "Taggr"}, "did you mean tagger?"),
     ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
     ({}, {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
-    ({}, {"unknown": "guess"}, "unknown='guess' is not known; it is one of unk, classes"),
+    ({}, {"unknown": "guess"}, "unknown='guess' is not known; expected one of unk, classes"),
     ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file of them"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
     ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of an encoder that is trained along"),
