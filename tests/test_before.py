@@ -20,7 +20,7 @@ def of_kind(kind):
 
 @pytest.fixture(scope="module")
 def found(request, tmp_path_factory):
-    """A function of a record's name: it waits for the results, and gives them.
+    """Return a function that takes a record's name, waits for its results and returns them.
 
     All commands that the chosen tests need start at once, two at a time, or one at a time beside other workers.
     """
@@ -37,7 +37,7 @@ def found(request, tmp_path_factory):
 
 
 def check(name, found):
-    """The results of a record are as they were."""
+    """Fail if a result differs from its record, and name the first differences."""
     now, folder = found(name)
     lines = record.differences(name, now, folder)
     assert not lines, "\n".join([f"{len(lines)} differences", *lines[:20]])
