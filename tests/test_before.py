@@ -22,7 +22,7 @@ def of_kind(kind):
 def found(request, tmp_path_factory):
     """Return a function that takes a record's name, waits for its results and returns them.
 
-    All commands that the chosen tests need start at once, two at a time, or one at a time beside other workers.
+    All commands that the chosen tests need start at once, two at a time, or one at a time if there are other workers.
     """
     mine = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
     needed = dict.fromkeys(item.callspec.params["name"] for item in mine)

@@ -39,7 +39,7 @@ def summary(array):
 
 
 def pairs(inputs):
-    """Lists of a request as tuples: so a pair is told from a list of words."""
+    """Turn the lists of a request into tuples, which `encode` and `predict` read as pairs."""
     return [tuple(one) if isinstance(one, list) else one for one in inputs]
 
 

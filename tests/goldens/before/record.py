@@ -309,7 +309,7 @@ def keep(name, out):
 
 
 def write(name, found, folder):
-    """Write a record, beside the others."""
+    """Write a record, and leave the others unchanged."""
     records = read_records()
     here = machine()
     if here not in records["machines"]:
