@@ -7,12 +7,12 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
+from bert_elmo_jax.heads.task_loss import init_task_params
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.heads.task_loss import init_task_params
 from bert_elmo_jax.inference import BertEncoder, TaskModel, write_run_directory
 from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread, to_json
 from bert_elmo_jax.inference.read_model import read_model

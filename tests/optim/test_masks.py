@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
 from bert_elmo_jax.optim import adamw, bert_adam, decayed, depths, freeze, matches, scale_by_depth
