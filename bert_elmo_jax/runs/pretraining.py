@@ -1,29 +1,22 @@
 """What the two pretraining programs share: the run directory, the devices, the optimiser, the way through a run."""
 
 import contextlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.train.parallel import DEVICES
-from experiments.command_line import start as command_line
-from experiments.command_line.endings import endings
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.objectives import step_of
 from bert_elmo_jax.runs.start_cost import cost_kept
 from bert_elmo_jax.runs.starting_weights import devices, say
 from bert_elmo_jax.runs.what_next import what_next
-
-FLAGS = flags.FLAGS
 
 # What may be another when a run goes on: it changes speed and comfort, not the numbers (beyond rounding).
 FREE = ("data", "workers", "mesh", "log_every", "checkpoint_every", "keep")
@@ -110,37 +103,6 @@ def pretrain(
             page = train.write_report(workdir, [what_next(workdir, family)])
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
-
-
-def start(task_of: TaskOf, program: str) -> None:
-    """The program: every expected trouble ends in one message and a status of its own."""
-    config_flags.DEFINE_config_file("config", None, "A file of experiments/configs.")
-    flags.DEFINE_string("workdir", None, "The run directory: made where it is missing, gone on with where it is there.")
-    flags.DEFINE_string("init", None, "Weights to begin with: anything `load` understands.")
-    flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
-    flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
-    flags.DEFINE_integer("processes", None, "With --coordinator=host:port, how many processes there are.")
-    flags.DEFINE_integer("process", None, "With --coordinator=host:port, the number of this one, from 0.")
-
-    def main(argv: list[str]) -> None:
-        stopped = "stopped; the same command goes on from the last checkpoint"
-        with endings(program, argv, "--config=… --workdir=…", stopped):
-            sys.exit(run(task_of, program))
-
-    command_line.start(main, program, {"config": "The run", "parallel": "Several devices, several hosts"})
-
-
-def run(task_of: TaskOf, program: str) -> int:
-    """What the flags ask for; the exit status."""
-    if not FLAGS.config or not FLAGS.workdir:
-        raise ValueError("--config=experiments/configs/….py and --workdir=… are needed")
-    if FLAGS.coordinator and FLAGS.parallel == "pmap":
-        raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
-    if FLAGS.coordinator:
-        given = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
-        jax.distributed.initialize(**given, num_processes=FLAGS.processes, process_id=FLAGS.process)
-    keep_freed_memory()
-    return pretrain(FLAGS.config, Path(FLAGS.workdir), FLAGS.init, task_of, program, FLAGS.parallel == "pmap")
 
 
 def schedule_of(config: ConfigDict) -> train.Schedule:

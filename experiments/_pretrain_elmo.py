@@ -1,15 +1,4 @@
-r"""Pretrain ELMo: a language model in each direction, from nothing or from given weights.
-
-  python -m experiments.pretrain_elmo --config=experiments/configs/elmo_toy.py --workdir=runs/elmo_toy
-  python -m experiments.pretrain_elmo --config=experiments/configs/elmo_original.py --config.data=data/1b \
-      --workdir=runs/original
-  python -m experiments.pretrain_elmo --config=experiments/configs/elmo_original.py --config.data=data/snli \
-      --init=elmo_original --workdir=runs/snli
-
-`--config.data` is what `prepare_data --tokenizer=words` has written (several with weights: a=3,b=1), or `toyworld`. The
-same command goes on where a stopped or killed run was. Exit status: 0 done, 2 refused, 75 asked to stop and saved, 76
-diverged.
-"""
+"""Temporary: what the lead's pretraining will do."""
 
 import functools
 from collections.abc import Mapping
@@ -82,7 +71,3 @@ def figures(means: Mapping[str, float]) -> dict[str, float]:
     each = {f"held_out/{direction}_perplexity": perplexity(means[direction], 1) for direction in DIRECTIONS}
     mean = sum(each.values()) / len(each)
     return {**each, "held_out/perplexity": mean, "held_out/score": -mean}
-
-
-if __name__ == "__main__":
-    pretraining.start(task_of, "pretrain_elmo")

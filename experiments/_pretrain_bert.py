@@ -1,13 +1,4 @@
-r"""Pretrain BERT: masked words and sentence pairs, from nothing or from given weights.
-
-  python -m experiments.pretrain_bert --config=experiments/configs/bert_toy.py --workdir=runs/bert_toy
-  python -m experiments.pretrain_bert --config=experiments/configs/bert_base.py --config.data=data/wiki --workdir=runs/b
-  python -m experiments.pretrain_bert --config=experiments/configs/bert_base.py --config.data=data/law \
-      --init=google-bert/bert-base-uncased --workdir=runs/law
-
-`--config.data` is what `prepare_data` has written (several with weights: a=3,b=1), or `toyworld`. The same command goes
-on where a stopped or killed run was. Exit status: 0 done, 2 refused, 75 asked to stop and saved, 76 diverged.
-"""
+"""Temporary: what the lead's pretraining will do."""
 
 import functools
 from pathlib import Path
@@ -72,7 +63,3 @@ def figures(means: Any) -> dict[str, float]:
     """What the held-out means are called."""
     named = {f"held_out/{name}": value for name, value in means.items() if name != "mlm"}
     return {"held_out/mlm_perplexity": perplexity(means["mlm"], 1), **named}
-
-
-if __name__ == "__main__":
-    pretraining.start(task_of, "pretrain_bert")
