@@ -10,7 +10,7 @@ r"""Fine-tune a model, or train a task's own network, on a named task or on your
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
 
 experiments/configs has recipes: finetune.py:squad, esim.py, … With --grid or --seeds every combination is a run in its
-own folder, and the best on dev becomes the model of the run directory. The same command continues a run that was
+own folder, and the best on dev becomes the model of the run directory. The same command resumes a run that was
 stopped or killed. Exit status: 0 done, 2 refused, 75 stopped on request and saved, 76 diverged.
 `load("runs/sst2").predict([…])` and `experiments.predict` use the result.
 """
@@ -21,8 +21,7 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
-from experiments._finetune import finetune
+from bert_elmo_jax.runs.finetuning import finetune
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -31,7 +30,7 @@ FLAGS = flags.FLAGS
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs; without it finetune.py:base.")
-    flags.DEFINE_string("workdir", None, "The run directory, new or to be continued.", required=True)
+    flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands. Without: from scratch.")
     flags.DEFINE_string("tokenizer", None, "Without --init: the tokenizer, its folder or a model that has it.")
     flags.DEFINE_string("task", None, "classification, regression, entities or tags; or by name, such as sst2, squad.")
@@ -48,13 +47,14 @@ def define() -> None:
 
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
-    keep_freed_memory()
     config.update({name: FLAGS[name].value for name in NAMED if FLAGS[name].value is not None})
-    more = {"init": FLAGS.init, "tokenizer": FLAGS.tokenizer, "grid": FLAGS.grid, "seeds": FLAGS.seeds}
-    return finetune(config, Path(FLAGS.workdir), **more)
+    workdir = Path(FLAGS.workdir)
+    return finetune(
+        config, workdir, init=FLAGS.init, tokenizer=FLAGS.tokenizer, grid=FLAGS.grid, seeds=FLAGS.seeds
+    )
 
 
 if __name__ == "__main__":
-    stopped = "stopped; the same command continues from the last checkpoint"
+    stopped = "stopped; the same command resumes from the last checkpoint"
     headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs"}
     start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"), stopped=stopped)

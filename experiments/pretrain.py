@@ -8,18 +8,16 @@ r"""Pretrain a model of any family, from scratch or from given weights.
       --workdir=runs/original
 
 `--config.data` is a folder that `prepare_data` has written (several with weights: a=3,b=1), or `toyworld`. The same
-command continues a run that was stopped or killed. Exit status: 0 done, 2 refused, 75 stopped on request and saved, 76
+command resumes a run that was stopped or killed. Exit status: 0 done, 2 refused, 75 stopped on request and saved, 76
 diverged.
 """
 
-import importlib
 from pathlib import Path
 
 import jax
 from absl import flags
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.pretraining import pretrain
 from experiments.command_line.start import start
 
@@ -29,7 +27,7 @@ FLAGS = flags.FLAGS
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs.")
-    flags.DEFINE_string("workdir", None, "The run directory, new or to be continued.", required=True)
+    flags.DEFINE_string("workdir", None, "The run directory, new or to be resumed.", required=True)
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
     flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
@@ -44,11 +42,9 @@ def main(config: ConfigDict) -> int:
     if FLAGS.coordinator:
         address = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
         jax.distributed.initialize(**address, num_processes=FLAGS.processes, process_id=FLAGS.process)
-    keep_freed_memory()
-    task_of = importlib.import_module(f"experiments._pretrain_{config.family}").task_of
-    return pretrain(config, Path(FLAGS.workdir), FLAGS.init, task_of, "pretrain", FLAGS.parallel == "pmap")
+    return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel)
 
 
 if __name__ == "__main__":
     headings = {"config": "The run", "parallel": "Several devices, several hosts"}
-    start("pretrain", define, main, headings, stopped="stopped; the same command continues from the last checkpoint")
+    start("pretrain", define, main, headings, stopped="stopped; the same command resumes from the last checkpoint")

@@ -1,6 +1,7 @@
 """Config files, their recipes, and the one parser of values for flags, grids, searches and sweeps."""
 
 import ast
+import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
 # The programs that train, and a field that all of their configs have.
 PROGRAMS = {"pretrain": "family", "finetune": "task"}
+# One value of a list: everything up to the next comma outside of parentheses and quotes.
+VALUE = re.compile(r"""(?:^|,)(\((?:[^()]|\([^()]*\))*\)|"[^"]*"|'[^']*'|[^,]*)""")
 BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
@@ -189,6 +192,17 @@ def parse_value(config: ConfigDict, name: str, text: str) -> Any:
     except (ValueError, KeyError, SyntaxError):
         example = show_value(present) or f"{kind.__name__} or nothing"
         raise ValueError(f"{name}={text!r}: expected a value like {example}") from None
+
+
+def parse_values(config: ConfigDict, name: str, text: str) -> list[Any]:
+    """Return the values of a list with commas; quotes and parentheses protect the commas inside a value.
+
+    >>> parse_values(ConfigDict({"split": (0.8, 0.1)}), "split", "(1, 0),(0.5, 0.5)")
+    [(1, 0), (0.5, 0.5)]
+    >>> parse_values(ConfigDict({"layers": ""}), "layers", "all,'0,1'")
+    ['all', '0,1']
+    """
+    return [parse_value(config, name, re.sub(r"^([\"'])(.*)\1$", r"\2", part)) for part in VALUE.findall(text)]
 
 
 def _parse(text: str, present: Any, kind: type) -> Any:
