@@ -8,7 +8,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.inference import load
+    from bert_elmo_jax.inference.load_model import load
 
 __all__ = ["load"]
 

@@ -22,20 +22,11 @@ and saved, 76 diverged. `load("runs/sst2").predict([…])` and `experiments.pred
 import sys
 from pathlib import Path
 
-import jax
 from absl import flags
 from ml_collections import config_flags
 
-from bert_elmo_jax import train
-from bert_elmo_jax.runs import adaptation
 from bert_elmo_jax.runs.config_files import NAMED
-from bert_elmo_jax.runs.finetuning import FREE, run
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
-from bert_elmo_jax.runs.grid import run_grid, settings_of
-from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.task_data import read_data, share_of
-from bert_elmo_jax.runs.transfer import start_of
-from bert_elmo_jax.runs.with_network import NetworkStart, network_start
+from bert_elmo_jax.runs.finetuning import finetune
 from experiments.command_line.endings import endings
 from experiments.command_line.start import start
 
@@ -59,37 +50,17 @@ FLAGS = flags.FLAGS
 HEADINGS = {"config": "The run", "task": "The task and its files", "grid": "Many runs"}
 
 
-def finetune() -> int:
+def run() -> int:
     """Fine-tune as the flags say; the exit status."""
     if not FLAGS.workdir:
         raise ValueError("--workdir=… is needed: the run directory to make, or to go on with")
-    config, workdir = FLAGS.config, Path(FLAGS.workdir)
+    config = FLAGS.config
     for name in NAMED:
         if FLAGS[name].value is not None:
             config[name] = FLAGS[name].value
-    settings = settings_of(config, FLAGS.grid, FLAGS.seeds)
-    adapt = adaptation.wanted(config, settings)
-    data = read_data(config)
-    start = (network_start if "network" in config else start_of)(config, FLAGS.init, FLAGS.tokenizer)
-    asked = {"program": "finetune", "init": FLAGS.init, "tokenizer": FLAGS.tokenizer, **config.to_dict()}
-    if share := share_of(config.dev):  # another one would learn from what was kept aside
-        asked["dev_share"] = share
-    if settings:
-        asked |= {"grid": FLAGS.grid, "seeds": FLAGS.seeds}
-    with train.only_process(workdir), cost_kept(workdir):
-        if (workdir / "run.json").is_file():
-            train.same_run(workdir, asked, FREE)
-        if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another
-            jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
-        if adapt and isinstance(start, NetworkStart):
-            start, status = adaptation.adapted(config, workdir, data, start)
-            if status:
-                return status
-        if settings:
-            stopped = run_grid(config, workdir, data, start, asked, settings)
-        else:
-            stopped = run(config, workdir, data, start, asked)
-    return train.STOPPED if stopped else 0
+    return finetune(
+        config, Path(FLAGS.workdir), init=FLAGS.init, tokenizer=FLAGS.tokenizer, grid=FLAGS.grid, seeds=FLAGS.seeds
+    )
 
 
 def main(argv: list[str]) -> None:
@@ -99,8 +70,7 @@ def main(argv: list[str]) -> None:
         "stopped; the same command goes on from the last checkpoint",
     )
     with endings("finetune", argv, usage, stopped):
-        keep_freed_memory()
-        sys.exit(finetune())
+        sys.exit(run())
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ from tqdm import tqdm
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
-from bert_elmo_jax.inference import TaskModel, TaskNetwork
+from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.prediction_files import lines_of
 from bert_elmo_jax.inference.task_model import to_example
+from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.starting_weights import devices, say
 from experiments.command_line.endings import endings
 from experiments.command_line.start import refuse, start

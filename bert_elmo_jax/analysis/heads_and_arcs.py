@@ -10,8 +10,8 @@ import numpy as np
 from bert_elmo_jax.data.rows.widths import height_for, width_for
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, most_attended, word_maps
-from bert_elmo_jax.families.bert.encoder import BertEncoder
-from bert_elmo_jax.families.bert.forward import Wanted, run
+from bert_elmo_jax.families.forward import Wanted, run
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.report.figures import Grid
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.text import Encoding
@@ -62,7 +62,7 @@ def heads_and_arcs(
     >>> results[0].task, results[0].encoder, results[0].score
     ('attention: det', 'offset +1', 1.0)
     """
-    if not isinstance(encoder, BertEncoder):
+    if not isinstance(encoder, PieceEncoder):
         raise ValueError(f"{name} is no BERT, and only a BERT has attention heads: leave it out")
     if encoder.config.implementation != "reference":
         raise ValueError(f"{name} was loaded with fused attention, which keeps no maps: load it without")
@@ -102,7 +102,7 @@ def arcs_of(sentence: ParsedSentence) -> list[Arc]:
 
 
 def _batch(
-    encoder: BertEncoder, texts: Sequence[Encoding], batch_size: int
+    encoder: PieceEncoder, texts: Sequence[Encoding], batch_size: int
 ) -> tuple[np.ndarray, None, None, np.ndarray]:
     width = width_for(max(map(len, texts)), encoder.config.max_positions)
     shape = (height_for(len(texts), batch_size), width)

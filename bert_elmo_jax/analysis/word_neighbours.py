@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax.evals.nearest import neighbours
-from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.inference.kept_vectors import keep_apart
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors, Words
 
@@ -204,7 +203,7 @@ def neighbours_text(found: Sequence[Neighbourhood]) -> str:
 
 def _in_context(source: Source) -> Sequence[int] | None:
     """The layers to which a word is another one in other company."""
-    return range(1, source.config.num_layers + 1) if isinstance(source, ElmoEncoder) else None
+    return range(1, source.num_layers + 1) if getattr(source, "FIXED_INPUT", False) else None
 
 
 def _marked(near: Neighbour) -> str:

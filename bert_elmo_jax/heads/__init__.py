@@ -1,8 +1,6 @@
-"""Task heads on top of any encoder: one thin module per head."""
+"""Task heads on top of any encoder."""
 
-from bert_elmo_jax.heads.choice import Choice
-from bert_elmo_jax.heads.classify import Classify
-from bert_elmo_jax.heads.span import Span
-from bert_elmo_jax.heads.tag import Tag
+from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
+from bert_elmo_jax.heads.task_head import TaskHead
 
-__all__ = ["Choice", "Classify", "Span", "Tag"]
+__all__ = ["Choice", "Classify", "Span", "Tag", "TaskHead"]

@@ -1,74 +1,74 @@
 """Which weight format a folder holds."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
-from bert_elmo_jax.families.elmo.files import ENDINGS, elmo_files, named_options, named_weights
-from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS
-from bert_elmo_jax.weights.sorted_table import is_table
+from bert_elmo_jax.families import Family, all_families
+from bert_elmo_jax.families.family import WeightFormat
 
-Format = Literal["huggingface", "google", "elmo"]
-OWNERS = {"huggingface": "Hugging Face's", "google": "Google's", "elmo": "an ELMo's"}
+Format = str  # the name of a weight format: "huggingface", "google", …
+
+
+def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
+    """Return every weight format by name, with the first family that has it.
+
+    >>> sorted(list_formats())
+    ['elmo', 'google', 'huggingface']
+    """
+    formats: dict[str, tuple[Family, WeightFormat]] = {}
+    for family in all_families():
+        for name, format in family.formats.items():
+            formats.setdefault(name, (family, format))
+    return formats
 
 
 def detect(path: str | Path) -> Format:
-    """Return the format of a folder's weights, of the checkpoint whose prefix is given, or of a file of ELMo's weights.
+    """Return the name of the format of a folder's weights, of a checkpoint's prefix, or of a single file.
 
-    Hugging Face's own files may lie beside each other, as they do on the hub; other weights beside them are an error,
-    because nothing says that they are the same.
+    Two formats in one folder are an error, because nothing says that they hold the same model.
 
     >>> detect("tests/goldens/bert_tiny"), detect("tests/goldens/bert_tiny_tf/bert_model.ckpt")
     ('huggingface', 'google')
     >>> detect("tests/goldens/elmo_tiny")
     'elmo'
     """
-    path = Path(path)
+    path, formats = Path(path), list_formats()
     if not path.is_dir():
-        if path.with_name(path.name.removesuffix(".index") + ".index").is_file() or is_table(path):
-            return "google"
-        if path.is_file() and path in named_weights(path.parent):
-            return "elmo"
+        for name, (_, format) in formats.items():
+            if format.is_file(path):
+                return name
         if path.is_file():
             raise ValueError(f"{path} is a file: give the folder it is in, whose configuration is needed too")
         raise FileNotFoundError(
             f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint (there is no {path.name}.index)"
         )
-    found = _weights_in(path)
+    found = _find(path)
     if len(found) > 1:
-        listed = " and ".join(f"{OWNERS[format]} ({', '.join(files)})" for format, files in found.items())
-        choices = " or ".join(f'format="{format}"' for format in found)
+        listed = " and ".join(f"{formats[name][1].owner} ({', '.join(files)})" for name, files in found.items())
+        choices = " or ".join(f'format="{name}"' for name in found)
         raise ValueError(
             f"{path} holds {'two' if len(found) == 2 else 'three'} models: {listed}. "
-            f"Say which is meant, {choices}, or move the others away."
+            f"Choose one with {choices}, or move the others away."
         )
     if not found:
-        raise FileNotFoundError(_nothing(path))
+        raise FileNotFoundError(" ".join(_explain(path)))
     return next(iter(found))
 
 
-def _weights_in(folder: Path) -> dict[Format, list[str]]:
-    """The files of each format that a folder holds."""
-    files: dict[Format, list[str]] = {
-        "huggingface": [name for name in WEIGHTS if (folder / name).is_file()],
-        "google": sorted(index.name for index in folder.glob("*.index")),
-        "elmo": elmo_files(folder),
-    }
-    return {format: names for format, names in files.items() if names}
+def _find(folder: Path) -> dict[Format, list[str]]:
+    """Return the files of each format that a folder holds."""
+    found = {name: format.files(folder) for name, (_, format) in list_formats().items()}
+    return {name: files for name, files in found.items() if files}
 
 
-def _nothing(path: Path) -> str:
+def _explain(path: Path) -> Iterator[str]:
+    """Yield the sentences of the error about a folder without weights."""
     here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
     shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
-    text = (
-        f"{path} holds no weights. Looked for Hugging Face's ({', '.join(WEIGHTS)}) and Google's (a TensorFlow "
-        f"checkpoint, *.index) and an ELMo's (a file of weights, *{' or *'.join(ENDINGS)}, beside options.json); "
-        f"it holds {shown or 'nothing'}."
-    )
-    gone = [name for name in ELSEWHERE if name in here]
-    if gone:
-        text += f" {', '.join(gone)} is not read: convert it with transformers."
-    half = [file.name for file in named_options(path) + named_weights(path)]
-    if half:
-        text += f" Of an ELMo's two files only one kind is there ({', '.join(half)}): put the other beside it."
-    inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _weights_in(child)]
-    return text + (f" There are weights one folder down, in {', '.join(inside)}: give that path." if inside else "")
+    formats = [format for _, format in list_formats().values()]
+    looked = " and ".join(f"{format.owner} ({format.looks_like})" for format in formats)
+    yield f"{path} holds no weights. Looked for {looked}; it holds {shown or 'nothing'}."
+    yield from filter(None, (format.advice(path) for format in formats))
+    inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _find(child)]
+    if inside:
+        yield f"There are weights one folder down, in {', '.join(inside)}: give that path."

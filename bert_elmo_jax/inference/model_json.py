@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.inference.stored_families import FAMILIES, Config
+from bert_elmo_jax.inference.model_kinds import get_kind, list_kinds
 
 FIELDS = {  # of every family; each has some of its own
     "family": "a string",
@@ -40,11 +40,12 @@ def read_facts(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
     check_kind(str(file), "the whole", facts, "an object")
     _check_fields(facts, FIELDS, str(file))
-    if facts["family"] not in FAMILIES:
+    family = get_kind(facts["family"])
+    if family is None:
         raise ValueError(
-            f"{file}: family {facts['family']!r} is not known to this version; it knows {', '.join(FAMILIES)}"
+            f"{file}: family {facts['family']!r} is not known to this version; it knows {', '.join(list_kinds())} "
+            "(a family of your own: import the module that registers it before loading)"
         )
-    family = FAMILIES[facts["family"]]
     _check_fields(facts, family.fields, str(file))
     _check_fields(facts, {name: kind for name, kind in family.optional.items() if name in facts}, str(file))
     return facts
@@ -69,14 +70,16 @@ TYPES: dict[Any, str] = {
 }
 
 
-def read_config(fields: Mapping[str, Any], family: str, file: str) -> Config:
+def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
     """The configuration, of which every field is written out.
 
     >>> read_config({"num_layer": 2}, "bert", "model.json")
     Traceback (most recent call last):
     ValueError: model.json: no field 'num_layer' in a BERT's config; did you mean num_layers?
     """
-    kind, called = FAMILIES[family].config, FAMILIES[family].called
+    found = get_kind(family)
+    assert found is not None  # read_facts has checked it
+    kind, called = found.config, found.called
     known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind)}
     for name, value in fields.items():
         if name not in known:

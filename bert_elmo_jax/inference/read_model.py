@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.families.bert.huggingface import Classifier
+from bert_elmo_jax.families import REGISTRY, find_family
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.detect import Format, detect
+from bert_elmo_jax.inference.model_kinds import Reads, find_kind
 from bert_elmo_jax.inference.read_weights import read_weights
 from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory
-from bert_elmo_jax.inference.stored_families import FAMILIES, Config, Reads, family_of
 from bert_elmo_jax.weights.hub import resolve
 from bert_elmo_jax.weights.parameter_tree import flatten
 from bert_elmo_jax.weights.report import Report
@@ -22,7 +22,8 @@ from bert_elmo_jax.weights.report import Report
 class StoredModel:
     """A model as it was stored; `report` tells what became of every tensor."""
 
-    config: Config
+    kind: str  # the name of its family or task network
+    config: Any
     params: Mapping[str, Any]
     tokenizer: Reads | None
     report: Report
@@ -32,12 +33,17 @@ class StoredModel:
     features: Features | None = None
     encoder: Mapping[str, Any] | None = None
 
+    @property
+    def network(self) -> bool:
+        """True for a task network, False for the encoder of a family."""
+        return self.kind not in REGISTRY
+
 
 def read_model(
     path: str | Path,
     *,
     format: Format | None = None,
-    classifier: Classifier | None = None,
+    classifier: str | None = None,
     lowercase: bool | None = None,
 ) -> StoredModel:
     """The model of a folder in any format, of a checkpoint's prefix, of a file of ELMo's weights, or of a hub name.
@@ -65,8 +71,8 @@ def read_model(
         run = read_run_directory(found, step=step)
         report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
         return StoredModel(
-            run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task, run.features,
-            run.encoder,
+            run.kind, run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task,
+            run.features, run.encoder,
         )  # fmt: skip
     try:
         format = format or detect(found)
@@ -79,16 +85,17 @@ def read_model(
         raise
     params, config, report = read_weights(found, format=format, classifier=classifier)
     report.raise_if_unusable()
-    family = FAMILIES[family_of(config)]
-    if lowercase is not None and not family.folds_case:
+    kind, family = find_kind(config), find_family(config)
+    if lowercase is not None and not kind.folds_case:
         raise ValueError(
             f"lowercase={lowercase} makes no sense for {found}: {family.called} reads words as they are written; leave "
             "it out"
         )
     folder = found if found.is_dir() else found.parent
-    tokenizer = family.find_tokenizer(folder, config, lowercase) if family.has_pieces(config, report.heads) else None
+    needed = family.reads_vocabulary(config, report.heads)
+    tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
-    return StoredModel(config, params, tokenizer, report, labels, problem_type)
+    return StoredModel(kind.name, config, params, tokenizer, report, labels, problem_type)
 
 
 def _checkpoint_of(path: Path) -> tuple[Path, int | None]:

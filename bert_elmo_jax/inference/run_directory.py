@@ -17,7 +17,7 @@ from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.tasks.task import Task, task_from_json, task_to_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_json import read_config, read_facts
-from bert_elmo_jax.inference.stored_families import FAMILIES, Config, Reads, family_of, features_from_json
+from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
@@ -29,7 +29,8 @@ PROBLEM_TYPES = {"classification": "single_label_classification", "regression": 
 class RunDirectory:
     """What a run directory holds."""
 
-    config: Config
+    kind: str  # the name of its family or task network
+    config: Any
     params: Mapping[str, Any]
     tokenizer: Reads | None
     step: int
@@ -51,7 +52,7 @@ def is_run_directory(path: str | Path) -> bool:
 
 def write_run_directory(
     path: str | Path,
-    config: Config,
+    config: Any,
     params: Mapping[str, Any],
     tokenizer: Reads | None,
     *,
@@ -84,7 +85,7 @@ def write_run_directory(
 
 def describe_run(
     path: str | Path,
-    config: Config,
+    config: Any,
     params: Mapping[str, Any],
     tokenizer: Reads | None,
     *,
@@ -103,7 +104,7 @@ def describe_run(
 
 
 def describe(
-    config: Config,
+    config: Any,
     params: Mapping[str, Any],
     tokenizer: Reads | None,
     *,
@@ -114,8 +115,7 @@ def describe(
     encoder: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What `model.json` says of a model; parameters that are not such a model's are refused."""
-    name = family_of(config)
-    family = FAMILIES[name]
+    family = find_kind(config)
     if task is not None:
         labels = task.labels or labels
         problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
@@ -127,7 +127,7 @@ def describe(
         raise ValueError(f"{', '.join(foreign)} is said of a classifier, which {family.called} has not: leave it out")
     shapes = {path: np.shape(value) for path, value in flatten(params).items()}
     facts: dict[str, Any] = {
-        "family": name,
+        "family": family.name,
         "config": dataclasses.asdict(config),
         "heads": sorted(set(params) - {"encoder"}),
         **family.describe(shapes),
@@ -153,7 +153,8 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
     folder = Path(path)
     file = folder / "model.json"
     facts = read_facts(file)
-    family = FAMILIES[facts["family"]]
+    family = get_kind(facts["family"])
+    assert family is not None  # read_facts has checked it
     config = read_config(facts["config"], facts["family"], str(file))
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
     written = (facts["tokenizer"] or {}).get("fingerprint")
@@ -169,9 +170,9 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
     check_finite(params, source)
     if task is not None and (tuned := figures_of(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)
-    features = features_from_json(facts.get("features"), str(file))
+    features = read_features(facts.get("features"), str(file))
     return RunDirectory(
-        config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features,
+        family.name, config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features,
         facts.get("encoder"),
     )  # fmt: skip
 
@@ -179,7 +180,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
 def describe_encoder(encoder: Any) -> dict[str, Any]:
     """What `model.json` of a network says of its encoder: a fingerprint, and what its parameters are like."""
     config = dataclasses.asdict(encoder.config)
-    return {"family": family_of(encoder.config), "config": config, "fingerprint": encoder.fingerprint}
+    return {"family": find_kind(encoder.config).name, "config": config, "fingerprint": encoder.fingerprint}
 
 
 def best_step(path: str | Path) -> int | None:

@@ -1,4 +1,4 @@
-"""A fine-tuned BERT that people use: examples in, predictions out."""
+"""A fine-tuned encoder with its task head: examples in, predictions out."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
 from bert_elmo_jax.encoders.streaming import BAR_FROM
-from bert_elmo_jax.families.bert.encoder import BertEncoder
-from bert_elmo_jax.families.bert.model import BertConfig
+from bert_elmo_jax.families import Family
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.heads.task_loss import TaskHead, task_outputs
+from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
 from bert_elmo_jax.inference.predictions import Prediction, predictions_of
 from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
 from bert_elmo_jax.text import Tokenizer
@@ -30,7 +30,7 @@ EXPECTED = {
 }
 
 
-class TaskModel(BertEncoder):
+class TaskModel(PieceEncoder):
     """An encoder with the head of its task; made by `load` from the run directory of a fine-tuning run.
 
     What an encoder can, it can too (`encode`, `forward`); `predict` is its own.
@@ -38,19 +38,21 @@ class TaskModel(BertEncoder):
 
     def __init__(
         self,
-        config: BertConfig,
+        family: Family,
+        config: Any,
         params: Mapping[str, Any],
         tokenizer: Tokenizer | None,
         source: str,
         task: Task,
         features: Features | None = None,
     ):
-        super().__init__(config, params, tokenizer, source)
+        super().__init__(family, config, params, tokenizer, source)
         check_length(task, config.max_positions)
         self.task = task
-        self.head = head_of(task, features)
+        self.head = head_of(task, features, config)
+        module = family.build(config, pooler=self.head.pooled)
         # Compiled once for each shape of batch.
-        self._scores = jax.jit(functools.partial(task_outputs, config, self.head))
+        self._scores = jax.jit(functools.partial(task_outputs, module, self.head))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -96,14 +98,18 @@ class TaskModel(BertEncoder):
         return predictions_of(self.task, examples, rows, outputs, n_best)
 
 
-def head_of(task: Task, features: Features | None) -> TaskHead:
-    """The head that a task needs.
+def head_of(task: Task, features: Features | None, config: Any) -> TaskHead:
+    """Return the head that a task needs on an encoder of this configuration.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> head_of(task_named("stsb"), None).num_labels
+    >>> from bert_elmo_jax.families import get_family
+    >>> head_of(task_named("stsb"), None, get_family("bert").config()).num_labels
     1
     """
-    return TaskHead(task.kind, len(task.labels) or 1, features)
+    return TaskHead(
+        task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
+        at_end=getattr(config, "attention", "") == "causal",
+    )  # fmt: skip
 
 
 def to_example(task: Task, value: Any, number: int) -> Example:

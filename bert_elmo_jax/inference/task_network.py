@@ -12,13 +12,13 @@ from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.streaming import BAR_FROM
-from bert_elmo_jax.heads.word_layers import word_layers
 from bert_elmo_jax.inference.predictions import Prediction
 from bert_elmo_jax.inference.read_model import StoredModel
 from bert_elmo_jax.inference.task_forward import scores_of
 from bert_elmo_jax.inference.task_model import to_example
 from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
-from bert_elmo_jax.inference.word_encoder import WordEncoder, frozen_layers, size_of, trained_layers, word_encoder
+from bert_elmo_jax.inference.word_encoder import frozen_layers, size_of, trained_layers, word_encoder
+from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
@@ -34,7 +34,7 @@ class TaskNetwork:
         lexicon: Lexicon,
         source: str,
         task: Task,
-        encoder: WordEncoder | None = None,
+        encoder: Encoder | None = None,
     ):
         check_parts(config, lexicon, task, encoder, source)
         self.config, self.lexicon, self.source, self.task, self.encoder = config, lexicon, source, task, encoder
@@ -80,7 +80,7 @@ class TaskNetwork:
 
 def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
     """The network of a run directory, and the encoder in it."""
-    assert isinstance(model.config, NetworkConfig) and isinstance(model.tokenizer, Lexicon) and model.task is not None
+    assert isinstance(model.tokenizer, Lexicon) and model.task is not None
     encoder = None
     if model.encoder is not None:
         encoder = word_encoder(str(Path(path) / "encoder"))
@@ -92,7 +92,7 @@ def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
     return TaskNetwork(model.config, model.params, model.tokenizer, str(path), model.task, encoder)
 
 
-def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: WordEncoder | None, source: str) -> None:
+def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: Encoder | None, source: str) -> None:
     """Raises where a network's parts do not belong together."""
     given = (0, 0) if encoder is None else size_of(encoder)
     if given != (config.encoder_layers, config.encoder_width):
@@ -116,15 +116,15 @@ def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: Wo
         raise ValueError(f"{source}: {len(task.labels)} {what}, the network has {getattr(config, network.counted)}")
 
 
-def layers_of(config: NetworkConfig, encoder: WordEncoder | None) -> Layers | None:
+def layers_of(config: NetworkConfig, encoder: Encoder | None) -> Layers | None:
     """What a batch needs of the encoder: its layers, or what they are made of where it is trained along."""
     if encoder is None:
         return None
     return trained_layers(encoder) if config.tuned else frozen_layers(encoder)
 
 
-def encode_of(config: NetworkConfig, encoder: WordEncoder | None) -> Encode | None:
+def encode_of(config: NetworkConfig, encoder: Encoder | None) -> Encode | None:
     """The encoder as a part of the network, where it is trained along."""
     if encoder is None or not config.tuned:
         return None
-    return functools.partial(word_layers, encoder.config)
+    return encoder.word_function()

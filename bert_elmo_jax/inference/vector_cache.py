@@ -8,7 +8,8 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.data.tasks.word_rows import Batch, WordRow
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_vectors
-from bert_elmo_jax.inference.word_encoder import WordEncoder, stack_layers
+from bert_elmo_jax.inference.word_encoder import stack_layers
+from bert_elmo_jax.inference.word_layers import Encoder
 
 Sentences = Sequence[Sequence[str]]
 
@@ -40,7 +41,7 @@ class VectorCache:
 
 
 def fill_cache(
-    folder: str | Path, encoder: WordEncoder, sentences: Sentences, *, progress: bool | None = None
+    folder: str | Path, encoder: Encoder, sentences: Sentences, *, progress: bool | None = None
 ) -> VectorCache:
     """The cache in a folder, which is made, gone on with, or found to be whole; each sentence is in it once.
 

@@ -1,16 +1,13 @@
 """The layers of any encoder over words that are split already: ELMo, BERT and static vectors, all alike."""
 
 import hashlib
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.encoders.arguments import check_layers
-from bert_elmo_jax.families.bert.encoder import BertEncoder
-from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 
 Words = Sequence[str]
 Pieces = Literal["mean", "first", "last"]  # what stands for a word of several pieces
@@ -45,6 +42,12 @@ class StaticVectors:
             digest.update(word.encode("utf-8", "surrogatepass") + b"\0" + self.table[word].tobytes())
         return digest.hexdigest()[:16]
 
+    def word_layers(
+        self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: Pieces = "mean", batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "1 words D"]]:
+        """Yield the only layer of each sentence's words."""
+        return (self.of(list(words))[None] for words in sentences)
+
     def of(self, words: Words) -> Float32[np.ndarray, "words D"]:
         """The vectors of words."""
         zeros = np.zeros(self.width, np.float32)
@@ -52,22 +55,53 @@ class StaticVectors:
         return np.stack(found) if found else np.zeros((0, self.width), np.float32)
 
 
-Source = BertEncoder | ElmoEncoder | StaticVectors
+if TYPE_CHECKING:
+
+    class Encoder(Protocol):
+        """What `load` returns of an encoder of any family, seen by whoever asks for the layers of words."""
+
+        source: str
+        config: Any
+        params: dict[str, Any]
+
+        @property
+        def num_layers(self) -> int: ...  # noqa: D102
+
+        @property
+        def width(self) -> int: ...  # noqa: D102
+
+        @property
+        def fingerprint(self) -> str: ...  # noqa: D102
+
+        @property
+        def reads(self) -> Any: ...  # noqa: D102
+
+        def check_words(self) -> None: ...  # noqa: D102
+
+        def word_layers(  # noqa: D102
+            self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: Pieces = "mean", batch_size: int = 32
+        ) -> Iterator[Float32[np.ndarray, "L words D"]]: ...
+
+        def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]: ...  # noqa: D102
+
+        def word_function(self) -> Any: ...  # noqa: D102
+else:
+    Encoder = Any  # a check of its properties at run time would compute fingerprints
+
+Source = Any  # an Encoder or StaticVectors
 
 
 def layers_of(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
-    """The numbers of the layers that are asked for, all of them unless said; static vectors have one, 0.
+    """Return the numbers of the layers asked for, all of them by default; static vectors have layer 0 only.
 
     >>> layers_of(StaticVectors({"bank": np.ones(2, np.float32)})), layers_of(StaticVectors({"a": np.ones(2)}), [1, 2])
     ((0,), (0,))
     """
     if isinstance(source, StaticVectors):
         return (0,)
-    if not isinstance(source, BertEncoder | ElmoEncoder):
-        raise TypeError(
-            f"a {type(source).__name__} has no layers to look at: give what load gives of a BERT or an ELMo"
-        )
-    return check_layers("all" if wanted is None else wanted, source.config.num_layers) or ()
+    if not hasattr(source, "word_layers"):
+        raise TypeError(f"a {type(source).__name__} has no layers: give an encoder, as `load` returns it")
+    return check_layers("all" if wanted is None else wanted, source.num_layers) or ()
 
 
 def word_layers(
@@ -78,12 +112,10 @@ def word_layers(
     pieces: Pieces = "mean",
     batch_size: int = 32,
 ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-    """The layers of each sentence's words, one sentence after the other; of many only a few are in memory.
+    """Yield the layers of each sentence's words, one sentence after the other; only a few are in memory.
 
-    A word of a BERT is the mean of its pieces: what tells number, tense or case often stands in the last one, in
-    Korean always, and the first alone would have to know it from its context. With `pieces="first"` it is the first,
-    as taggers have it. Longer sentences than the model takes are read in overlapping windows; a word of which nothing
-    is left (a control character) has zeros.
+    With pieces, a word is the mean of its pieces by default: number, tense and case are often in the last piece (in
+    Korean always), which the first would have to know from its context. Taggers use `pieces="first"`.
 
     >>> from bert_elmo_jax import load
     >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):
@@ -92,40 +124,4 @@ def word_layers(
     [(3, 2, 24), (3, 1, 24)]
     """
     numbers = list(layers_of(source, layers))
-    lists = (list(words) for words in sentences)
-    if isinstance(source, StaticVectors):
-        yield from (source.of(words)[None] for words in lists)
-    elif isinstance(source, BertEncoder):
-        yield from _of_bert(source, lists, numbers, pieces, batch_size)
-    else:
-        for sentence in source.encode_batches(lists, batch_size=batch_size):
-            yield from (sentence.layers[numbers, n, :size] for n, size in enumerate(sentence.mask.sum(axis=1)))
-
-
-def _of_bert(
-    bert: BertEncoder, sentences: Iterator[list[str]], numbers: list[int], pieces: Pieces, batch_size: int
-) -> Iterator[Float32[np.ndarray, "L words D"]]:
-    """A text without any piece is not given to the model, which would refuse it."""
-    nothing: deque[int | None] = (
-        deque()
-    )  # of each sentence that was read and not given out: its words, if without piece
-
-    def readable() -> Iterator[list[str]]:
-        for words in sentences:
-            empty = not bert.tokenizer.encode_words(words, specials=False).ids.size
-            nothing.append(len(words) if empty else None)
-            if not empty:
-                yield words
-
-    def zeros() -> Iterator[Float32[np.ndarray, "L words D"]]:
-        while nothing and (words := nothing[0]) is not None:
-            nothing.popleft()
-            yield np.zeros((len(numbers), words, bert.config.hidden_size), np.float32)
-
-    for batch in bert.encode_batches(readable(), batch_size=batch_size, layers=numbers, overflow="windows"):
-        assert batch.layers is not None
-        for layers in zip(*(batch.words(pieces, values) for values in batch.layers)):
-            yield from zeros()
-            nothing.popleft()
-            yield np.stack(layers)
-    yield from zeros()
+    return source.word_layers(sentences, numbers, pieces=pieces, batch_size=batch_size)

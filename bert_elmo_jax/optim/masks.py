@@ -1,7 +1,6 @@
 """Which parameters are decayed, trained, and how fast: rules on paths."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -64,42 +63,39 @@ def nothing(like: jax.Array) -> jax.Array:
     return jnp.full_like(like, -0.0)
 
 
-def depths(params: PyTree) -> PyTree:
-    """How far each parameter is from the input: 0 for embeddings, n + 1 for `layer_n`, one more for all above.
+def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
+    """Return the layer of each parameter: that of `depth_of` below `encoder`, one above the last for everything else.
+
+    `depth_of` maps a path below `encoder` to its layer, 0 for embeddings, or to None for parts above the last layer.
 
     >>> from bert_elmo_jax.optim import depths
-    >>> encoder = {"embeddings": {"word": 0}, "layer_0": {"up": 0}, "layer_1": {"up": 0}, "pooler": 0}
-    >>> depths({"encoder": encoder, "mlm": 0})
-    {'encoder': {'embeddings': {'word': 0}, 'layer_0': {'up': 1}, 'layer_1': {'up': 2}, 'pooler': 3}, 'mlm': 3}
+    >>> encoder = {"embeddings": 0, "layer_0": 0, "layer_1": 0, "pooler": 0}
+    >>> depths({"encoder": encoder, "mlm": 0}, {"embeddings": 0, "layer_0": 1, "layer_1": 2}.get)
+    {'encoder': {'embeddings': 0, 'layer_0': 1, 'layer_1': 2, 'pooler': 3}, 'mlm': 3}
     """
-    # Of the encoder only: a task's own network may well have layers too.
-    layer = re.compile(r"encoder/(?:forward/|backward/)?layer_(\d+)(?:/.*)?")
-    names = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
-    numbers = [int(found[1]) for name in names if (found := layer.fullmatch(name))]
-    if not numbers:
-        raise ValueError(
-            "layer-wise learning rates need parameters named encoder/…layer_<number>/…; the paths given are such as "
-            + ", ".join(names[:3])
-        )
 
-    def depth(path: tuple[Any, ...], _: Any) -> int:
+    def layer(path: tuple[Any, ...], _: Any) -> int:
         name = path_name(path)
-        if found := layer.fullmatch(name):
-            return int(found[1]) + 1
-        return 0 if re.fullmatch(r"encoder/(embeddings|token)/.*", name) else max(numbers) + 2
+        found = depth_of(name.removeprefix("encoder/")) if name.startswith("encoder/") else None
+        return -1 if found is None else found
 
-    return jax.tree_util.tree_map_with_path(depth, params)
+    found = jax.tree_util.tree_map_with_path(layer, params)
+    top = max(jax.tree.leaves(found), default=-1) + 1
+    if not top:
+        raise ValueError("layer-wise learning rates need an encoder's parameters below `encoder`; there are none")
+    return jax.tree.map(lambda depth: top if depth < 0 else depth, found)
 
 
-def scale_by_depth(decay: float) -> optax.GradientTransformation:
-    """Layer-wise learning rates: heads learn at the full rate, and each layer below `decay` times as fast.
+def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax.GradientTransformation:
+    """Scale updates by layer: heads by 1, and each layer by `decay` times the factor of the layer above.
 
-    It stands after an optimiser: `optax.chain(adamw(…), scale_by_depth(0.9))`.
+    Chain it after an optimiser: `optax.chain(adamw(…), scale_by_depth(0.9, family.depth_of))`.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import scale_by_depth
     >>> params = {"encoder": {"layer_0": jnp.ones(1), "layer_1": jnp.ones(1)}, "classify": jnp.ones(1)}
-    >>> updates, _ = scale_by_depth(0.5).update(params, optax.EmptyState())
+    >>> scale = scale_by_depth(0.5, {"layer_0": 1, "layer_1": 2}.get)
+    >>> updates, _ = scale.update(params, optax.EmptyState())
     >>> updates["encoder"]["layer_0"].item(), updates["encoder"]["layer_1"].item(), updates["classify"].item()
     (0.25, 0.5, 1.0)
     """
@@ -107,7 +103,7 @@ def scale_by_depth(decay: float) -> optax.GradientTransformation:
         raise ValueError(f"a layer-wise decay of {decay} was given; it is above 0 and at most 1, which is no decay")
 
     def scale(updates: PyTree, params: PyTree = None) -> PyTree:
-        of = depths(updates)
+        of = depths(updates, depth_of)
         top = max(jax.tree.leaves(of))
         return jax.tree.map(lambda u, depth: u * decay ** (top - depth), updates, of)
 

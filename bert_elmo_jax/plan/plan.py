@@ -9,15 +9,16 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
+from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.ahead_of_time import TooLarge, compile_step, largest
 from bert_elmo_jax.plan.chips import Topology
 from bert_elmo_jax.plan.report import describe, gib, too_large
-from bert_elmo_jax.runs.objectives import Objective, Phase, objective_of, step_of
+from bert_elmo_jax.runs.objectives import build_objective, build_step
 
 
 def inputs_of(config: ConfigDict, objective: Objective, phase: Phase, rows: int, mesh: Any) -> tuple[Any, Any, Any]:
     """The step of a phase, and the shapes of a state and of a batch of so many rows."""
-    _, method, step = step_of(config, objective.loss, objective.coefficients, objective.step, objective.long_steps)
+    _, method, step = build_step(config, objective)
     shapes = batch_shapes(phase.examples, rows, mesh.shape["data"] * mesh.shape["fsdp"])
     state = jax.eval_shape(
         lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
@@ -37,12 +38,13 @@ def traced_for(platform: str) -> Iterator[None]:
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
     """Say all there is to say of each phase; whether every one fits as it is."""
-    objective = objective_of(config, vocab_size)
+    family, objective = build_objective(config, vocab_size)
+    rules = (*family.sharding, *train.RULES)
     mesh = train.make_mesh(**config.mesh, devices=topology.devices)
     params = jax.eval_shape(objective.init, jax.random.key(0))
     axes = " × ".join(f"{name}={size}" for name, size in mesh.shape.items())
     say(f"{sum(leaf.size for leaf in jax.tree.leaves(params)):,} parameters on {mesh.size} devices ({axes})")
-    if whole := train.kept_whole(params, mesh):
+    if whole := train.kept_whole(params, mesh, rules):
         say(f"whole on every device, because the mesh does not divide them: {', '.join(whole)}")
     limited = topology.chip is not None or memory is not None
     tries = tries if limited else 0
@@ -59,7 +61,7 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
             rows = units * unit
             try:
                 with traced_for(topology.platform):
-                    compiled = compile_step(*inputs_of(config, objective, phase, rows, mesh), mesh)
+                    compiled = compile_step(*inputs_of(config, objective, phase, rows, mesh), mesh, rules)
                 if memory is not None and compiled.total > memory:
                     raise TooLarge(compiled.total, memory)
             except TooLarge as error:

@@ -17,8 +17,8 @@ from bert_elmo_jax.quickstart.parts import COLUMNS, Part, read_words
 from bert_elmo_jax.report.figures import Figure, Lines, svg
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.report.tables import table
-from bert_elmo_jax.runs.ideal.best_masked import bert_scores
-from bert_elmo_jax.runs.ideal.best_stream import elmo_scores
+from bert_elmo_jax.runs.ideal.best_masked import masked_scores
+from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.task_report import attention
 from bert_elmo_jax.toyworld import ToyWorld
@@ -32,8 +32,8 @@ def learned(workdir: Path) -> str:
     bert, elmo = (
         ConfigDict(json.loads((workdir / name / "run.json").read_text(encoding="utf-8"))) for name in ("bert", "elmo")
     )
-    masked = bert_scores(workdir / "bert", bert, workdir / "bert" / "toyworld").lines
-    stream = elmo_scores(workdir / "elmo", elmo, workdir / "elmo" / "toyworld").lines
+    masked = masked_scores(workdir / "bert", bert, workdir / "bert" / "toyworld").lines
+    stream = stream_scores(workdir / "elmo", elmo, workdir / "elmo" / "toyworld").lines
     rows = [
         [f"BERT: {_right(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", f"{line.model / line.best:.0%} of it"]
         for line in masked

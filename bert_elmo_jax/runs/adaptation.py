@@ -1,10 +1,10 @@
-"""An ELMo reads the task's own texts as a language model first, before its layers go into a network.
+"""Adapt a word encoder to a task: it first reads the training texts as a language model, without labels.
 
-As in Peters et al. 2018, section 3.4: an epoch over the training texts, no labels seen; then it is as frozen (or as
-tuned) as it would have been. What comes out is a run directory like those of `pretrain_elmo`.
+See Peters et al. 2018, section 3.4. The adapted encoder is a run directory like any other, `adapted/` in the task's.
 """
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,8 @@ from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner
-from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.text import WordVocabulary
-from experiments.configs import pretraining as recipes
-from experiments.pretrain_elmo import task_of
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data
@@ -55,10 +53,12 @@ def adapted(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) 
     """The start with its encoder adapted in `workdir/adapted`, and an exit status: 0, or that of a stopped run."""
     asked, folder = config.adapt, workdir / "adapted"
     stored = read_model(config.encoder)
-    if not isinstance(stored.config, ElmoConfig):
+    family = None if stored.network else get_family(stored.kind)
+    if family is None or family.inputs != "words":
         raise ValueError(
-            f"config.adapt.epochs={asked.epochs} is for an ELMo, and {config.encoder} is none; adapt a BERT with "
-            "pretrain_bert --init=…, and give its run directory as --config.encoder=…"
+            f"config.adapt.epochs={asked.epochs} adapts encoders that read words, and {config.encoder} is a "
+            f"{stored.kind}: adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory "
+            "as --config.encoder=…"
         )
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
@@ -71,19 +71,18 @@ def adapted(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) 
     if not manifest["counts"]["heldout"]["documents"]:
         raise ValueError(
             f"{config.train} has {texts:,} texts, too few to hold any out for the language model's perplexity: leave "
-            "config.adapt out, or adapt with pretrain_elmo on more text"
+            "config.adapt out, or adapt with `experiments.pretrain` on more text"
         )
-    recipe = recipe_of(config, stored.config, manifest)
+    recipe = adaptation_recipe(config, stored, manifest)
     recipe.data = str(folder / "corpus")
-    status = pretrain(recipe, folder, config.encoder, task_of, "adapt")
+    status = pretrain(recipe, folder, init=config.encoder, program="adapt")
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
 
 
 def words_of(stored: StoredModel, folder: Path) -> str:
     """The folder of the words that the weights' softmax knows; "words", for new ones, where it has none of them."""
-    assert isinstance(stored.config, ElmoConfig)
     if not isinstance(stored.tokenizer, WordVocabulary) or (
-        "lm" not in stored.params and stored.config.input != "words"
+        "lm" not in stored.params and not get_family(stored.kind).reads_vocabulary(stored.config, ())
     ):
         return "words"
     if not (folder / "words.txt").is_file():
@@ -91,20 +90,26 @@ def words_of(stored: StoredModel, folder: Path) -> str:
     return str(folder)
 
 
-def recipe_of(config: ConfigDict, model: ElmoConfig, manifest: dict) -> ConfigDict:
-    """The language model's run: sentences by themselves, as the task has them, and a rate that falls to nothing."""
+def adaptation_recipe(config: ConfigDict, stored: StoredModel, manifest: dict) -> ConfigDict:
+    """Return the config of the language model's run: single sentences, and a rate that falls to zero."""
     counts, asked = manifest["counts"]["train"], config.adapt
-    c = recipes.elmo("toy")
-    c.model = recipes.model(model)
-    c.reading, c.batch_size, c.seed, c.mesh = "sentences", asked.batch_size, config.seed, config.mesh
-    rows = counts["sentences"] + counts["words"] // c.length  # long sentences are several rows
-    c.steps = max(1, round(asked.epochs * rows / asked.batch_size))
-    c.negatives = 0 if manifest["tokenizer"]["vocab_size"] <= FULL_SOFTMAX else c.negatives
-    c.optimizer.update({"name": "adamw", "schedule": "linear_after_warmup", "warmup": 0.1})
-    c.optimizer.update({"learning_rate": asked.learning_rate, "clip": 1.0, "gradient_scale": 1.0})
-    c.eval_every, c.checkpoint_every, c.log_every = max(1, c.steps // 4), max(1, c.steps // 4), config.log_every
-    c.stop_after_failures = config.stop_after_failures
-    return c
+    length = 20
+    rows = counts["sentences"] + counts["words"] // length  # long sentences are several rows
+    steps = max(1, round(asked.epochs * rows / asked.batch_size))
+    every = max(1, steps // 4)
+    sizes = dataclasses.asdict(stored.config)
+    optimizer = {
+        "name": "adamw", "schedule": "linear_after_warmup", "learning_rate": asked.learning_rate, "warmup": 0.1,
+        "long_learning_rate": 0.0, "long_warmup": 0.0, "decay": 0.0, "clip": 1.0, "gradient_scale": 1.0,
+    }  # fmt: skip
+    return ConfigDict({
+        "family": stored.kind, "data": "", "steps": steps, "batch_size": asked.batch_size, "accumulate": 1,
+        "seed": config.seed, "log_every": config.log_every, "eval_every": every, "eval_batches": None,
+        "checkpoint_every": every, "keep": 3, "stop_after_failures": config.stop_after_failures, "workers": 0,
+        "mesh": config.mesh, "optimizer": optimizer, "reading": "sentences", "length": length,
+        "negatives": 0 if manifest["tokenizer"]["vocab_size"] <= FULL_SOFTMAX else 8192,
+        "model": {name: value for name, value in sizes.items() if name != "vocab_size"},
+    })  # fmt: skip
 
 
 def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:

@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).parent / "configs"
 # Fields that have a flag of their own in `finetune`.
 NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
 # The programs that read a config, and a field that only those of this program have.
-PROGRAMS = {"pretrain_bert": "masking", "pretrain_elmo": "reading", "finetune": "task"}
+PROGRAMS = {"pretrain": "family", "finetune": "task"}
 
 
 def config_file(argv: Sequence[str]) -> str | None:
@@ -54,13 +54,13 @@ def config_of(file: str) -> tuple[ConfigDict, str]:
 
 
 def check_program(file: str, config: ConfigDict, program: str) -> None:
-    """Refuse a config that another program reads; `plan` reads those of both pretraining programs.
+    """Refuse a config that another program reads; `plan` reads those of `pretrain`.
 
-    >>> check_program("elmo_toy.py", ConfigDict({"reading": "streams"}), "pretrain_bert")
+    >>> check_program("elmo_toy.py", ConfigDict({"family": "elmo"}), "finetune")
     Traceback (most recent call last):
-    ValueError: --config=elmo_toy.py is for pretrain_elmo, and this is pretrain_bert: start that, or give another config
+    ValueError: --config=elmo_toy.py is for pretrain, and this is finetune: start that, or give another config
     """
-    takes = ("pretrain_bert", "pretrain_elmo") if program == "plan" else (program,)
+    takes = ("pretrain",) if program == "plan" else (program,)
     found = [name for name, field in PROGRAMS.items() if field in config]
     if found and not set(takes) & set(found):
         raise ValueError(

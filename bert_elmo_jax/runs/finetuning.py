@@ -1,8 +1,8 @@
-"""One fine-tuning run: rows, step, loop, and what is said of the best model at its end."""
+"""Fine-tuning runs: an encoder with a task head, or a task network, from the config to the report."""
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
-from bert_elmo_jax.inference import TaskModel, TaskNetwork
+from bert_elmo_jax.inference.task_model import TaskModel
+from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.analysis.layer_weights import layer_shares
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
 from bert_elmo_jax.runs.task_report import task_sections
@@ -19,15 +20,59 @@ from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.train.metrics import read_metrics
+from bert_elmo_jax.runs import adaptation
+from bert_elmo_jax.runs.freed_memory import keep_freed_memory
+from bert_elmo_jax.runs.start_cost import cost_kept
 from bert_elmo_jax.runs.starting_weights import devices, say
-from bert_elmo_jax.runs.task_data import Data
-from bert_elmo_jax.runs.transfer import Start
+from bert_elmo_jax.runs.task_data import Data, read_data, share_of
+from bert_elmo_jax.runs.transfer import Start, start_of
 from bert_elmo_jax.runs.with_head import prepare_head
-from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network
+from bert_elmo_jax.runs.with_network import NetworkStart, network_start, prepare_network
 
 # What may be another when a run goes on: where the same data lie, and what changes speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 RESULT = "result.json"  # written last: the run is done
+
+
+def finetune(
+    config: ConfigDict,
+    workdir: Path,
+    *,
+    init: str | None = None,
+    tokenizer: str | None = None,
+    grid: str | None = None,
+    seeds: Sequence[str] | None = None,
+) -> int:
+    """Start or resume the fine-tuning of a run directory, and return its exit status: 0, or 75 if it was stopped.
+
+    With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept.
+    """
+    from bert_elmo_jax.runs.grid import run_grid, settings_of
+
+    keep_freed_memory()
+    settings, workdir = settings_of(config, grid, seeds), Path(workdir)
+    adapt = adaptation.wanted(config, settings)
+    data = read_data(config)
+    start: Start | NetworkStart = (network_start if "network" in config else start_of)(config, init, tokenizer)
+    asked = {"program": "finetune", "init": init, "tokenizer": tokenizer, **config.to_dict()}
+    if share := share_of(config.dev):  # another share would train on examples that were kept aside
+        asked["dev_share"] = share
+    if settings:
+        asked |= {"grid": grid, "seeds": seeds}
+    with train.only_process(workdir), cost_kept(workdir):
+        if (workdir / "run.json").is_file():
+            train.same_run(workdir, asked, FREE)
+        if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another
+            jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
+        if adapt and isinstance(start, NetworkStart):
+            start, status = adaptation.adapted(config, workdir, data, start)
+            if status:
+                return status
+        if settings:
+            stopped = run_grid(config, workdir, data, start, asked, settings)
+        else:
+            stopped = run(config, workdir, data, start, asked)
+    return train.STOPPED if stopped else 0
 
 
 def run(
@@ -54,7 +99,7 @@ def run(
             f"use a multiple of {share * config.accumulate}"
         )
     state = train.new_state(ready.params, method, jax.random.key(config.seed))
-    parallel = train.over_mesh(step, state, mesh)
+    parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
     say(f"{workdir}: {ready.task.name}, {rows}, on {devices()}")

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.families.bert.encoder import BertEncoder
 from bert_elmo_jax.inference.model_json import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, is_run_directory, write_run_directory
-from bert_elmo_jax.inference.word_encoder import WordEncoder, word_encoder
+from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 
 
@@ -34,7 +34,7 @@ def check_begun(workdir: Path, network: NetworkConfig, labels: Sequence[str], wo
         )
 
 
-def keep_encoder(folder: Path, encoder: WordEncoder) -> dict[str, Any]:
+def keep_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
     """Copy an encoder into a folder, unless it is there, and say what it is; another one there is refused.
 
     >>> import tempfile
@@ -52,11 +52,6 @@ def keep_encoder(folder: Path, encoder: WordEncoder) -> dict[str, Any]:
             )
         return described
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while it wrote
-    reads: Any = None
-    if isinstance(encoder, BertEncoder):
-        reads = encoder.tokenizer
-    elif encoder.config.input == "words":
-        reads = encoder.vocabulary
     asked = {"program": "finetune", "encoder": encoder.source}
-    write_run_directory(folder, encoder.config, encoder.params, reads, run=asked)
+    write_run_directory(folder, encoder.config, encoder.params, encoder.reads, run=asked)
     return described

@@ -1,4 +1,4 @@
-"""Parameters to begin a run with: those of given weights, and what they lack."""
+"""Parameters that a run starts with: given weights, completed by fresh ones."""
 
 import dataclasses
 import os
@@ -11,30 +11,26 @@ from typing import Any
 import jax
 
 
-def computed(stored: Any, asked: Mapping[str, Any]) -> Any:
-    """A stored model's configuration, with what a config's `model` may still choose of it (not its sizes)."""
-    free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"}
+def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
+    """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
+    known = {field.name for field in dataclasses.fields(stored)}
+    free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"} & known
     return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
 
 
-def completed(fresh: Mapping[str, Any], stored: Mapping[str, Any], begins: bool = True) -> dict[str, Any]:
-    """The stored parameters; heads (and parts) that they lack are those drawn anew, which is said as a run begins."""
+def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bool = True) -> dict[str, Any]:
+    """Return the stored parameters, with heads and parts that they lack taken from `fresh`; report those."""
     lacking = [name for name in fresh if name not in stored]
     parts = {name: fresh[name] if name in lacking else stored[name] for name in fresh}
     missing = [name for name in fresh["encoder"] if name not in parts["encoder"]]
     parts["encoder"] = {name: parts["encoder"].get(name, fresh["encoder"][name]) for name in fresh["encoder"]}
-    if begins and (new := [*lacking, *(f"encoder/{name}" for name in missing)]):
+    if report and (new := [*lacking, *(f"encoder/{name}" for name in missing)]):
         say(f"new, and untrained at the start, because the weights have none: {', '.join(new)}")
     return parts
 
 
-def weights_of(tree: Any) -> int:
-    """How many numbers the matrices of a tree have: each takes part in six operations a token, forward and back."""
-    return sum(leaf.size for leaf in jax.tree.leaves(tree) if leaf.ndim >= 2)
-
-
 def devices() -> str:
-    """What a run computes on.
+    """Return the devices of this process, for messages.
 
     >>> devices()
     '8 × cpu'
@@ -43,7 +39,7 @@ def devices() -> str:
 
 
 def may_have_accelerator() -> bool:
-    """Whether JAX is installed for more than CPUs, told without starting it: a process that starts a TPU holds it."""
+    """Return True if JAX is installed for more than CPUs; does not start JAX, since a process that does holds a TPU."""
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         return False
     plugins = util.find_spec("jax_plugins")
@@ -52,5 +48,5 @@ def may_have_accelerator() -> bool:
 
 
 def say(line: str) -> None:
-    """A line for whoever started the run."""
+    """Print a line on standard error."""
     print(line, file=sys.stderr)

@@ -10,25 +10,25 @@ NEIGHBOURS = """python -m experiments.probe --what=neighbours --model={run} --tr
     --output=analysis"""
 OWN = "--train=my.csv --dev=0.1 --text=review --label=stars"
 FINETUNE = {
-    "bert": f"""python -m experiments.finetune --task=classification {OWN} \\
+    "pieces": f"""python -m experiments.finetune --task=classification {OWN} \\
     --init={{run}} --workdir={{run}}_reviews""",
-    "elmo": f"""python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder={{run}} \\
+    "words": f"""python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder={{run}} \\
     --task=classification {OWN} --workdir={{run}}_reviews""",
 }
 
 
-def what_next(run: Path, family: str) -> tuple[str, str]:
+def what_next(run: Path, inputs: str) -> tuple[str, str]:
     """A section of a report: its title, and HTML.
 
-    >>> "--init=runs/bert " in what_next(Path("runs/bert"), "bert")[1]
+    >>> "--init=runs/bert " in what_next(Path("runs/bert"), "pieces")[1]
     True
-    >>> "--config.encoder=runs/elmo " in what_next(Path("runs/elmo"), "elmo")[1]
+    >>> "--config.encoder=runs/elmo " in what_next(Path("runs/elmo"), "words")[1]
     True
     """
     quoted = shlex.quote(str(run))
     steps = [
         ("Its vectors, in Python", LOAD.format(run=str(run))),
         ("Where else a word of your text is used as it is here", NEIGHBOURS.format(run=quoted)),
-        ("A task of your own: a table with a column of texts and one of labels", FINETUNE[family].format(run=quoted)),
+        ("A task of your own: a table with a column of texts and one of labels", FINETUNE[inputs].format(run=quoted)),
     ]
     return "What next", "".join(f"<p>{title}:</p><pre>{html.escape(code)}</pre>" for title, code in steps)

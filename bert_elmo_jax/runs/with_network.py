@@ -12,12 +12,14 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.inference.task_forward import scores_of
 from bert_elmo_jax.inference.task_network import encode_of, layers_of
 from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import WordEncoder, size_of, word_encoder
+from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
+from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -33,7 +35,7 @@ from bert_elmo_jax.runs.with_head import Prepared, Put
 class NetworkStart(NamedTuple):
     """The encoder that a network reads, None for none, and where it came from."""
 
-    encoder: WordEncoder | None
+    encoder: Encoder | None
     source: str
 
 
@@ -101,7 +103,8 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
 
     return Prepared(
         task, rows, params, own.loss(network, encode), own.coefficients(network),
-        lambda steps, epoch: method_of(config, network, steps), begin, lambda batch: int(batch["lengths"].sum()),
+        lambda steps, epoch: method_of(config, network, encoder, steps), begin, lambda batch: int(batch["lengths"].sum()),
+        () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def with_length(task: Task, config: ConfigDict) -> Task:
 
 
 def method_of(
-    config: ConfigDict, network: NetworkConfig, steps: int
+    config: ConfigDict, network: NetworkConfig, encoder: Encoder | None, steps: int
 ) -> tuple[optim.Schedule, optax.GradientTransformation]:
     """The learning rate and the optimiser: frozen vectors of words stay as they are."""
     rate = optimisation.learning_rate(config.optimizer, steps)
@@ -129,4 +132,5 @@ def method_of(
             f"config.layer_decay={config.layer_decay} is for the layers of an encoder that is trained along: add "
             "--config.tune_encoder=true, or leave it out"
         )
-    return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay))
+    assert encoder is not None
+    return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay, find_family(encoder.config).depth_of))

@@ -20,25 +20,9 @@ BATCH = P(("data", "fsdp"))
 
 Rules = Sequence[tuple[str, P]]
 
-# The first pattern found in a path decides; what none is found in is kept whole on every device. Moments of an
-# optimiser lie under the path of their parameter, so they follow it.
-RULES: Rules = (
-    (r"attention/(query|key|value)/kernel$", P("fsdp", "tensor")),
-    (r"attention/(query|key|value)/bias$", P("tensor")),
-    (r"attention/output/kernel$", P("tensor", "fsdp")),
-    (r"feed_forward/up/kernel$", P("fsdp", "tensor")),
-    (r"feed_forward/up/bias$", P("tensor")),
-    (r"feed_forward/down/kernel$", P("tensor", "fsdp")),
-    (r"embeddings/(word|position)$", P("tensor", "fsdp")),
-    (r"(forward|backward)/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),
-    (r"(forward|backward)/layer_\d+/bias$", P("tensor")),
-    (r"(forward|backward)/layer_\d+/projection$", P("tensor", "fsdp")),
-    (r"highway_\d+/(carry|transform)/kernel$", P("fsdp", "tensor")),
-    (r"lm/embedding$", P("tensor", "fsdp")),
-    (r"lm/bias$", P("tensor")),
-    (r"/kernel$", P("fsdp")),
-    (r"carry/(cell|hidden)$", P(None, None, ("data", "fsdp"))),
-)
+# The first pattern found in a path decides; a parameter that matches none is replicated. Moments of an optimiser lie
+# under the path of their parameter, so they follow it. Families put their own rules before these.
+RULES: Rules = ((r"/kernel$", P("fsdp")),)
 
 
 def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:

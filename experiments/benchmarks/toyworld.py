@@ -13,8 +13,8 @@ from pathlib import Path
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, bert_scores
-from bert_elmo_jax.runs.ideal.best_stream import StreamScores, elmo_scores
+from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
+from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
 from experiments.command_line.start import start
 
 flags.DEFINE_string("run", None, "A run directory of pretrain_bert or pretrain_elmo with data=toyworld.", required=True)
@@ -51,9 +51,9 @@ def main(_: list[str]) -> None:
         raise app.UsageError(f"{run} was trained on {asked.data}; the best possible is known of data=toyworld alone")
     try:
         if asked.program == "pretrain_bert":
-            print_masked(bert_scores(run, asked, run / "toyworld"))
+            print_masked(masked_scores(run, asked, run / "toyworld"))
         else:
-            print_stream(elmo_scores(run, asked, run / "toyworld"))
+            print_stream(stream_scores(run, asked, run / "toyworld"))
     except ValueError as error:
         raise app.UsageError(str(error)) from None
 

@@ -44,6 +44,7 @@ def common() -> ConfigDict:
 def bert(preset: str) -> ConfigDict:
     """The paper's recipe: 90 percent of the steps at length 128, the rest at 512."""
     c = common()
+    c.family = "bert"
     c.model = model(BertConfig.preset(preset))
     c.length = 128
     c.long_share = 0.1
@@ -62,6 +63,7 @@ def bert(preset: str) -> ConfigDict:
 def elmo(preset: str) -> ConfigDict:
     """The original recipe: streams of text with carried state, Adagrad, a sampled softmax."""
     c = common()
+    c.family = "elmo"
     c.model = model(ElmoConfig.preset(preset))
     c.batch_size = 128
     c.reading = "streams"  # sentences: each from a zero state, both directions the same words

@@ -5,38 +5,24 @@ the residual and a layer norm), and the pooler. Parameters are one entry a layer
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, no_type_check
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
+from bert_elmo_jax.encoders.check_batch import too_long
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.output import Output
 from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 
-__all__ = ["Bert", "BertConfig", "Output", "check_batch"]
+__all__ = ["Bert", "BertConfig", "Output"]
 
 Params = Mapping[str, Any]
-
-
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
-@struct.dataclass
-class Output:
-    """What an encoder returns; fields that were not asked for are None.
-
-    `layers` are in the order asked for, layer 0 being the embeddings; `pooled` is one vector a row, or one for each
-    of `nsp_positions`.
-    """
-
-    last: Float[Array, "B T D"]
-    layers: Float[Array, "N B T D"] | None = None
-    attentions: Float32[Array, "L B A T T"] | None = None
-    pooled: Float[Array, "B D"] | Float[Array, "B S D"] | None = None
 
 
 class Embeddings(nn.Module):
@@ -214,47 +200,3 @@ def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> F
     [[2.0, 0.0], [4.0, 4.0]]
     """
     return jnp.take_along_axis(x, jnp.asarray(positions)[:, :, None], axis=1, mode="fill", fill_value=jnp.nan)
-
-
-def check_batch(
-    config: BertConfig,
-    tokens: Int[np.ndarray, "B T"],
-    types: Int[np.ndarray, "..."] | None = None,
-    positions: Int[np.ndarray, "..."] | None = None,
-) -> None:
-    """Raises where a batch does not fit the model: on the host, because compiled code cannot look at values.
-
-    >>> import numpy as np
-    >>> from bert_elmo_jax.families.bert.config import BertConfig
-    >>> from bert_elmo_jax.families.bert.model import check_batch
-    >>> check_batch(BertConfig.preset("tiny", vocab_size=100), np.array([[2, 100, 3]]))
-    Traceback (most recent call last):
-    ValueError: token id 100 at row 0, column 1 is outside the vocabulary, whose ids are 0 to 99 (vocab_size 100)
-    """
-    if positions is None and tokens.shape[1] > config.max_positions:
-        raise ValueError(too_long(tokens.shape[1], config.max_positions))
-    fields = [
-        ("token id", tokens, config.vocab_size, "the vocabulary", "vocab_size"),
-        ("type", types, config.type_vocab_size, "the model's types", "type_vocab_size"),
-        ("position", positions, config.max_positions, "the model's positions", "max_positions"),
-    ]
-    for what, ids, size, table, field in fields:
-        if ids is None:
-            continue
-        if ids.shape != tokens.shape:
-            raise ValueError(f"the batch's tokens have the shape {tokens.shape} but its {what}s {ids.shape}")
-        outside = np.argwhere((ids < 0) | (ids >= size))
-        if len(outside):
-            row, column = outside[0]
-            raise ValueError(
-                f"{what} {ids[row, column]} at row {row}, column {column} is outside {table}, "
-                f"whose {'ids' if field == 'vocab_size' else 'numbers'} are 0 to {size - 1} ({field} {size})"
-            )
-
-
-def too_long(tokens: int, max_positions: int) -> str:
-    """What to say about rows of more tokens than the model has positions."""
-    return (
-        f"rows of {tokens} tokens were given to a model with {max_positions} positions: cut them to {max_positions} "
-        "(packed rows may be longer if they give their positions, which start again with each sequence)"
-    )

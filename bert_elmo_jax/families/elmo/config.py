@@ -153,6 +153,11 @@ class ElmoConfig:
             )
 
     @property
+    def hidden_size(self) -> int:
+        """The size of a word's vector in each layer: both directions side by side."""
+        return 2 * self.width
+
+    @property
     def width(self) -> int:
         """The width of one direction's vectors; those that a user sees are twice as wide."""
         return self.projection_size

@@ -1,27 +1,28 @@
 """An ELMo that people use: sentences in, vectors out, the same for the same sentence whatever came before it."""
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, SupportsFloat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, SupportsFloat
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
 from bert_elmo_jax.encoders.fingerprint import fingerprint
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
-from bert_elmo_jax.families.elmo.batch import BEGIN, END, batches, number_words, to_words
+from bert_elmo_jax.families.elmo.batch import BEGIN, CHARACTERS, END, batches, number_words, to_words
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join, mix_layers
 from bert_elmo_jax.families.elmo.forward import compute
 from bert_elmo_jax.families.elmo.ids import Boundaries, check_boundaries, check_state, distinct_words, word_ids
-from bert_elmo_jax.families.elmo.model import ElmoConfig, State, zero_state
+from bert_elmo_jax.families.elmo.init_params import elmo_shapes
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_state
 from bert_elmo_jax.families.elmo.tokens import TokenTable, check_cache
-from bert_elmo_jax.families.elmo.tree import elmo_shapes
+from bert_elmo_jax.families.family import strip_dropout
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
@@ -50,6 +51,10 @@ class ElmoEncoder:
     [(2, 5, 24)]
     """
 
+    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
+    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
+    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("warmup",)
+
     def __init__(
         self,
         config: ElmoConfig,
@@ -68,6 +73,29 @@ class ElmoEncoder:
         self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
         self._vocabulary = vocabulary
         self._tokens = TokenTable(config, self.params)
+
+    def __repr__(self) -> str:
+        return f"ElmoEncoder({self.source}: {self.num_layers} × {self.width}, reads {self.config.input})"
+
+    @property
+    def num_layers(self) -> int:
+        """The number of the last layer; layer 0 is the token vectors."""
+        return self.config.num_layers
+
+    @property
+    def width(self) -> int:
+        """The size of a word's vector in each layer."""
+        return self.config.hidden_size
+
+    def check_words(self) -> None:
+        """Raise if words cannot be encoded: the vocabulary of word input is missing."""
+        if self.config.input == "words":
+            self.vocabulary  # noqa: B018 -- raises
+
+    @property
+    def reads(self) -> WordVocabulary | None:
+        """The files that belong to the weights in a run directory: the vocabulary of word input."""
+        return self._vocabulary if self.config.input == "words" else None
 
     @property
     def vocabulary(self) -> WordVocabulary:
@@ -93,8 +121,9 @@ class ElmoEncoder:
     @property
     def fingerprint(self) -> str:
         """What names this model: the same for the same vectors, wherever it was loaded from."""
-        config = dataclasses.replace(self.config, dropout=0.0)  # which changes no vector
-        return fingerprint(config, self.params, self._vocabulary.fingerprint if self._vocabulary else "")
+        return fingerprint(
+            strip_dropout(self.config), self.params, self._vocabulary.fingerprint if self._vocabulary else ""
+        )
 
     def zero_state(self, batch_size: int) -> State:
         """The state of sentences before which nothing was read.
@@ -162,6 +191,76 @@ class ElmoEncoder:
             self._fill(held, words, batch_size, None, warmup, progress=False)
 
         return stream(iter(sentences), batch_size, to_words, room, fill, join)
+
+    def extract(
+        self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words.
+
+        >>> from bert_elmo_jax import load
+        >>> [array.shape for array in load("tests/goldens/elmo_tiny").extract(["강가의 은행"], [0, 2])]
+        [(2, 2, 24)]
+        """
+        for batch in self.encode_batches(texts, batch_size=batch_size, warmup=warmup):
+            yield from (batch.layers[list(layers), n, :size] for n, size in enumerate(batch.mask.sum(axis=1)))
+
+    def word_layers(
+        self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only.
+
+        >>> from bert_elmo_jax import load
+        >>> elmo = load("tests/goldens/elmo_tiny")
+        >>> [layers.shape for layers in elmo.word_layers([["강가의", "은행"], ["배"]], [0, 1, 2])]
+        [(3, 2, 24), (3, 1, 24)]
+        """
+        return self.extract(map(list, sentences), layers, batch_size=batch_size)
+
+    def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]:
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
+
+        >>> from bert_elmo_jax import load
+        >>> batch = load("tests/goldens/elmo_tiny").word_batch([("강가의", "은행")], 2, 8)
+        >>> {name: array.shape for name, array in batch.items()}
+        {'elmo_words': (2, 10), 'elmo_lengths': (2,), 'elmo_characters': (2, 10, 16)}
+        """
+        words = np.zeros((height, width + 2), np.int32)
+        lengths = np.zeros(height, np.int32)
+        lengths[: len(sentences)] = [len(sentence) + 2 for sentence in sentences]
+        if self.config.input == "words":
+            vocabulary = self.vocabulary
+            for n, sentence in enumerate(sentences):
+                ids = vocabulary.ids(sentence)
+                words[n, : len(sentence) + 2] = [vocabulary.bos_id, *ids, vocabulary.eos_id]
+            return {"elmo_words": words, "elmo_lengths": lengths}
+        most = self.config.max_characters
+        longest = max(len(word.encode("utf-8", "replace")) for sentence in sentences for word in sentence) + 2
+        cut = min(next((size for size in CHARACTERS if size >= longest), most), most)
+        # Every row has a table of its own, so that rows can be on any device: its words in their order.
+        characters = np.zeros((height, width + 2, cut), np.int32)
+        marks = boundary_characters(cut)
+        words[:] = np.arange(width + 2)
+        for n, sentence in enumerate(sentences):
+            characters[n, 0], characters[n, len(sentence) + 1] = marks
+            characters[n, 1 : len(sentence) + 1] = character_table(sentence, cut)
+        return {"elmo_words": words, "elmo_lengths": lengths, "elmo_characters": characters}
+
+    def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
+        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
+
+        Without a key there is no dropout. Vectors behind a row's end are undefined.
+        """
+        module = Elmo(self.config)
+
+        def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
+            output: Any = module.apply(
+                {"params": params}, batch["elmo_words"], batch["elmo_lengths"],
+                characters=batch.get("elmo_characters"), deterministic=key is None,
+                rngs={} if key is None else {"dropout": key},
+            )  # fmt: skip
+            return output.layers[:, :, 1:-1].astype(jnp.float32)
+
+        return layers_of_words
 
     def check(self, sentences: Iterable[Sentence]) -> None:
         """Raise what `encode` would raise of these sentences.
@@ -265,8 +364,7 @@ class ElmoEncoder:
         return ElmoEncoded(whole, mask.astype(np.int32), None, after)
 
     def _wishes(self, batch_size: int, warmup: int) -> tuple[int, int]:
-        if self.config.input == "words":
-            self.vocabulary  # noqa: B018 -- raises where there is none
+        self.check_words()
         return check_whole("batch_size", batch_size, 1), check_whole("warmup", warmup, 0)
 
     def _blank(self, words: Sequence[Words]) -> ElmoEncoded:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig
+from bert_elmo_jax.weights.parameter_tree import flatten
 
 
 def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
@@ -34,3 +35,17 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
             drawn = jax.random.normal(for_head, (config.vocab_size, config.width))
             params["lm"]["embedding"] = drawn / config.width**0.5
     return params
+
+
+def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter by its path; `lm` adds the language-model head.
+
+    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
+    >>> shapes = elmo_shapes(ElmoConfig.preset("original", vocab_size=793471), lm=True)
+    >>> shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"]
+    ((512, 16384), (7, 16, 1024), (793471,))
+    """
+    if lm and config.vocab_size is None:
+        raise ValueError("the parameters have a head lm, but vocab_size is None: nothing says how many words it has")
+    tree = jax.eval_shape(lambda key: init_elmo_params(config, key, lm), jax.random.key(0))
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}

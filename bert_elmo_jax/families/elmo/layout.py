@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.tree import DIRECTIONS, elmo_shapes
+from bert_elmo_jax.families.elmo.init_params import elmo_shapes
+from bert_elmo_jax.families.elmo.model import DIRECTIONS
 
 PARTS = ("input_kernel", "state_kernel")  # what is read and what is remembered, one above the other in their matrix
 JOINED = re.compile(r"encoder/(?:forward|backward)/layer_\d+/kernel")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.model import Elmo, ElmoOutput
+from bert_elmo_jax.families.elmo.model import DIRECTIONS, Elmo, ElmoOutput
 from bert_elmo_jax.losses import draw_negatives, full_softmax, sampled_softmax
 from bert_elmo_jax.optim import places, values
 
@@ -21,7 +21,6 @@ Sums = dict[str, tuple[Any, Any]]
 Batch = Mapping[str, Any]
 Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
-DIRECTIONS = ("forward", "backward")
 INPUT = "encoder/token/embedding"
 
 

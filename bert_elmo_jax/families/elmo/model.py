@@ -17,6 +17,8 @@ from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN, dropout, look_up, product, recurrence
 from bert_elmo_jax.nn.any_array import AnyArray
 
+DIRECTIONS = ("forward", "backward")
+
 __all__ = ["Elmo", "ElmoConfig", "ElmoOutput", "State", "reverse", "zero_state"]
 
 

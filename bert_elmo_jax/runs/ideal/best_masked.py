@@ -19,7 +19,7 @@ from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, examples_o
 from bert_elmo_jax.inference.toy_worlds import worlds_of
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.objectives import bert_objective
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
 
 
@@ -39,7 +39,7 @@ class Scores:
         self.count[name] = self.count.get(name, 0) + len(guesses)
 
 
-def best_bert(batches: Sequence[Batch], sentences: Sentences, pairs: bool) -> tuple[Scores, dict[str, list[Batch]]]:
+def best_masked_rows(batches: Sequence[Batch], sentences: Sentences, pairs: bool) -> tuple[Scores, dict[str, list[Batch]]]:
     """What the ideal reader guesses right, and for each name the batches with the weights of what it was asked."""
     scores = Scores({}, {}, {})
     names = sorted({*sentences.language.values()})
@@ -101,16 +101,16 @@ class MaskedScores(NamedTuple):
     of_all: dict[str, float]
 
 
-def bert_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
+def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
     """The held-out scores of a BERT's run beside those of the ideal reader."""
     if asked.objective not in ("nsp", "documents"):
         raise ValueError(f"objective={asked.objective!r}: the ideal reader knows nsp and documents")
     pairs = asked.objective == "nsp"
     model = read_model(run)
-    objective = bert_objective(asked, model.config)  # type: ignore[arg-type]
+    objective = get_family(model.kind).objective(asked, model.config)
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
     sentences = Sentences(corpus, worlds_of(asked), model.tokenizer.tokens)  # type: ignore[union-attr]
-    scores, parts = best_bert(batches, sentences, pairs)
+    scores, parts = best_masked_rows(batches, sentences, pairs)
     means = means_of(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
 

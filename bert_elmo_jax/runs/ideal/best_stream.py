@@ -18,13 +18,14 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
 from bert_elmo_jax.inference.toy_worlds import worlds_of
 from bert_elmo_jax.data.pipeline.batches import eval_batches
-from bert_elmo_jax.families.elmo.loss import DIRECTIONS
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.objectives import elmo_objective
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
 from bert_elmo_jax.toyworld.reading import automaton, encode
+
+DIRECTIONS = ("forward", "backward")
 
 
 def best_stream(
@@ -72,7 +73,7 @@ def rows_of(batches: Sequence[Batch]) -> Iterator[tuple[int, int, int]]:
         yield from ((row, first, end) for first, end in zip(fresh, [*fresh[1:], len(batches)]))
 
 
-def best_elmo(
+def best_stream_rows(
     batches: Sequence[Batch], words: Sequence[str], end: int, worlds: Mapping[str, ToyWorld]
 ) -> tuple[dict[str, tuple[float, int]], dict[str, list[Batch]]]:
     """By language the true log-probability and the number of targets, and the batches with weights on these alone."""
@@ -117,14 +118,14 @@ class StreamScores(NamedTuple):
     source: str
 
 
-def elmo_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
+def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
     """The held-out perplexity of a biLM's run beside the true one."""
     model = read_model(run)
     worlds = worlds_of(asked)
-    objective = elmo_objective(asked, model.config)  # type: ignore[arg-type]
+    objective = get_family(model.kind).objective(asked, model.config)
     # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
-    sums, parts = best_elmo(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)  # type: ignore[union-attr]
+    sums, parts = best_stream_rows(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)  # type: ignore[union-attr]
     means = means_of(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
     if len(parts) > 1:
         sums["all"] = tuple(np.sum([*sums.values()], axis=0))

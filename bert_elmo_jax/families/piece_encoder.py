@@ -1,17 +1,19 @@
-"""A BERT that people use: texts in, vectors out, whatever their number and lengths."""
+"""The encoder of families fed with pieces: texts in, vectors out."""
 
-import dataclasses
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
+from bert_elmo_jax.data.tasks.examples import TaggedSentence
+from bert_elmo_jax.data.tasks.tag_rows import tag_places
 from bert_elmo_jax.encoders.arguments import (
     Layers,
     check_fit,
@@ -21,12 +23,13 @@ from bert_elmo_jax.encoders.arguments import (
     check_whole,
     to_ids,
 )
+from bert_elmo_jax.encoders.check_batch import check_batch
 from bert_elmo_jax.encoders.encoded import Encoded, blank, join
 from bert_elmo_jax.encoders.fingerprint import fingerprint
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
-from bert_elmo_jax.families.bert.forward import ForwardOutput, Wanted, run
-from bert_elmo_jax.families.bert.model import BertConfig, check_batch
+from bert_elmo_jax.families.family import Family, strip_dropout
+from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import Tokenizer
 
@@ -39,7 +42,7 @@ class Guess(NamedTuple):
     probability: float
 
 
-class BertEncoder:
+class PieceEncoder:
     """Weights, tokenizer and compiled model; made by `load`.
 
     >>> from bert_elmo_jax import load
@@ -49,19 +52,41 @@ class BertEncoder:
     ((2, 4, 64), (2, 64), (2, 2, 4, 64), [[1, 1, 1, 1], [1, 1, 1, 0]])
     """
 
+    USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
+    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
+
     def __init__(
-        self, config: BertConfig, params: Mapping[str, Any], tokenizer: Tokenizer | None, source: str = "weights"
+        self,
+        family: Family,
+        config: Any,
+        params: Mapping[str, Any],
+        tokenizer: Tokenizer | None,
+        source: str = "weights",
     ):
         if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"{source}: the tokenizer has {tokenizer.vocab_size} pieces, the model embeddings for "
                 f"{config.vocab_size}; they do not belong together"
             )
-        self.config, self.source = config, source
+        self.family, self.config, self.source = family, config, source
         self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
         self._tokenizer = tokenizer
         # Compiled once for each shape of batch and each set of outputs.
-        self._run = jax.jit(functools.partial(run, config), static_argnames="wanted")
+        self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")
+
+    def __repr__(self) -> str:
+        heads = f", heads {', '.join(self.heads)}" if self.heads else ""
+        return f"{type(self).__name__}({self.source}: {self.family.name}, {self.num_layers} × {self.width}{heads})"
+
+    @property
+    def num_layers(self) -> int:
+        """The number of the last layer; layer 0 is the embeddings."""
+        return self.config.num_layers
+
+    @property
+    def width(self) -> int:
+        """The size of a vector."""
+        return self.config.hidden_size
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -76,13 +101,23 @@ class BertEncoder:
     @property
     def fingerprint(self) -> str:
         """What names this model: the same for the same vectors, wherever it was loaded from."""
-        config = dataclasses.replace(self.config, dropout=0.0, attention_dropout=0.0)  # which change no vector
-        return fingerprint(config, self.params, self._tokenizer.fingerprint if self._tokenizer else "")
+        return fingerprint(
+            strip_dropout(self.config), self.params, self._tokenizer.fingerprint if self._tokenizer else ""
+        )
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads that the weights have."""
         return tuple(name for name in self.params if name != "encoder")
+
+    def check_words(self) -> None:
+        """Raise if words cannot be encoded: the tokenizer is missing."""
+        self.tokenizer  # noqa: B018 -- raises
+
+    @property
+    def reads(self) -> Tokenizer | None:
+        """The files that belong to the weights in a run directory: the tokenizer."""
+        return self._tokenizer
 
     def encode(
         self,
@@ -190,13 +225,128 @@ class BertEncoder:
             )
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
-            attentions=self.config.implementation == "reference",
+            attentions=getattr(self.config, "implementation", "reference") == "reference",
             mlm="mlm" in self.params,
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
         )
         real = arrays["mask"] if segments is None else arrays["segments"]
         inputs = [None if a is None else a.astype(np.int32) for a in (ids, arrays["types"], arrays["positions"], real)]
         return self._run(self.params, *inputs, wanted=wanted)
+
+    def extract(
+        self,
+        texts: Iterable[Text],
+        layers: Sequence[int],
+        *,
+        batch_size: int = 32,
+        units: Literal["pieces", "words"] = "pieces",
+        pool: Literal["mean", "first", "last"] = "mean",
+        overflow: Overflow = "raise",
+    ) -> Iterator[Float32[np.ndarray, "L units D"]]:
+        """Yield the layers of each text, one vector per piece or per word.
+
+        >>> from bert_elmo_jax import load
+        >>> bert = load("tests/goldens/bert_tiny")
+        >>> [array.shape for array in bert.extract(["강가의 은행"], [0, -1], units="words")]
+        [(2, 2, 64)]
+        """
+        for batch in self.encode_batches(texts, batch_size=batch_size, layers=layers, overflow=overflow):
+            assert batch.layers is not None
+            if units == "words":
+                yield from map(np.stack, zip(*(batch.words(pool, values) for values in batch.layers)))
+            else:
+                yield from (batch.layers[:, n, : len(text)] for n, text in enumerate(batch.texts))
+
+    def word_layers(
+        self,
+        sentences: Iterable[Sequence[str]],
+        layers: Sequence[int],
+        *,
+        pieces: Literal["mean", "first", "last"] = "mean",
+        batch_size: int = 32,
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words; a word is the mean, the first or the last of its pieces.
+
+        Longer sentences than the model takes are read in overlapping windows. Words without pieces (a control
+        character) get zeros.
+
+        >>> from bert_elmo_jax import load
+        >>> bert = load("tests/goldens/bert_tiny")
+        >>> [layers.shape for layers in bert.word_layers([["강가의", "은행"], ["배"]], [0, -1])]
+        [(2, 2, 64), (2, 1, 64)]
+        """
+        # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
+        waiting: deque[int | None] = deque()
+
+        def readable() -> Iterator[list[str]]:
+            for words in map(list, sentences):
+                empty = not self.tokenizer.encode_words(words, specials=False).ids.size
+                waiting.append(len(words) if empty else None)
+                if not empty:
+                    yield words
+
+        def zeros() -> Iterator[Float32[np.ndarray, "L words D"]]:
+            while waiting and (words := waiting[0]) is not None:
+                waiting.popleft()
+                yield np.zeros((len(layers), words, self.width), np.float32)
+
+        for batch in self.encode_batches(readable(), batch_size=batch_size, layers=layers, overflow="windows"):
+            assert batch.layers is not None
+            for of_layers in zip(*(batch.words(pieces, values) for values in batch.layers)):
+                yield from zeros()
+                waiting.popleft()
+                yield np.stack(of_layers)
+        yield from zeros()
+
+    def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
+
+        >>> from bert_elmo_jax import load
+        >>> batch = load("tests/goldens/bert_tiny").word_batch([("강가의", "은행")], 2, 8)
+        >>> {name: array.shape for name, array in batch.items()}
+        {'pieces': (2, 16), 'segments': (2, 16), 'first': (2, 8)}
+        """
+        read = [self._piece_ids(words) for words in sentences]
+        size = width_for(max(len(ids) for ids, _ in read), self.config.max_positions)
+        shape = (height, size)
+        pieces, segments = np.full(shape, self.config.pad_id, np.int32), np.zeros(shape, np.int32)
+        first = np.zeros((height, width), np.int32)
+        for n, (ids, places) in enumerate(read):
+            pieces[n, : len(ids)], segments[n, : len(ids)] = ids, 1
+            first[n, : len(places)] = places
+        return {"pieces": pieces, "segments": segments, "first": first}
+
+    def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
+        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
+
+        A word is its first piece, as in Devlin et al. 2018. Without a key there is no dropout.
+        """
+        module, numbers = self.family.build(self.config), tuple(range(self.num_layers + 1))
+
+        def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
+            output: Any = module.apply(
+                {"params": params}, batch["pieces"], None, None, batch["segments"], layers=numbers,
+                deterministic=key is None, rngs={} if key is None else {"dropout": key},
+            )  # fmt: skip
+            layers = output.layers.astype(jnp.float32)
+            first = jnp.asarray(batch["first"])[None, :, :, None]
+            first = jnp.broadcast_to(first, (len(layers), *batch["first"].shape, 1))
+            return jnp.take_along_axis(layers, first, axis=2)
+
+        return layers_of_words
+
+    def _piece_ids(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of a sentence, and the place of each word's first piece."""
+        sentence = TaggedSentence(tuple(words), None, "", (0,) * len(words), 0)
+        parts = list(tag_places([sentence], self.tokenizer, self.config.max_positions))
+        if len(parts) > 1:
+            raise ValueError(
+                f"a sentence of {len(words)} words ({' '.join(words[:8])} …) has more than the "
+                f"{self.config.max_positions} pieces that {self.source}, which is fine-tuned here, can take: split it, "
+                "or leave the encoder frozen"
+            )
+        _, ids, places = parts[0]
+        return ids, places[:, 1]
 
     def fill_mask(self, text: Text, top: int = 5) -> list[Guess]:
         """The likeliest pieces for each [MASK] of a text, best first.
@@ -299,3 +449,10 @@ class BertEncoder:
                     if target.pooled is not None and window == 0:
                         target.pooled[0] = pooled[k]
                 bar.update(len(batch))
+
+
+def make_encoder(family: Family, config: Any, params: Mapping[str, Any], tokenizer: Any, source: str) -> Any:
+    """Return the encoder of a family: its own, or a `PieceEncoder`."""
+    if family.encoder is not None:
+        return family.encoder(config, params, tokenizer, source)
+    return PieceEncoder(family, config, params, tokenizer, source)

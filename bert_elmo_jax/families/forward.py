@@ -1,4 +1,4 @@
-"""The model and its heads as one pure function of ids, which `BertEncoder` compiles."""
+"""A model fed with pieces and its pretraining heads, as one pure function of ids."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, no_type_check
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple, no_type_check
 from flax import struct
 from jaxtyping import Array, Float, Int
 
-from bert_elmo_jax.families.bert.mlm import MaskedLM
-from bert_elmo_jax.families.bert.model import Bert, BertConfig, Output
-from bert_elmo_jax.families.bert.nsp import NextSentence
+from bert_elmo_jax.encoders.encoded import show_shapes
+from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.output import Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
 @no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
-@struct.dataclass
+@struct.dataclass(repr=False)
 class ForwardOutput:
-    """Everything the model says about a batch of ids; what the weights have no head for is None."""
+    """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""
 
     last: Float[Array, "B T D"]
     layers: Float[Array, "L+1 B T D"] | None = None
@@ -24,9 +24,12 @@ class ForwardOutput:
     mlm_logits: Float[Array, "B T V"] | None = None
     nsp_logits: Float[Array, "B 2"] | None = None
 
+    def __repr__(self) -> str:
+        return show_shapes("ForwardOutput", len(self.last), **vars(self))
+
 
 class Wanted(NamedTuple):
-    """Which outputs to compute; what is not wanted costs nothing."""
+    """The outputs to compute."""
 
     layers: tuple[int, ...] = ()
     attentions: bool = False
@@ -35,7 +38,8 @@ class Wanted(NamedTuple):
 
 
 def run(
-    config: BertConfig,
+    family: Family,
+    config: Any,
     params: Mapping[str, Any],
     tokens: Int[AnyArray, "B T"],
     types: Int[AnyArray, "B T"] | None,
@@ -44,8 +48,8 @@ def run(
     *,
     wanted: Wanted,
 ) -> ForwardOutput:
-    """The model and the heads that are wanted, as one pure function."""
-    output: Output = Bert(config, add_pooler="pooler" in params["encoder"]).apply(  # type: ignore[assignment]
+    """Return the outputs that are wanted."""
+    output: Output = family.build(config, pooler="pooler" in params["encoder"]).apply(  # type: ignore[assignment]
         {"params": params["encoder"]},
         tokens,
         types,
@@ -58,7 +62,7 @@ def run(
     nsp: Any = None
     if wanted.mlm:
         words = params["encoder"]["embeddings"]["word"]
-        mlm = MaskedLM(config).apply({"params": params["mlm"]}, output.last, words)
+        mlm = family.head("mlm", config).apply({"params": params["mlm"]}, output.last, words)
     if wanted.nsp:
-        nsp = NextSentence(config).apply({"params": params["nsp"]}, output.pooled)
+        nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
     return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, mlm, nsp)

@@ -1,0 +1,37 @@
+"""ELMo's entry in the registry."""
+
+from jax.sharding import PartitionSpec as P
+
+from bert_elmo_jax.families.elmo import hdf5_weights
+from bert_elmo_jax.families.elmo.config import PRESETS, ElmoConfig
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
+from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.families.elmo.objective import bilm_objective
+from bert_elmo_jax.families.family import Family
+
+FAMILY = Family(
+    name="elmo",
+    called="an ELMo",
+    config=ElmoConfig,
+    module=Elmo,
+    inputs="words",
+    objectives={"bilm": bilm_objective},
+    heads={"lm": None},  # both directions share one softmax, made by init
+    formats={"elmo": hdf5_weights.FORMAT},
+    encoder=ElmoEncoder,
+    sharding=(
+        (r"(forward|backward)/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),
+        (r"(forward|backward)/layer_\d+/bias$", P("tensor")),
+        (r"(forward|backward)/layer_\d+/projection$", P("tensor", "fsdp")),
+        (r"highway_\d+/(carry|transform)/kernel$", P("fsdp", "tensor")),
+        (r"lm/embedding$", P("tensor", "fsdp")),
+        (r"lm/bias$", P("tensor")),
+        (r"carry/(cell|hidden)$", P(None, None, ("data", "fsdp"))),
+    ),
+    presets=PRESETS,
+    vocab_size=793_471,
+    init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
+    # Characters are read as they are: only a head that predicts words needs a vocabulary.
+    reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
+)

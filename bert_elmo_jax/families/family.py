@@ -1,0 +1,135 @@
+"""The contract of a model family: what the rest of the package needs to know about an architecture.
+
+A family is a frozen dataclass of its configuration, its Linen module and a few functions. Runs, heads, task networks,
+encoders, analyses, planning and sweeps use this contract and no family by name.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+from jax.sharding import PartitionSpec
+from jaxtyping import PRNGKeyArray
+from ml_collections import ConfigDict
+
+Params = dict[str, Any]
+
+
+class Phase(NamedTuple):
+    """Consecutive steps of a run whose batches have one shape."""
+
+    steps: int
+    rows: int
+    examples: Any  # PieceExamples or LanguageModelExamples
+
+
+class Objective(NamedTuple):
+    """A pretraining objective for one configuration: the loss, its batches, and the names of its figures.
+
+    `loss(params, batch, key, carry) -> (terms, metrics, carry)`; see `train.make_step`.
+    """
+
+    init: Callable[[PRNGKeyArray], Params]  # fresh parameters
+    loss: Any
+    held_out_loss: Any
+    coefficients: Mapping[str, float]  # of the terms of the loss
+    phases: tuple[Phase, ...]
+    work: Callable[[Any, int], float]  # operations per token, from parameters (or their shapes) and a row's length
+    figures: Callable[[Mapping[str, float]], dict[str, float]]  # held-out means -> named figures
+    score: str  # the figure that selects the best checkpoint
+    size: Callable[[Mapping[str, Any]], int]  # tokens in a batch
+    carry: Callable[[int], Any] = lambda rows: None  # the state before the first step, for this many rows
+    step: Mapping[str, Any] = {}  # further arguments of `train.make_step`
+
+    @property
+    def long_steps(self) -> int:
+        """The number of last steps that have their own schedule."""
+        return sum(phase.steps for phase in self.phases[1:])
+
+
+class WeightFormat(NamedTuple):
+    """A foreign weight format of a family: pure maps of names, with the files around them."""
+
+    owner: str  # whose format it is, for messages: "Hugging Face's"
+    looks_like: str  # its files, for messages: "model.safetensors"
+    files: Callable[[Path], list[str]]  # the names of its files in a folder, [] if there is no model
+    read_config: Callable[[str | Path], Any]
+    read_weights: Callable[..., tuple[Params, Any]]  # (path, config=…) -> (parameters, report)
+    write: Callable[..., None] | None = None  # (folder, params, config, labels=…, problem_type=…)
+    classifiers: tuple[str, ...] = ()  # heads that an unnamed classifier in a file may be
+    is_file: Callable[[Path], bool] = lambda path: False  # True for a single file or prefix of this format
+    advice: Callable[[Path], str] = lambda folder: ""  # what is wrong with a folder that almost has this format
+
+
+def encoder_depth(path: str) -> int | None:
+    """Return the layer of a parameter by its path below `encoder`; None for parts above the last layer.
+
+    >>> [encoder_depth(path) for path in ("embeddings/word", "layer_3/attention/key/bias", "pooler/bias")]
+    [0, 4, None]
+    """
+    if path.startswith(("embeddings/", "token/")):
+        return 0
+    found = re.match(r"(?:forward/|backward/)?layer_(\d+)(?:/|$)", path)
+    return int(found[1]) + 1 if found else None
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture with its weights and objectives.
+
+    Parameters are `{"encoder": …, head: …}`. `module(config)` is the encoder: for pieces it is called with `tokens,
+    types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`.
+    A configuration is a frozen dataclass with (at least) `vocab_size`, `hidden_size`, `num_layers`, `max_positions`,
+    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`.
+    """
+
+    name: str  # the folder below families/
+    called: str  # for messages: "a BERT"
+    config: type[Any]
+    module: type[nn.Module]
+    inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
+    objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
+    # Pretraining heads by name; None for one that only `init` makes.
+    heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
+    formats: Mapping[str, WeightFormat] = field(default_factory=dict)
+    encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
+    depth_of: Callable[[str], int | None] = encoder_depth
+    sharding: Sequence[tuple[str, PartitionSpec]] = ()
+    pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    vocab_size: int = 30_522  # of the released models, for planning without data
+    init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
+    reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+
+    def build(self, config: Any, *, pooler: bool = False) -> nn.Module:
+        """Return the module of a configuration, with the pooler if the family has one."""
+        return self.module(config, add_pooler=pooler) if self.pooler else self.module(config)
+
+    def head(self, name: str, config: Any) -> nn.Module:
+        """Return the module of a pretraining head."""
+        make = self.heads[name]
+        assert make is not None, f"the head {name} of {self.called} has no module"
+        return make(config)
+
+    def config_for(self, tokenizer: Any, **fields: Any) -> Any:
+        """Return a configuration with the vocabulary of a tokenizer."""
+        known = {name.name for name in dataclasses.fields(self.config)}
+        taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        return self.config(**taken, **fields)
+
+    def objective(self, config: ConfigDict, model: Any) -> Objective:
+        """Return the objective that a run's config names."""
+        name = config.get("objective") or next(iter(self.objectives))
+        if name not in self.objectives:
+            raise ValueError(f"config.objective={name!r} is not known; use one of {', '.join(self.objectives)}")
+        return self.objectives[name](config, model)
+
+
+def strip_dropout(config: Any) -> Any:
+    """Return the configuration without dropout, which changes no vector."""
+    known = {name.name for name in dataclasses.fields(config)} & {"dropout", "attention_dropout"}
+    return dataclasses.replace(config, **dict.fromkeys(known, 0.0))

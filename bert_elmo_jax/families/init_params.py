@@ -1,0 +1,127 @@
+"""Fresh parameters of an encoder and its heads, and their shapes, for any family."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.heads.task_head import TaskHead, init_task_head
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+# The order in which a key is split among the parts of a model.
+PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
+SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
+
+
+def init_params(
+    family: Family, config: Any, key: PRNGKeyArray, heads: Sequence[str] = (), *, pooler: bool | None = None
+) -> dict[str, Any]:
+    """Return the parameters of an encoder and the named pretraining heads: `{"encoder": …, "mlm": …}`.
+
+    The numbers of a part depend on the key and the part's name alone. Without `pooler`, the encoder has one if the
+    family has.
+
+    >>> import jax
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
+    >>> sorted(init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
+    ['encoder', 'mlm']
+    """
+    if family.init is not None:
+        return family.init(config, key, heads)
+    unknown = [name for name in heads if name not in family.heads]
+    if unknown:
+        raise ValueError(f"{family.called} has no head {unknown[0]!r}; it has {', '.join(family.heads)}")
+    keys = _split_key(key)
+    plain = _plain(config)
+    token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+    module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
+    params = {"encoder": module.lazy_init(keys["encoder"], token)["params"]}
+    for name in heads:
+        width = (config.hidden_size,)
+        if name == "nsp":
+            read: tuple[Any, ...] = (jax.ShapeDtypeStruct((1, *width), jnp.float32),)
+        else:
+            table = params["encoder"]["embeddings"]["word"]
+            read = (jax.ShapeDtypeStruct((1, 1, *width), jnp.float32), jax.ShapeDtypeStruct(table.shape, table.dtype))
+        params[name] = family.head(name, plain).lazy_init(keys[name], *read)["params"]
+    return params
+
+
+def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyArray) -> dict[str, Any]:
+    """Return the parameters of an encoder with a task head, and of the reader of its features if there is one.
+
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> from bert_elmo_jax.heads.features import Features
+    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16)
+    >>> params = init_task_params(FAMILY, config, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
+    >>> sorted(params), params["tag"]["kernel"].shape
+    (['encoder', 'tag'], (16, 3))
+    """
+    params = init_params(family, config, key, pooler=head.pooled)
+    width = config.hidden_size
+    if head.features is not None:
+        width = head.features.width(config.hidden_size, config.num_layers)
+    params[head.name] = init_task_head(head, _split_key(key)[head.name], width)
+    return params | init_reader(head.features, config.hidden_size, key)
+
+
+def init_reader(features: Any, hidden_size: int, key: PRNGKeyArray) -> dict[str, Any]:
+    """Return `{"reader": …}`, the parameters that read a head's features; {} if there are none."""
+    if features is None:
+        return {}
+    from bert_elmo_jax.heads.features import Reader
+
+    layers = jnp.zeros((len(features.layers), 1, 1, hidden_size))
+    reader = Reader(features).init(jax.random.fold_in(key, 1), layers, jnp.ones((1, 1), bool))
+    return {"reader": reader["params"]} if reader else {}
+
+
+def param_shapes(
+    family: Family,
+    config: Any,
+    heads: Sequence[str] = (),
+    *,
+    pooler: bool | None = None,
+    outputs: Mapping[str, int] | None = None,
+    features: Any = None,
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`.
+
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
+    >>> shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]
+    ((128, 512), (3,))
+    """
+    own = tuple(name for name in heads if name in family.heads)
+    shapes = _encoder_shapes(family, config, own, pooler)
+    width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
+    for name, size in (SIZES | dict(outputs or {})).items():
+        if name in heads:
+            shapes |= {f"{name}/kernel": (width, size), f"{name}/bias": (size,)}
+    if features is not None:
+        reader = jax.eval_shape(lambda key: init_reader(features, config.hidden_size, key), jax.random.key(0))
+        shapes |= {path: leaf.shape for path, leaf in flatten(reader).items()}
+    return shapes
+
+
+def _encoder_shapes(
+    family: Family, config: Any, heads: Sequence[str], pooler: bool | None
+) -> dict[str, tuple[int, ...]]:
+    tree = jax.eval_shape(lambda key: init_params(family, config, key, heads, pooler=pooler), jax.random.key(0))
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}
+
+
+def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:
+    return dict(zip(PARTS, jax.random.split(key, len(PARTS)), strict=True))
+
+
+def _plain(config: Any) -> Any:
+    """Parameters do not depend on how a model is computed: every device can make those of the reference."""
+    known = {field.name for field in dataclasses.fields(config)}
+    plain = {"implementation": "reference", "dtype": "float32"}
+    return dataclasses.replace(config, **{name: value for name, value in plain.items() if name in known})

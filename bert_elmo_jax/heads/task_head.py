@@ -1,0 +1,190 @@
+"""Task heads with their encoder: the scores of a batch, and the loss for `train.make_step`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces
+from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
+from bert_elmo_jax.losses import accuracy, cross_entropy
+
+Kind = Literal["classification", "regression", "tags", "choice", "questions"]
+Batch = Mapping[str, Any]
+Sums = dict[str, tuple[Any, Any]]
+Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
+
+# The name of each kind's head in the parameter tree.
+NAMES: dict[Kind, str] = {
+    "classification": "classify",
+    "regression": "classify",
+    "tags": "tag",
+    "choice": "choice",
+    "questions": "span",
+}
+NOWHERE = -1e9  # the score of padding, and of choices that are absent
+
+
+@dataclass(frozen=True)
+class TaskHead:
+    """The head of one kind of task, on the last layer, on its pooled vector, or on `features`.
+
+    >>> TaskHead("tags", 9).name, TaskHead("regression").pooled
+    ('tag', True)
+    """
+
+    kind: Kind
+    num_labels: int = 1
+    features: Features | None = None
+    dropout: float = 0.1
+    initializer_range: float = 0.02
+    at_end: bool = False  # a causal encoder is pooled at the last token, the only one that has seen the whole row
+
+    @property
+    def name(self) -> str:
+        """The head's name in the parameter tree."""
+        return NAMES[self.kind]
+
+    @property
+    def pooled(self) -> bool:
+        """True if the head reads the encoder's pooled vector."""
+        return self.features is None and self.kind in ("classification", "regression", "choice")
+
+    @property
+    def module(self) -> nn.Module:
+        """The head's Linen module."""
+        how = self.dropout, self.initializer_range
+        if self.kind == "questions":
+            return Span(self.initializer_range)
+        if self.kind == "choice":
+            return Choice(*how)
+        return Tag(self.num_labels, *how) if self.kind == "tags" else Classify(self.num_labels, *how)
+
+
+def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
+    """Return fresh parameters of a head that reads vectors of `width` numbers.
+
+    >>> init_task_head(TaskHead("choice"), jax.random.key(0), 8)["kernel"].shape
+    (8, 1)
+    """
+    rank = 2 if head.name == "classify" else 3
+    return head.module.lazy_init(key, jax.ShapeDtypeStruct((1,) * (rank - 1) + (width,), jnp.float32))["params"]
+
+
+def task_outputs(
+    encoder: nn.Module,
+    head: TaskHead,
+    params: Any,
+    batch: Batch,
+    key: PRNGKeyArray | None = None,
+    frozen: bool = False,
+) -> Any:
+    """Return the float32 scores of a batch, by kind of task.
+
+    Classification [B, labels], regression [B], tags [B, T, labels], choice [B, C], questions two of [B, T] (starts and
+    ends). `encoder` is a family's module, with its pooler if the head reads it. Without a key there is no dropout. A
+    `frozen` encoder has no dropout and gets no gradients, except for its pooler.
+
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> from bert_elmo_jax.families.init_params import init_task_params
+    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
+    >>> head, ones = TaskHead("choice"), jnp.ones((2, 4, 5), jnp.int32)
+    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
+    >>> encoder = FAMILY.build(config, pooler=head.pooled)
+    >>> task_outputs(encoder, head, params, {"tokens": ones, "types": ones, "segments": ones}).shape
+    (2, 4)
+    """
+    tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
+    choices = tokens.shape[1] if head.kind == "choice" else None
+    present = segments.any(axis=-1)
+    if choices is not None:
+        tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
+    own = params["encoder"]
+    if frozen:
+        own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
+    keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
+    at_end = head.pooled and head.at_end
+    ends = jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]
+    pooled_at: dict[str, Any] = {"nsp_positions": ends} if at_end else {}
+    output: Any = encoder.apply(
+        {"params": own}, tokens, types, None, segments, layers=head.features and head.features.layers,
+        **pooled_at, **_with_dropout(None if frozen else keys[0]),
+    )  # fmt: skip
+    x: Any = (output.pooled[:, 0] if at_end else output.pooled) if head.pooled else output.last
+    if head.features is not None:
+        real = segments > 0
+        reader = {"params": params.get("reader", {})}
+        x = Reader(head.features).apply(reader, output.layers, real, **_with_dropout(keys[1]))
+        if head.kind not in ("tags", "questions"):
+            x = mean_over_pieces(x, real)
+    parts = {"params": params[head.name]}
+    if head.kind == "questions":
+        # Padding cannot hold an answer, so that a row's width changes nothing.
+        sides: Any = head.module.apply(parts, x)
+        return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides)
+    if choices is not None:
+        x = x.reshape(-1, choices, x.shape[-1])
+    scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
+    if choices is not None:
+        return jnp.where(present, scores, NOWHERE)
+    return scores[:, 0] if head.kind == "regression" else scores
+
+
+def task_loss(
+    encoder: nn.Module, head: TaskHead, class_weights: Sequence[float] | None = None, frozen: bool = False
+) -> Loss:
+    """Return `loss(params, batch, key, carry)` for a task's batches; `coefficients` names its terms.
+
+    The loss is cross entropy, with each example weighted by its label's `class_weights`; for regression squared
+    error; for questions the cross entropies of start and end.
+
+    >>> from bert_elmo_jax.families.bert.family import FAMILY
+    >>> from bert_elmo_jax.families.init_params import init_task_params
+    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
+    >>> head, ones = TaskHead("classification", 2), jnp.ones((3, 5), jnp.int32)
+    >>> batch = {"tokens": ones, "types": ones, "segments": ones, "labels": ones[:, 0], "weights": ones[:, 0]}
+    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
+    >>> terms, _, _ = jax.jit(task_loss(FAMILY.build(config, pooler=True), head))(params, batch, None, None)
+    >>> {name: float(weight) for name, (_, weight) in terms.items()}
+    {'cross_entropy': 3.0}
+    """
+    scale = None if class_weights is None else np.asarray(class_weights, np.float32)
+    if scale is not None and len(scale) != head.num_labels:
+        raise ValueError(f"{len(scale)} class weights were given for {head.num_labels} labels; give one for each")
+
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+        batch = jax.tree.map(jnp.asarray, dict(batch))
+        outputs = task_outputs(encoder, head, params, batch, key, frozen)
+        weights = batch["weights"]
+        if head.kind == "questions":
+            sides = zip(("start", "end"), outputs, (batch["starts"], batch["ends"]))
+            return {name: cross_entropy(scores, places, weights) for name, scores, places in sides}, {}, carry
+        if head.kind == "regression":
+            error = jnp.where(weights > 0, jnp.square(outputs - batch["labels"]), 0.0)
+            return {"squared_error": ((weights * error).sum(), weights.sum())}, {}, carry
+        labels = batch["labels"]
+        scaled = weights if scale is None else weights * jnp.asarray(scale)[labels]
+        metrics = {"accuracy": accuracy(outputs, labels, weights)}
+        return {"cross_entropy": cross_entropy(outputs, labels, scaled)}, metrics, carry
+
+    return loss
+
+
+def coefficients(kind: Kind) -> dict[str, float]:
+    """Return the coefficient of each term of a task's loss.
+
+    >>> coefficients("questions")
+    {'start': 0.5, 'end': 0.5}
+    """
+    if kind == "questions":
+        return {"start": 0.5, "end": 0.5}
+    return {"squared_error" if kind == "regression" else "cross_entropy": 1.0}
+
+
+def _with_dropout(key: PRNGKeyArray | None) -> dict[str, Any]:
+    return {"deterministic": key is None, "rngs": {} if key is None else {"dropout": key}}

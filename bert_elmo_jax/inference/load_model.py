@@ -1,0 +1,49 @@
+"""Load a model from any format."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal
+
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.families.piece_encoder import make_encoder
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.task_model import TaskModel
+
+
+def load(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    lowercase: bool | None = None,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    implementation: Literal["reference", "fused"] | None = None,
+) -> Any:
+    """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
+
+    `format` chooses where a folder holds two models, `lowercase` says whether a vocabulary is uncased where its files
+    do not (a run directory says both). A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in
+    half precision, `implementation="fused"` with the device's fused attention. A run that was fine-tuned gives a
+    `TaskModel` or a `TaskNetwork`, which can `predict`.
+
+    >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
+    (64, 48)
+    """
+    model = read_model(path, format=format, lowercase=lowercase)
+    if model.network:
+        from bert_elmo_jax.inference.task_network import load_network
+
+        if implementation is not None or dtype != "float32":
+            raise ValueError(f"{path} is a task network and computes in float32: leave out dtype and implementation")
+        return load_network(model, path)
+    family = find_family(model.config)
+    known = {field.name for field in dataclasses.fields(model.config)}
+    if implementation is not None and "implementation" not in known:
+        raise ValueError(
+            f"{path} is {family.called}, which has no attention: leave out implementation={implementation!r}"
+        )
+    computed = {"dtype": dtype, "implementation": implementation or "reference"}
+    config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in known})
+    if model.task is not None:
+        tokenizer: Any = model.tokenizer
+        return TaskModel(family, config, model.params, tokenizer, str(path), model.task, model.features)
+    return make_encoder(family, config, model.params, model.tokenizer, str(path))

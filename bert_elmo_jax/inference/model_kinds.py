@@ -1,0 +1,186 @@
+"""The kinds of models that a run directory can hold: encoders of every family, and task networks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
+from bert_elmo_jax.families.init_params import SIZES, param_shapes
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.weights.parameter_tree import flatten, part
+
+Shapes = dict[str, tuple[int, ...]]
+Reads = Tokenizer | WordVocabulary | Lexicon  # what turns text into ids
+CLASSES = ("classify", "tag")  # heads whose size is that of the task
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """How one kind of model is described in `model.json`."""
+
+    name: str
+    called: str  # for messages: "a BERT"
+    config: type[Any]
+    fields: Mapping[str, str]  # of `model.json`, beside those that all kinds have, and the type of each
+    optional: Mapping[str, str]  # fields of a model that was fine-tuned
+    shapes: Callable[[Any, Mapping[str, Any], str], Shapes]  # of all parameters, from configuration, facts and source
+    find_tokenizer: Callable[[Path, Any, bool | None], Reads | None]  # lowercase comes last
+    describe: Callable[[Shapes], dict[str, Any]] = field(default=lambda shapes: {})  # fields that parameters show
+    folds_case: bool = False  # some of its tokenizers fold case and others do not
+    network: bool = False
+
+
+def list_kinds() -> list[str]:
+    """Return the names of all kinds of models.
+
+    >>> list_kinds()
+    ['bert', 'elmo', 'tagger', 'bcn', 'esim', 'bidaf']
+    """
+    from bert_elmo_jax.inference.task_networks import NETWORKS
+
+    return [*REGISTRY, *NETWORKS]
+
+
+def get_kind(name: str) -> ModelKind | None:
+    """Return a kind by its name in `model.json`; None if this version does not know it.
+
+    >>> get_kind("elmo").called, get_kind("brt")
+    ('an ELMo', None)
+    """
+    if name in REGISTRY:
+        return _family_kind(get_family(name))
+    # Loading an encoder does not import the networks.
+    from bert_elmo_jax.inference.task_networks import NETWORKS
+
+    return _network_kind(name, NETWORKS[name]) if name in NETWORKS else None
+
+
+def find_kind(config: Any) -> ModelKind:
+    """Return the kind of a configuration.
+
+    >>> find_kind(get_family("elmo").config()).name
+    'elmo'
+    """
+    if hasattr(config, "CALLED"):  # a task network
+        from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
+
+        name = network_name(config)
+        return _network_kind(name, NETWORKS[name])
+    return _family_kind(find_family(config))
+
+
+def _family_kind(family: Family) -> ModelKind:
+    pieces = family.inputs == "pieces"
+    fields = {
+        "pooler": "true or false",
+        "classes": "an object of whole numbers",  # the sizes of the heads whose size depends on the task
+        "labels": "a list of strings or null",
+        "problem_type": "a string or null",
+    }
+    return ModelKind(
+        name=family.name,
+        called=family.called,
+        config=family.config,
+        fields=fields if pieces else {},
+        optional={"task": "an object", "features": "an object or null"} if pieces else {},
+        shapes=partial(_family_shapes, family),
+        find_tokenizer=_find_pieces if pieces else _find_words,
+        describe=_describe_heads if pieces else lambda shapes: {},
+        folds_case=pieces,
+    )
+
+
+def _describe_heads(shapes: Shapes) -> dict[str, Any]:
+    return {
+        "pooler": any(part(name) == "pooler" for name in shapes),
+        "classes": {head: shapes[f"{head}/bias"][0] for head in CLASSES if shapes.get(f"{head}/bias")},
+    }
+
+
+def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+    if family.inputs == "words":
+        _check_heads(facts["heads"], list(family.heads), source)
+        return param_shapes(family, config, facts["heads"])
+    features = read_features(facts.get("features"), source)
+    known = [*family.heads, *CLASSES, *SIZES, *([] if features is None else ["reader"])]
+    _check_heads(facts["heads"], known, source)
+    for head in facts["heads"]:
+        if head in CLASSES and head not in facts["classes"]:
+            raise ValueError(f"{source}: nothing says how many classes the head {head!r} has (classes)")
+    return param_shapes(
+        family, config, facts["heads"], pooler=facts["pooler"], outputs=facts["classes"], features=features
+    )
+
+
+def read_features(fields: Mapping[str, Any] | None, source: str) -> Features | None:
+    """Return the features that a task's head reads, from `model.json`; None if it reads the last layer.
+
+    >>> read_features({"layers": [1, 2], "combine": "mix"}, "model.json")
+    Features(layers=(1, 2), combine='mix', lstm_layers=0, lstm_size=768, dropout=0.1)
+    """
+    if fields is None:
+        return None
+    try:
+        return Features(**{**fields, "layers": tuple(fields.get("layers", ()))})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: features: {error}; copy it again from the run") from error
+
+
+def _network_kind(name: str, network: Any) -> ModelKind:
+    return ModelKind(
+        name=name,
+        called=network.config.CALLED,
+        config=network.config,
+        fields={"labels": "a list of strings or null", "encoder": "an object or null", "task": "an object"},
+        optional={},
+        shapes=partial(_network_shapes, network),
+        find_tokenizer=lambda folder, config, lowercase: Lexicon.load(folder),
+        network=True,
+    )
+
+
+def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source: str) -> Shapes:
+    own = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
+    if not config.tuned:
+        return own
+    # An encoder that is fine-tuned is among the parameters, and is described beside the network's configuration.
+    described = facts.get("encoder")
+    if described is None or described.get("family") not in REGISTRY:
+        raise ValueError(f"{source}: the encoder that was fine-tuned is not described; copy it again from the run")
+    family = get_family(described["family"])
+    try:
+        encoder = family.config(**described["config"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
+    return own | param_shapes(family, encoder, pooler=False)
+
+
+def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> None:
+    for head in heads:
+        if head not in known:
+            raise ValueError(f"{source}: no head {head!r} is known; there are {', '.join(known)}")
+
+
+def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
+    names = ("vocab.txt", "tokenizer.json", "*.model")
+    return load_tokenizer(folder, lowercase=lowercase) if any(any(folder.glob(name)) for name in names) else None
+
+
+def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | None:
+    files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))
+    if not files:
+        return None
+    if len(files) > 1:
+        raise ValueError(
+            f"{folder} holds {len(files)} word vocabularies: {', '.join(file.name for file in files)}. Rename this "
+            "model's to words.txt."
+        )
+    vocabulary = WordVocabulary.load(files[0])
+    if config.vocab_size not in (None, len(vocabulary)):
+        raise ValueError(
+            f"{files[0]} has {len(vocabulary)} words, the model {config.vocab_size}: they do not belong together"
+        )
+    return vocabulary
