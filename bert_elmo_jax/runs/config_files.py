@@ -1,116 +1,232 @@
-"""The config that a command names: its file, its fields, and what is wrong with either in words."""
+"""Config files, their recipes, and the one parser of values for flags, grids, searches and sweeps."""
 
+import ast
 import re
 import runpy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.did_you_mean import nearest
+from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 
-CONFIGS = Path(__file__).parent / "configs"
+CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 # Fields that have a flag of their own in `finetune`.
 NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
-# The programs that read a config, and a field that only those of this program have.
+# The programs that train, and a field that all of their configs have.
 PROGRAMS = {"pretrain": "family", "finetune": "task"}
+# One value of a list: everything up to the next comma outside of parentheses and quotes.
+VALUE = re.compile(r"""(?:^|,)(\((?:[^()]|\([^()]*\))*\)|"[^"]*"|'[^']*'|[^,]*)""")
+BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def config_file(argv: Sequence[str]) -> str | None:
-    """The file that the last --config names, if any does.
+def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Callable[..., ConfigDict]:
+    """Return a `get_config(name)` that calls the recipe of that name.
 
-    >>> config_file(["", "--config=a.py", "--config.steps=3", "--config", "b.py"])
-    'b.py'
-    """
-    found = None
-    for word, after in zip(argv, [*argv[1:], None]):
-        name, given, value = word.lstrip("-").partition("=")
-        if name == "config" and word.startswith("-"):
-            found = value if given else after
-    return found
-
-
-def config_of(file: str) -> tuple[ConfigDict, str]:
-    """The config of a file, and the file's docstring; what stands behind a colon goes to its `get_config`.
-
-    >>> config_of("experiments/configs/bert_toy.py")[0].steps
-    9000
-    >>> config_of("bert_toi.py")
+    >>> def tiny():
+    ...     return ConfigDict({"layers": 2})
+    >>> get_config = choose_recipe(tiny)
+    >>> get_config("tiny").layers
+    2
+    >>> get_config("tinny")
     Traceback (most recent call last):
-    FileNotFoundError: --config=bert_toi.py: there is no such file; did you mean experiments/configs/bert_toy.py?
+    ValueError: there is no recipe 'tinny'; choose from tiny; did you mean tiny?
     """
-    path, given, text = file.partition(":")
+    known = {recipe.__name__: recipe for recipe in recipes}
+
+    def get_config(name: str = default) -> ConfigDict:
+        """Return the config of a recipe."""
+        if name not in known:
+            problem = f"there is no recipe {name!r}" if name else "it needs a recipe"
+            raise ValueError(f"{problem}; choose from {', '.join(known)}{did_you_mean(name, known)}")
+        return known[name]()
+
+    get_config.recipes = known  # type: ignore[attr-defined]
+    get_config.default = default  # type: ignore[attr-defined]
+    return get_config
+
+
+def read_config(file: str) -> tuple[ConfigDict, str]:
+    """Return the config of `path.py` or `path.py:recipe`, and its docstring.
+
+    >>> config, docstring = read_config("experiments/configs/bert.py:toy")
+    >>> config.steps, docstring.partition(":")[0]
+    (9000, 'A BERT for a laptop')
+    >>> read_config("bert_toi.py")
+    Traceback (most recent call last):
+    FileNotFoundError: --config=bert_toi.py: there is no such file; did you mean experiments/configs/bert.py:toy?
+    """
+    path, _, recipe = file.partition(":")
+    get_config, docstring = _run(path, file)
+    if not hasattr(get_config, "recipes"):
+        return get_config(*([recipe] if recipe else [])), docstring
+    recipe = recipe or get_config.default
+    try:
+        return get_config(recipe), get_config.recipes[recipe].__doc__ or ""
+    except ValueError as error:
+        raise ValueError(f"--config={file}: {error}") from None
+
+
+def list_recipes(file: str) -> tuple[dict[str, str], str]:
+    """Return the recipes of a file, each with the first line of its docstring, and the file's docstring.
+
+    >>> list_recipes("experiments/configs/elmo.py")[0]["toy"]
+    'An ELMo for a laptop: a small toy world in English and Korean, generated when the run starts.'
+    """
+    get_config, docstring = _run(file, file)
+    recipes = getattr(get_config, "recipes", {})
+    return {name: (recipe.__doc__ or "").partition("\n")[0] for name, recipe in recipes.items()}, docstring
+
+
+def _run(path: str, named: str) -> tuple[Any, str]:
     if not Path(path).is_file():
-        near = nearest(Path(path).stem, sorted(config.stem for config in CONFIGS.glob("[!_]*.py")))
-        told = (
-            f"did you mean experiments/configs/{near}.py?" if near else "experiments/configs has those that come along"
-        )
-        raise FileNotFoundError(f"--config={file}: there is no such file; {told}")
+        raise FileNotFoundError(f"--config={named}: there is no such file; {_suggest_config(path)}")
     found = runpy.run_path(path)
     if "get_config" not in found:
-        raise ValueError(f"--config={file}: it has no function get_config; see those of experiments/configs")
-    return found["get_config"](*([text] if given else [])), found["__doc__"] or ""
+        raise ValueError(f"--config={named}: it has no function get_config; see the files of experiments/configs")
+    return found["get_config"], found["__doc__"] or ""
+
+
+def _suggest_config(path: str) -> str:
+    known: dict[str, str] = {}
+    for file in sorted(CONFIGS.glob("[!_]*.py")):
+        get_config = runpy.run_path(str(file)).get("get_config")
+        known |= {f"{file.stem}_{recipe}": f"{file.name}:{recipe}" for recipe in getattr(get_config, "recipes", ())}
+        known |= {file.stem: file.name} if get_config else {}
+    near = nearest(Path(path).stem, known)
+    return f"did you mean experiments/configs/{known[near]}?" if near else "choose one from experiments/configs"
 
 
 def check_program(file: str, config: ConfigDict, program: str) -> None:
-    """Refuse a config that another program reads; `plan` reads those of `pretrain`.
+    """Raise ValueError for a config that belongs to another program; `plan` reads the configs of `pretrain`.
 
-    >>> check_program("elmo_toy.py", ConfigDict({"family": "elmo"}), "finetune")
+    >>> check_program("finetune.py", ConfigDict({"task": "sst2"}), "pretrain")
     Traceback (most recent call last):
-    ValueError: --config=elmo_toy.py is for pretrain, and this is finetune: start that, or give another config
+    ValueError: --config=finetune.py is for finetune, not for pretrain: start finetune, or choose another config
     """
-    takes = ("pretrain",) if program == "plan" else (program,)
-    found = [name for name, field in PROGRAMS.items() if field in config]
-    if found and not set(takes) & set(found):
-        raise ValueError(
-            f"--config={file} is for {found[0]}, and this is {program}: start that, or give another config"
-        )
-    if not found:
-        needed = " or ".join(f"config.{PROGRAMS[name]}" for name in takes)
-        raise ValueError(
-            f"--config={file} has no {needed}, which {program} needs: begin with one of experiments/configs"
-        )
+    program = "pretrain" if program == "plan" else program
+    if PROGRAMS[program] in config:
+        return
+    for other, field in PROGRAMS.items():
+        if field in config:
+            raise ValueError(
+                f"--config={file} is for {other}, not for {program}: start {other}, or choose another config"
+            )
+    raise ValueError(f"--config={file} has no field {PROGRAMS[program]!r}: begin with a file of experiments/configs")
 
 
-def fields_of(config: ConfigDict, above: str = "") -> Iterator[tuple[str, Any]]:
-    """All fields by their path, with their values.
+def read_flags(words: Sequence[str]) -> dict[str, str | None]:
+    """Return the flags among the words of a command by name; of repeated ones the last.
 
-    >>> list(fields_of(ConfigDict({"optimizer": {"name": "adamw"}})))
+    >>> read_flags(["--config=a.py", "--config.steps=3", "--config", "b.py", "--verify"])
+    {'config': 'b.py', 'config.steps': '3', 'verify': None}
+    """
+    found: dict[str, str | None] = {}
+    for word, after in zip(words, [*words[1:], None]):
+        name, given, value = word.lstrip("-").partition("=")
+        if word.startswith("-"):
+            found[name] = value if given else None if after is None or after.startswith("--") else after
+    return found
+
+
+def list_fields(config: ConfigDict, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (path, value) of all fields.
+
+    >>> list(list_fields(ConfigDict({"optimizer": {"name": "adamw"}})))
     [('optimizer.name', 'adamw')]
     """
     for name in config:
         part = config[name]
         if isinstance(part, ConfigDict):
-            yield from fields_of(part, f"{above}{name}.")
+            yield from list_fields(part, f"{above}{name}.")
         else:
             yield above + name, part
 
 
-def unknown_field(argv: Sequence[str], config: ConfigDict) -> str | None:
-    """What to say of the first flag that names a field which the config does not have.
+def override(config: ConfigDict, assignments: Iterable[str]) -> None:
+    """Set fields of a config, each by a text such as `optimizer.clip=5`.
 
-    >>> unknown_field(["--config.optimiser.name=adamw"], ConfigDict({"steps": 1, "optimizer": {"name": "lamb"}}))
-    '--config.optimiser.name=adamw: the config has no such field; did you mean --config.optimizer.name?'
+    >>> config = ConfigDict({"steps": 1, "optimizer": {"clip": 1.0}})
+    >>> override(config, ["steps=3", "optimizer.clip=5"])
+    >>> config.steps, config.optimizer.clip
+    (3, 5.0)
     """
-    fields = [name for name, _ in fields_of(config)]
-    for word in argv:
-        name = word.lstrip("-").partition("=")[0].removeprefix("config.")
-        if re.match(r"--?config\.", word) and name not in fields:
-            # Or the right name in the wrong place, or no place at all.
-            others = [field for field in fields if field.endswith("." + name.rpartition(".")[2])]
-            near = nearest(name, fields) or next(iter(others), None)
-            told = f"did you mean --config.{near}?" if near else f"--config={config_file(argv)} --help lists them"
-            return f"{word}: the config has no such field; {told}"
-    return None
+    for assignment in assignments:
+        name, _, text = assignment.partition("=")
+        set_field(config, name, text)
 
 
-def shown(value: Any) -> str:
-    """A value as it is written behind a flag.
+def set_field(config: ConfigDict, name: str, text: str) -> None:
+    """Set one field of a config from a text; see `parse_value`."""
+    config.update_from_flattened_dict({name: parse_value(config, name, text)})
 
-    >>> shown(None), shown(True), shown(0.001), shown(["1", "2"]), shown((0.8, 0.1))
+
+def parse_value(config: ConfigDict, name: str, text: str) -> Any:
+    """Return the value that a text gives to a field; the field's present value decides the type.
+
+    >>> config = ConfigDict({"optimizer": {"clip": 1.0}, "split": (0.8, 0.1), "remat": False})
+    >>> parse_value(config, "optimizer.clip", "5"), parse_value(config, "split", "(1, 2)")
+    (5.0, (1, 2))
+    >>> parse_value(config, "remat", "yes")
+    Traceback (most recent call last):
+    ValueError: remat='yes': expected a value like false
+    >>> parse_value(config, "optimiser.clip", "5")
+    Traceback (most recent call last):
+    ValueError: the config has no field 'optimiser.clip'; did you mean optimizer.clip?
+    """
+    fields = dict(list_fields(config))
+    if name not in fields:
+        last = name.rpartition(".")[2]
+        moved = [field for field in fields if field.rpartition(".")[2] == last]  # the right name in the wrong group
+        near = nearest(name, fields) or next(iter(moved), None)
+        hint = f"did you mean {near}?" if near else "--config=FILE --help lists them"
+        raise ValueError(f"the config has no field {name!r}; {hint}")
+    *groups, last = name.split(".")
+    group = config
+    for part in groups:
+        group = group[part]
+    present, kind = fields[name], group.get_type(last)
+    try:
+        return _parse(text, present, kind)
+    except (ValueError, KeyError, SyntaxError):
+        example = show_value(present) or f"{kind.__name__} or nothing"
+        raise ValueError(f"{name}={text!r}: expected a value like {example}") from None
+
+
+def parse_values(config: ConfigDict, name: str, text: str) -> list[Any]:
+    """Return the values of a list with commas; quotes and parentheses protect the commas inside a value.
+
+    >>> parse_values(ConfigDict({"split": (0.8, 0.1)}), "split", "(1, 0),(0.5, 0.5)")
+    [(1, 0), (0.5, 0.5)]
+    >>> parse_values(ConfigDict({"layers": ""}), "layers", "all,'0,1'")
+    ['all', '0,1']
+    """
+    return [parse_value(config, name, re.sub(r"^([\"'])(.*)\1$", r"\2", part)) for part in VALUE.findall(text)]
+
+
+def _parse(text: str, present: Any, kind: type) -> Any:
+    if kind is str:
+        return text
+    if present is None and not text:
+        return None
+    if kind is bool:
+        return BOOLEANS[text.lower()]
+    if kind in (int, float):
+        return kind(text)
+    if kind is list and not text.startswith("["):
+        each = type(present[0]) if present else str
+        return [_parse(part, None, each) for part in text.split(",")] if text else []
+    value = ast.literal_eval(text)
+    return (value,) if kind is tuple and not isinstance(value, tuple) else value
+
+
+def show_value(value: Any) -> str:
+    """Return a value as a flag sets it.
+
+    >>> show_value(None), show_value(True), show_value(0.001), show_value(["1", "2"]), show_value((0.8, 0.1))
     ('', 'true', '0.001', '1,2', '(0.8, 0.1)')
     """
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value).lower()
-    return ",".join(value) if isinstance(value, list) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

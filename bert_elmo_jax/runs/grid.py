@@ -13,8 +13,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import train
 from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory, write_run_directory
 from bert_elmo_jax.data.corpora.npy import write_json
-from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.runs.config_files import fields_of
+from bert_elmo_jax.runs.config_files import parse_values
 from bert_elmo_jax.runs.finetuning import FREE, RESULT, result_of, run
 from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data
@@ -30,39 +29,19 @@ def settings_of(config: ConfigDict, grid: str | None, seeds: Sequence[str] | Non
     >>> settings_of(ConfigDict({"epochs": 3.0, "seed": 0}), "epochs=2,3", ["0", "1"])[1]
     {'epochs': 2.0, 'seed': 1}
     """
+    given = {name: texts for name, _, texts in (part.partition("=") for part in (grid or "").split())}
+    if seeds and "seed" in given:
+        raise ValueError("--grid names seed, and --seeds was given: use one of both")
     fields: dict[str, list[Any]] = {}
-    for part in (grid or "").split():
-        name, _, texts = part.partition("=")
-        fields[name] = [value_of(config, name, text) for text in texts.split(",")]
-    if seeds:
-        if "seed" in fields:
-            raise ValueError("--grid names seed, and --seeds was given: use one of both")
-        fields["seed"] = [value_of(config, "seed", text) for text in seeds]
+    try:
+        for name, texts in (given | ({"seed": ",".join(seeds)} if seeds else {})).items():
+            fields[name] = parse_values(config, name, texts)
+    except ValueError as error:
+        raise ValueError(f"--{'seeds' if seeds and name == 'seed' else 'grid'}: {error}") from None
     for name, values in fields.items():
         if len(set(values)) < len(values):
             raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
     return [dict(zip(fields, values)) for values in itertools.product(*fields.values())] if fields else []
-
-
-def value_of(config: ConfigDict, name: str, text: str) -> Any:
-    """What a text says to a field of a config.
-
-    >>> value_of(ConfigDict({"optimizer": {"clip": 1.0}}), "optimizer.clip", "5")
-    5.0
-    """
-    part: Any = config
-    *above, last = name.split(".")
-    for key in above:
-        part = part[key] if key in part else ConfigDict()
-    if last not in part or isinstance(part[last], ConfigDict):
-        hint = did_you_mean(name, [field for field, _ in fields_of(config)]) or "; such as 'batch_size=16,32'"
-        raise ValueError(f"--grid names {name!r}, which is no field of the config{hint}")
-    usual = part[last]
-    kind = float if usual is None else type(usual)
-    try:
-        return text == "true" if kind is bool else kind(text)
-    except ValueError:
-        raise ValueError(f"--grid: {name}={text!r}, expected a value like {usual!r}") from None
 
 
 def run_grid(

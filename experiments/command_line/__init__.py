@@ -1,1 +1,1 @@
-"""Flags, help texts and exit statuses of the programs."""
+"""The command line of the programs."""

@@ -1,62 +1,102 @@
-"""What --help says: of a program its docstring and its flags in groups, of a config its docstring and its fields."""
+"""The text of `--help`: for a program its docstring and flags, for a config its docstring and fields."""
 
-import sys
+import ast
+import io
 import textwrap
-from collections.abc import Iterator, Mapping
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from absl import flags
-from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.config_files import fields_of, shown
-from experiments.command_line.comments import comments_of
+from bert_elmo_jax.runs.config_files import CONFIGS, list_fields, list_recipes, read_config, show_value
 
-FLAGS = flags.FLAGS
 WIDTH, COLUMN, VALUES = 118, 24, 46
-FIELDS = "A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."
-LIBRARIES = "Flags of the libraries underneath: --helpfull."
 
 
-def own_flags() -> list[str]:
-    """The names of the program's own flags, in the order in which it defines them; those of libraries are left out."""
-    modules = FLAGS.flags_by_module_dict().items()
-    return [
-        flag.name for module, some in modules if module == sys.argv[0] or module.startswith("experiments.")
-        for flag in some
-    ]  # fmt: skip
-
-
-def program_help(program: str, headings: Mapping[str, str]) -> str:
-    """The help of a program; each of the headings stands before the flag that it is given for."""
-    module = sys.modules.get(f"experiments.{program}", sys.modules["__main__"])
-    lines = [(module.__doc__ or "").strip()]
-    for name in own_flags():
+def program_help(docstring: str, names: Sequence[str], headings: Mapping[str, str]) -> str:
+    """Return the help of a program with these flags; each heading precedes the flag that it is given for."""
+    lines = [docstring.strip()]
+    for name in names:
         if name in headings or len(lines) == 1:
             lines += ["", f"{headings.get(name, 'Flags')}:"]
-        lines += _lines_of(FLAGS[name])
-    return "\n".join([*lines, "", *([FIELDS] if "config" in FLAGS else []), LIBRARIES])
+        lines += _describe_flag(flags.FLAGS[name])
+    if "config" in names:
+        fields = "A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."
+        return "\n".join([*lines, "", fields, "Flags of the libraries underneath: --helpfull."])
+    return "\n".join([*lines, "", "Flags of the libraries underneath: --helpfull."])
 
 
-def config_help(file: str, config: ConfigDict, said: str) -> str:
-    """The help of a config: what its file says of it, and its fields: values as flags set them, and comments."""
-    comments, lines = comments_of(file.partition(":")[0]), [said.strip(), "", f"Fields of {file}:"]
-    for name, value in fields_of(config):
-        given = f"  --config.{name}={shown(value)}"
-        indent = " " * VALUES
-        first = given.ljust(VALUES) if len(given) + 2 <= VALUES else f"{given}  "
-        lines += textwrap.wrap(comments.get(name, ""), WIDTH, initial_indent=first, subsequent_indent=indent) or [given]
+def _describe_flag(flag: flags.Flag) -> Iterator[str]:
+    name = f"  --{'[no]' if flag.boolean else ''}{flag.name}"
+    values: list[str] = list(getattr(flag.parser, "enum_values", ()))
+    text = str(flag.help).removeprefix(f"<{'|'.join(values)}>: ").split(";\n")[0]  # absl adds these to the help
+    default = [] if flag.default in (None, "", [], False) else [f"default {show_value(flag.default)}"]
+    if values or default:
+        text += f" [{'; '.join([', '.join(values), *default] if values else default)}]"
+    fits = len(name) + 2 <= COLUMN
+    if not fits:
+        yield name
+    first, rest = name.ljust(COLUMN) if fits else " " * COLUMN, " " * COLUMN
+    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def config_help(file: str) -> str:
+    """Return the help of a config: its docstring and fields; for a file with recipes but no choice, the recipes."""
+    path, _, recipe = file.partition(":")
+    recipes, docstring = list_recipes(path)
+    if recipes and not recipe:
+        width = max(map(len, recipes)) + 2
+        listed = [f"  {file}:{name:{width}}{first}"[:WIDTH] for name, first in recipes.items()]
+        return "\n".join([docstring.strip(), "", "Recipes, each with its own --help:", *listed])
+    config, docstring = read_config(file)
+    comments, lines = read_comments(path), [textwrap.dedent(f"    {docstring}").strip(), "", f"Fields of {file}:"]
+    for name, value in list_fields(config):
+        setting = f"  --config.{name}={show_value(value)}"
+        first = setting.ljust(VALUES) if len(setting) + 2 <= VALUES else f"{setting}  "
+        comment = comments.get(name, "")
+        lines += textwrap.wrap(comment, WIDTH, initial_indent=first, subsequent_indent=" " * VALUES) or [setting]
     return "\n".join(lines)
 
 
-def _lines_of(flag: flags.Flag) -> Iterator[str]:
-    """A flag's name, what it is for, what it may be, and what it is unless it is given."""
-    name = f"  --{'[no]' if flag.boolean else ''}{flag.name}"
-    kinds: list[str] = list(getattr(flag.parser, "enum_values", ()))
-    said = str(flag.help).removeprefix(f"<{'|'.join(kinds)}>: ").split(";\n")[0]  # absl adds these to a flag's own
-    usual = [] if flag.default in (None, "", [], False) else [f"default {shown(flag.default)}"]
-    more = "; ".join([", ".join(kinds), *usual] if kinds else usual)
-    text = f"{said} [{more}]" if more else said
-    beside = len(name) + 2 <= COLUMN
-    if not beside:
-        yield name
-    first = name.ljust(COLUMN) if beside else " " * COLUMN
-    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * COLUMN, break_on_hyphens=False)
+def read_comments(file: str | Path) -> dict[str, str]:
+    """Return the comment of each field that has one: at the end of its line, or on the lines before it.
+
+    The comments of a file replace those of the files of experiments/configs that it imports.
+
+    >>> comments = read_comments("experiments/configs/bcn.py")
+    >>> comments["batch_size"], comments["feed_size"]
+    ('rows, on all devices together', 'of the layer between words and BiLSTM')
+    """
+    text = Path(file).read_text(encoding="utf-8")
+    lines, comments, alone = text.splitlines(), dict[int, str](), set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            comments[token.start[0]] = token.string.lstrip("# ")
+            if not lines[token.start[0] - 1][: token.start[1]].strip():
+                alone.add(token.start[0])
+    found: dict[str, str] = {}
+    for part in ast.walk(ast.parse(text)):
+        if isinstance(part, ast.ImportFrom) and part.module == "experiments.configs":
+            for name in part.names:
+                found = read_comments(CONFIGS / f"{name.name}.py") | found
+        elif isinstance(part, ast.Assign) and (field := _name_field(part)):
+            end, before = part.end_lineno or part.lineno, part.lineno - 1
+            first = before
+            while first in alone:
+                first -= 1
+            own = [comments[end]] if end in comments else [comments[n] for n in range(first + 1, before + 1)]
+            if own:
+                found[field] = " ".join(own)
+    return found
+
+
+def _name_field(part: ast.Assign) -> str:
+    """Return the path of the field that is set, such as optimizer.name; for a group that of its first field, or ""."""
+    names, target = [], part.targets[0]
+    if isinstance(part.value, ast.Call) and part.value.args and isinstance(group := part.value.args[0], ast.Dict):
+        names = [key.value for key in group.keys[:1] if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    while isinstance(target, ast.Attribute):
+        names.append(target.attr)
+        target = target.value
+    return ".".join(reversed(names))

@@ -1,99 +1,137 @@
-"""How a program begins: its flags are read, listed for --help, or refused in words and with an exit status."""
+"""The frame of every program: flags, `--help`, the config, and an exit status for every expected trouble."""
 
-import contextlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
-from absl import app, flags
+from absl import app, flags, logging
 from ml_collections import ConfigDict
 
+from bert_elmo_jax import train
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.runs.config_files import check_program, config_file, config_of, unknown_field
-from bert_elmo_jax.train.run_guard import REFUSED
-from experiments.command_line.help import config_help, own_flags, program_help
+from bert_elmo_jax.runs.config_files import check_program, read_config, read_flags, set_field
+from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
+from experiments.command_line.help import config_help, program_help
 
 FLAGS = flags.FLAGS
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
 
 
 def start(
-    main: Callable[[list[str]], Any],
     program: str,
+    define: Callable[[], Any],
+    main: Callable[..., int | None],
     headings: Mapping[str, str] | None = None,
-    usual_config: Path | None = None,
+    *,
+    config: str | None = None,
+    words: bool = False,
+    hint: str = "--help lists the flags",
+    stopped: str = "stopped",
 ) -> None:
-    """Run a program. In its --help each of the headings stands before the flag that it is given for."""
+    """Define a program's flags, parse the command line and run `main`, whose result is the exit status.
 
-    def run(argv: list[str]) -> Any:
+    `main` takes the config if the program has a flag `config` (`config` is its default), and what follows the flags if
+    `words`. `headings` are those of `--help`: each precedes the flag that it is given for. `hint` ends the message about
+    a surplus argument; `stopped` is the message after Ctrl-C.
+    """
+    known = set(FLAGS)
+    define()
+    own = [flag.name for some in FLAGS.flags_by_module_dict().values() for flag in some if flag.name not in known]
+    given: list[Any] = []
+
+    def parse(argv: Sequence[str]) -> list[str]:
         try:
-            return main(argv)
-        except app.UsageError as error:
+            plain, fields = split_fields(argv) if "config" in own else ([*argv], {})
+            file = read_flags(plain).get("config") if "config" in own else None
+            if HELP & set(plain):
+                print(config_help(file) if file else program_help(define.__globals__["__doc__"], own, headings or {}))
+                sys.exit(0)
+            rest = list(FLAGS(plain))
+            if "config" in own:
+                given.append(read_given(program, FLAGS.config or config, fields))
+            if len(rest) > 1 and not words:
+                raise ValueError(f"unexpected argument {rest[1]!r}; {hint}")
+            return rest
+        except flags.Error as error:
+            refuse(program, f"{describe(error, own)}; --help lists the flags")
+        except (OSError, ValueError, TypeError) as error:
             refuse(program, error)
 
-    app.run(run, flags_parser=lambda argv: parse_flags(argv, program, headings or {}, usual_config))
+    def run(argv: list[str]) -> int | None:
+        if not FLAGS["verbosity"].present:
+            logging.set_verbosity(logging.WARNING)  # or the checkpointing library names every file
+        try:
+            return main(*given, *([argv[1:]] if words else []))
+        except train.Diverged as error:
+            refuse(program, error, train.DIVERGED)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of our output has gone
+            return 0
+        except MemoryError as error:
+            refuse(program, f"out of memory: {error}")
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            refuse(program, error)
+        except KeyboardInterrupt:
+            refuse(program, stopped, INTERRUPTED)
+
+    app.run(run, flags_parser=parse)
 
 
-def parse_flags(
-    argv: Sequence[str], program: str, headings: Mapping[str, str], usual_config: Path | None = None
-) -> list[str]:
-    """The arguments left over, once the flags are set."""
-    words, config, said = list(argv), ConfigDict(), ""
-    named = config_file(argv) if "config" in FLAGS else None
-    file = named or (None if usual_config is None else str(usual_config))
-    try:
-        if file is not None:
-            config, said = config_of(file)
-            check_program(file, config, program)
-        if HELP & set(words):
-            print(program_help(program, headings) if named is None else config_help(named, config, said))
-            sys.exit(0)
-        if file != named:
-            words.insert(1, f"--config={file}")
-        return list(FLAGS(words))
-    except flags.Error as error:
-        refuse(program, f"{in_words(error)}; --help lists the flags")
-    except (AttributeError, KeyError):
-        if told := unknown_field(words, config):
-            refuse(program, told)
-        raise  # something in the config's file, which the traceback names
-    except (OSError, ValueError, TypeError) as error:
-        refuse(program, error)
+def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the words that set no field of the config, and the text for each field.
+
+    >>> split_fields(["finetune", "--config=a.py", "--config.epochs=2", "--noconfig.context", "--config.seed", "1"])
+    (['finetune', '--config=a.py'], {'epochs': '2', 'context': 'false', 'seed': '1'})
+    """
+    rest, fields, pending = [], dict[str, str](), ""
+    for word in argv:
+        found = re.fullmatch(r"--?(no)?config\.([^=]+)(=(.*))?", word, re.S)
+        if pending and not word.startswith("--"):
+            fields[pending], pending = word, ""
+        elif found is None:
+            rest.append(word)
+            pending = ""
+        else:
+            negated, name, assigned, text = found.groups()
+            fields[name] = text if assigned else "false" if negated else "true"
+            pending = "" if assigned or negated else name
+    return rest, fields
 
 
-def in_words(error: flags.Error) -> str:
-    """What is wrong with a flag.
+def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> ConfigDict:
+    """Return the config of a file with some of its fields set."""
+    if not file:
+        raise ValueError("--config=experiments/configs/….py is needed")
+    config, _ = read_config(file)
+    check_program(file, config, program)
+    for name, text in fields.items():
+        try:
+            set_field(config, name, text)
+        except ValueError as error:
+            problem = str(error).replace("did you mean ", "did you mean --config.").replace("=FILE", f"={file}")
+            raise ValueError(f"--config.{name}={text}: {problem}") from None
+    return config
 
-    >>> in_words(flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>"))
+
+def describe(error: flags.Error, known: Sequence[str]) -> str:
+    """Return the message about a flag.
+
+    >>> describe(flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>"), [])
     '--what=sense is not known; it is one of senses, weights; did you mean senses?'
     """
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
-        return f"there is no flag --{error.flagname}{did_you_mean(error.flagname, own_flags())}"
+        return f"there is no flag --{error.flagname}{did_you_mean(error.flagname, known)}"
     if found := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
         return f"--{found[1]}=… is needed"
     if found := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):
-        name, given, known = found[1], found[2], found[3].split("|")
-        return f"--{name}={given} is not known; it is one of {', '.join(known)}{did_you_mean(given, known)}"
+        name, given, values = found[1], found[2], found[3].split("|")
+        return f"--{name}={given} is not known; it is one of {', '.join(values)}{did_you_mean(given, values)}"
     return text.removeprefix("flag ")
 
 
-def layers_asked(names: list[str]) -> Literal["all"] | list[int]:
-    """What --layers asks for.
-
-    >>> layers_asked(["0", "-1"]), layers_asked(["all"])
-    ([0, -1], 'all')
-    """
-    if names == ["all"]:
-        return "all"
-    with contextlib.suppress(ValueError):
-        return [int(name) for name in names or [""]]
-    raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone")
-
-
 def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:
-    """Say why it ends, and end."""
+    """Print a message to standard error and exit."""
     print(f"{program}: {message}", file=sys.stderr)
     sys.exit(status)

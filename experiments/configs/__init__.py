@@ -1,1 +1,1 @@
-"""Configurations: each file has a `get_config()`; its docstring tells paper, expected score, cost and command."""
+"""Config files; see `--help` of a program with `--config=FILE:RECIPE`."""

@@ -1,13 +1,13 @@
 r"""A reader of questions: BiDAF with self-attention, with or without an encoder's layers.
 
-The fields of every run on a task are in finetune.py, those of every network in network.py.
+experiments/configs/finetune.py and network.py have the shared fields.
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on SQuAD 1.1's hidden test data 81.1
 without ELMo and 85.8 with it (table 1); on the dev data 80.8 without it, 85.1 with it at the input, 85.6 at input and
 output, 84.8 at the output alone (table 3; --config.places). The network is Clark and Gardner's of 2018,
-https://arxiv.org/abs/1710.10723, with LSTMs for GRUs; where some questions of the training data have no answer, it
-learns their score for that. Peters et al. leave GloVe's vectors as they are: --config.tune_words=false.
-Answers are whole words: of data whose answers end inside of them, as KorQuAD's before a particle, a run says how many.
+https://arxiv.org/abs/1710.10723, with LSTMs instead of GRUs. If some training questions have no answer, it learns a
+score for that. Peters et al. do not train GloVe's vectors: --config.tune_words=false.
+Answers are whole words. A run reports how many answers end inside a word, as KorQuAD's do before a particle.
 Here, SQuAD's 6,111 questions, four epochs, LSTMs of 60, 50-number GloVe and an ELMo of an hour: F1 22.1 without it,
 27.6 with it; 17 and 20 minutes of one core.
 
@@ -23,13 +23,13 @@ from experiments.configs import network
 
 
 def get_config() -> ConfigDict:
-    """The configuration."""
-    c = network.common()
+    """Return the configuration."""
+    c = network.fields()
     c.network = "bidaf"
     c.task = "squad"  # or korquad, qamr
-    c.places = "input,output"  # input (beside the words), output (beside what the first BiLSTM says), or both
+    c.places = "input,output"  # input (joined to the words), output (joined to the output of the first BiLSTM), or both
     c.mix_l2 = 0.0
-    c.max_length = 400  # words of a context in training; of a longer one a window is read, in use all windows
+    c.max_length = 400  # words of a context; training reads one window of a longer context, prediction all windows
     c.longest_answer = 17  # words
     c.lstm_size = 90  # of each BiLSTM, in each direction; the layers between them have twice as many
     c.dropout = 0.2  # at the input of each BiLSTM and linear layer, the same for all words of a text

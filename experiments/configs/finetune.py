@@ -1,38 +1,30 @@
-r"""Fine-tuning as in the paper: every field with what it means, and the paper's values.
-
-Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and appendix A.3: batches of
-16 or 32, rates 5e-5, 3e-5 and 2e-5, two to four epochs, the best on the development data; GLUE 79.6 on average with
-BERT-base (table 1).
-Cost: hangs on model and data; BERT-base on 67 k sentences (SST-2) took an hour on a GPU in the paper.
-
-Command:
-  python -m experiments.finetune --config=experiments/configs/finetune.py --task=classification --train=my.csv \
-      --dev=dev.csv --text=review --label=stars --init=google-bert/bert-base-cased --workdir=runs/reviews
-"""
+r"""Fine-tuning: the paper's values, and recipes for its tasks and for small models; `base` is the default."""
 
 from ml_collections import ConfigDict, config_dict
 
+from bert_elmo_jax.runs.config_files import choose_recipe
 
-def common() -> ConfigDict:
-    """The fields of every run on a task, whatever model it is of."""
+
+def fields() -> ConfigDict:
+    """Return the fields of every run on a task, for heads and networks."""
     c = ConfigDict()
     c.task = ""  # classification, regression, entities or tags of your own files, or one by name: sst2, squad, …
     c.train = ""
-    c.dev = ""  # a file, or a share of the training examples that is kept aside, such as 0.1
+    c.dev = ""  # a file, or a share of the training examples that is held out, such as 0.1
     c.test = ""  # scored once, by the model that is best on dev
     c.text = ""  # columns of your own files: the text (or word), by name or number
     c.pair = ""
     c.label = ""
     c.encoding = "utf-8"
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
-    c.layer_decay = 1.0  # each layer's rate is so many times that of the layer above
+    c.layer_decay = 1.0  # the rate of a layer divided by the rate of the layer above
     c.epochs = 3.0
-    c.batch_size = 32  # rows, of all devices together
+    c.batch_size = 32  # rows, on all devices together
     c.accumulate = 1
     c.seed = 0
-    c.patience = 0  # evaluations without a better score, after which a run ends; 0: it does not
+    c.patience = 0  # evaluations without a better score that end a run; 0: it does not end early
     c.log_every = 10
-    c.eval_every = 0  # steps; 0: once an epoch
+    c.eval_every = 0  # steps; 0: once per epoch
     c.checkpoint_every = 0  # steps; 0: with every evaluation
     c.stop_after_failures = 10
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})
@@ -40,28 +32,243 @@ def common() -> ConfigDict:
     c.optimizer.name = "bert_adam"  # adamw, lamb, adagrad
     c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
     c.optimizer.learning_rate = 5e-5
-    c.optimizer.warmup = 0.1  # a share of the steps, or from 1 on steps
+    c.optimizer.warmup = 0.1  # a share of the steps; from 1 on, a number of steps
     c.optimizer.decay = 0.01
     c.optimizer.clip = 1.0
     c.optimizer.gradient_scale = 1.0
     return c
 
 
-def get_config() -> ConfigDict:
-    """The configuration."""
-    c = common()
-    c.max_length = 0  # pieces of a row; 0: 128, of questions 384, or what the model can take
-    c.context = False  # of tags: whether a sentence is read with its document around it
-    c.stride = 128  # of questions: pieces from window to window
+def base() -> ConfigDict:
+    r"""Fine-tuning as in the paper: every field with its meaning, and the paper's values.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and appendix A.3: batches
+    of 16 or 32, rates 5e-5, 3e-5 and 2e-5, two to four epochs, the best on the development data; GLUE 79.6 on average
+    with BERT-base (table 1).
+    Cost: depends on model and data; BERT-base on 67 k sentences (SST-2) took an hour on a GPU in the paper.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py --task=classification --train=my.csv \
+          --dev=dev.csv --text=review --label=stars --init=google-bert/bert-base-cased --workdir=runs/reviews
+    """
+    c = fields()
+    c.max_length = 0  # pieces per row; 0: 128, for questions 384, or the model's maximum
+    c.context = False  # for tags: read a sentence with its document around it
+    c.stride = 128  # for questions: pieces from window to window
     c.question_length = 64
     c.longest_answer = 30
     c.preset = "tiny"  # without --init: the size of a BERT from scratch, or a model whose configuration is taken
-    c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: that of the model
+    c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: the model's own
     c.dtype = "float32"
     c.implementation = "reference"
-    c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then a layer more every epoch
-    c.head_epochs = 1.0  # of head_first and top_down: how long the head is trained alone
-    # Where layers are named (-1: the last, or all), the head reads these, and no pooled vector.
+    c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then one more layer in every epoch
+    c.head_epochs = 1.0  # for head_first and top_down: how long the head is trained alone
+    # If layers are given (-1: the last, or all), the head reads these, and no pooled vector.
     c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
     c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     return c
+
+
+def small() -> ConfigDict:
+    r"""Any task with a small BERT that was pretrained on a laptop (`novels`, `reviews`), or from scratch.
+
+    A higher rate than the paper's, because small models need it, and dropout, although they were pretrained without.
+    Paper and expected score: none in a paper; parts of speech of English EWT 92.9 (87.2 from scratch), and the other
+    rows of the README's table of what pretraining is worth, each of them a command like this one. Cost: two to eight
+    minutes of processor time per run.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:small --init=runs/bert_novels \
+          --task=ud_upos --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu \
+          --seeds=0,1,2 --workdir=runs/pos
+    The same from scratch, with the same tokenizer and sizes:
+      … --tokenizer=runs/bert_novels --config.preset=runs/bert_novels (instead of --init; whole texts want a lower
+      rate then, --config.optimizer.learning_rate=1e-4)
+    """
+    c = base()
+    c.dropout = 0.1
+    c.optimizer.learning_rate = 5e-4
+    return c
+
+
+def sst2() -> ConfigDict:
+    r"""SST-2 with the paper's recipe: sentences of film reviews, positive or negative.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 93.5 with BERT-base (table
+    1); Turc et al. 2019, https://arxiv.org/abs/1908.08962: 83.2 with BERT-tiny (google-research/bert, README; both on
+    GLUE's test data).
+    Cost: not measured here; in the paper at most an hour on a TPU, or a few on a GPU, for any task of GLUE.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:sst2 --init=google-bert/bert-base-cased \
+          --train=sst2/train.tsv --dev=sst2/dev.tsv --workdir=runs/sst2
+    """
+    c = base()
+    c.task = "sst2"
+    return c
+
+
+def nsmc() -> ConfigDict:
+    r"""NSMC: Korean film reviews, positive or negative.
+
+    Paper and expected score: none in BERT's paper; not measured here yet. The data: https://github.com/e9t/nsmc.
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:nsmc \
+          --init=google-bert/bert-base-multilingual-cased --train=nsmc/train.tsv --dev=nsmc/dev.tsv \
+          --workdir=runs/nsmc
+    """
+    c = base()
+    c.task = "nsmc"
+    c.optimizer.learning_rate = 3e-5
+    return c
+
+
+def stsb() -> ConfigDict:
+    r"""STS-B: how similar two sentences are, from 0 to 5.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: Spearman 85.8 with BERT-base (table
+    1).
+    Cost: not measured here; the data are small (5.7 k pairs).
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:stsb --init=google-bert/bert-base-cased \
+          --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/stsb
+    """
+    c = base()
+    c.task = "stsb"
+    c.batch_size = 16
+    c.epochs = 4.0
+    return c
+
+
+def pos() -> ConfigDict:
+    r"""Parts of speech of Universal Dependencies (UPOS); the first piece of each word is tagged.
+
+    Paper and expected score: none in BERT's paper; not measured here yet. The data: https://universaldependencies.org,
+    English EWT and Korean GSD.
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:pos --init=google-bert/bert-base-cased \
+          --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --workdir=runs/pos
+    """
+    c = base()
+    c.task = "ud_upos"
+    return c
+
+
+def entities() -> ConfigDict:
+    r"""Named entities in UNER's or CoNLL's columns; each sentence is read within its document.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 92.4 on CoNLL-2003 with a cased
+    BERT-base (table 7).
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:entities \
+          --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
+          --workdir=runs/entities
+    """
+    c = base()
+    c.task = "uner"
+    c.context = True
+    return c
+
+
+def entities_features() -> ConfigDict:
+    r"""Named entities from a frozen BERT: its last four layers, concatenated, feed two BiLSTMs of 768.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 96.1 on CoNLL-2003's development
+    data with a cased BERT-base (table 7), 0.3 below fine-tuning.
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:entities_features \
+          --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
+          --workdir=runs/entities_features
+    """
+    c = entities()
+    c.transfer = "frozen"
+    c.features.update({"layers": "-4,-3,-2,-1", "lstm_layers": 2, "lstm_size": 768})
+    c.epochs = 10.0
+    c.patience = 3
+    c.optimizer.update({"name": "adamw", "schedule": "constant", "learning_rate": 1e-3, "decay": 0.0})
+    return c
+
+
+def squad() -> ConfigDict:
+    r"""SQuAD 1.1: answers as spans of a paragraph. KorQuAD 1.0 with `--task=korquad`.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: exact match 80.8 and F1 88.5 with
+    BERT-base on the development data (table 2).
+    Cost: not measured here; in the paper half an hour on a TPU.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:squad --init=google-bert/bert-base-cased \
+          --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json --workdir=runs/squad
+    """
+    c = base()
+    c.task = "squad"
+    return c
+
+
+def squad2() -> ConfigDict:
+    r"""SQuAD 2.0: answers as spans of a paragraph, or none; the threshold for none is chosen on the development data.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 81.9 with BERT-large on the
+    development data (table 3).
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:squad2 \
+          --init=google-bert/bert-base-cased --train=squad/train-v2.0.json --dev=squad/dev-v2.0.json \
+          --workdir=runs/squad2
+    """
+    c = base()
+    c.task = "squad"
+    c.batch_size = 48
+    c.epochs = 2.0
+    return c
+
+
+def swag() -> ConfigDict:
+    r"""SWAG: which of four sentences follows.
+
+    Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 81.6 on the development
+    data with BERT-base (table 4).
+    Cost: not measured here.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:swag --init=google-bert/bert-base-cased \
+          --train=swag/train.csv --dev=swag/val.csv --workdir=runs/swag
+    """
+    c = base()
+    c.task = "swag"
+    c.batch_size = 16
+    c.optimizer.learning_rate = 2e-5
+    return c
+
+
+def quickstart() -> ConfigDict:
+    r"""Fine-tuning in `make quickstart`: a small BERT of the toy world, or none, on a task in English and Korean.
+
+    No dropout, as in its pretraining, a rate for small models, and one evaluation at the end, which chooses nothing.
+    Expected score: in the quickstart's report. Cost: a few seconds on two cores.
+
+    Command:
+      python -m experiments.finetune --config=experiments/configs/finetune.py:quickstart --init=runs/quickstart/bert \
+          --task=classification --text=text --label=label --train=runs/quickstart/tasks/topics/train.tsv \
+          --dev=runs/quickstart/tasks/topics/dev.tsv --workdir=runs/topics
+    """
+    c = base()
+    c.dropout = 0.0
+    c.optimizer.learning_rate = 1e-3
+    c.eval_every = 100_000
+    return c
+
+
+get_config = choose_recipe(
+    base, small, sst2, nsmc, stsb, pos, entities, entities_features, squad, squad2, swag, quickstart, default="base"
+)

@@ -1,30 +1,29 @@
-"""The fields that the networks of tasks share, beside those of every run; each config adds the sizes of its own."""
+"""Fields that the task networks share; each network's config adds its own."""
 
 from ml_collections import ConfigDict
 
 from experiments.configs import finetune
 
 
-def common() -> ConfigDict:
-    """The fields."""
-    c = finetune.common()
+def fields() -> ConfigDict:
+    """Return the fields of every run with a task network."""
+    c = finetune.fields()
     c.network = ""
-    c.encoder = ""  # an ELMo or a BERT, anything `load` understands (of a BERT each word's first piece); empty: none
-    c.tune_encoder = False  # train it along; otherwise its vectors are computed once, and kept on the disk
-    # How many epochs the encoder, an ELMo, reads the training texts as a language model before anything else; 0: none.
+    c.encoder = ""  # anything `load` understands (BERT: each word's first piece is read); empty: none
+    c.tune_encoder = False  # fine-tune it too; otherwise its vectors are computed once and kept on disk
+    # Epochs that the encoder first trains on the training texts, as a language model; 0: none.
     c.adapt = ConfigDict({"epochs": 0.0, "learning_rate": 1e-3, "batch_size": 32})
-    c.cache = ""  # the folder of these vectors; empty: in the run directory
-    c.layers = ""  # those of the encoder's that are mixed (0: of its words, -1: the last), with commas; empty: all
-    c.places = "input"  # or the other places of the network; or several with commas: each has a mixture of its own
+    c.cache = ""  # the folder of these vectors; empty: below the run directory
+    c.layers = ""  # layers of the encoder to mix (0: its words, -1: the last), with commas; empty: all
+    c.places = "input"  # where they enter the network; for several places, with commas, each has its own mixture
     c.mix_dropout = 0.5
-    c.mix_l2 = 0.1  # λ of λ·‖w‖² of the mixtures' weights
-    c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: vectors are drawn
-    c.word_size = 0  # numbers of a word; 0: 100, or what the file has
-    c.tune_words = True  # False: vectors of words stay as they are
-    # What stands for a word without a vector of its own (those seen five times, or in the file, have one):
-    # unk: one for all; classes: one for each class (number, capitals, suffix, particle); characters: one for all, and
-    # convolutions over its characters; vectors: that of the file, also for words first met when the network is used;
-    # random: one of its own, drawn from a hash of the word.
+    c.mix_l2 = 0.1  # λ in λ·‖w‖² for the weights of the mixtures
+    c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: random vectors
+    c.word_size = 0  # width of a word's vector; 0: 100, or as in the file
+    c.tune_words = True  # False: word vectors are not trained
+    # The vector of a word that is not in the file and was seen less than five times: unk: one for all; classes: one per
+    # class (number, capitals, suffix, particle); characters: one for all, and convolutions over the characters;
+    # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word.
     c.unknown = "characters"
     c.optimizer.update({"name": "adamw", "schedule": "constant", "learning_rate": 1e-3, "warmup": 0.0})
     c.optimizer.update({"decay": 0.0, "clip": 5.0})

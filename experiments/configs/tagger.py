@@ -1,13 +1,13 @@
 r"""A tagger of words: BiLSTMs and a conditional random field, with or without an encoder's layers.
 
-The fields of every run on a task are in finetune.py (`layer_decay` is here for an encoder that is trained along), those
-of every network in network.py.
+experiments/configs/finetune.py and network.py have the shared fields (`layer_decay` applies to a fine-tuned
+encoder).
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on CoNLL-2003's test data 90.15
 without ELMo and 92.22 ± 0.10 with it (table 1). Peters et al. 2017, https://arxiv.org/abs/1705.00108: 91.93 with a
 language model between the BiLSTMs, 91.55 at the input of the first, 91.72 at the output (--config.places).
 Here, UNER English EWT, six epochs, LSTMs of 100: F1 64.7 without ELMo and 66.0 with it (the README's table), about
-five minutes of processor time a run.
+five minutes of processor time per run.
 
 Command:
   python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
@@ -20,8 +20,8 @@ from experiments.configs import network
 
 
 def get_config() -> ConfigDict:
-    """The configuration."""
-    c = network.common()
+    """Return the configuration."""
+    c = network.fields()
     c.network = "tagger"
     c.task = "uner"  # or conll, wnut17, klue_ner, ud_upos, ud_xpos; entities or tags of your own columns
     c.places = "input"  # between (the BiLSTMs), output; or several with commas: each has a mixture of its own
