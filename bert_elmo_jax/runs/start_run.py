@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.runs.config_files import override, read_config
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
 
-Call = Callable[..., int | None]  # of a config and a run directory; the options are keywords
+Call = Callable[..., int | None]  # of a config and a run directory, with options as keywords: pretrain, finetune
+REFUSALS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, options: Mapping[str, Any]) -> int:
-    """Run `pretrain` or `finetune` on a config file with overrides, and return the exit status of its program.
+    """Call `pretrain` or `finetune` with a config file and overrides; return the exit status of its program.
 
-    An expected error is one line on standard error; anything else is raised.
+    An expected error is one line on standard error. Other errors are raised.
 
     >>> def greet(config, workdir, name):
     ...     print(f"{name} trains {config.steps} steps")
@@ -28,19 +27,15 @@ def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, 
     Kim trains 100 steps
     0
     """
-    keep_freed_memory()
     try:
         read, _ = read_config(config)
         override(read, [f"{name}={text}" for name, text in fields.items()])
         return call(read, Path(workdir), **options) or 0
-    except train.Diverged as error:
-        message, status = error, train.DIVERGED
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        message, status = error, REFUSED
+    except (train.Diverged, *REFUSALS) as error:
+        print(f"{call.__name__}: {error}", file=sys.stderr)
+        return train.DIVERGED if isinstance(error, train.Diverged) else REFUSED
     except KeyboardInterrupt:
-        message, status = "stopped; the same command goes on from the last checkpoint", INTERRUPTED
-    print(f"{call.__name__}: {message}", file=sys.stderr)
-    return status
+        return INTERRUPTED
 
 
 def cache_compiled(folder: Path) -> None:

@@ -3,20 +3,20 @@
 Each program makes the same checks of its own run, but that may be after days of pretraining.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.pipeline.batches import train_batches
-from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wanted
 from bert_elmo_jax.runs.config_files import NAMED, list_fields
-from bert_elmo_jax.runs.corpora import corpora_of, tokenizer_of
+from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
 from bert_elmo_jax.runs.finetuning import lengths_of
-from bert_elmo_jax.runs.objectives import objective_of
+from bert_elmo_jax.runs.objectives import build_objective
 from bert_elmo_jax.runs.optimisation import choose, learning_rate, optimizer
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, read_data
 from bert_elmo_jax.runs.transfer import WAYS, features_of
@@ -120,9 +120,10 @@ def _check_pretraining(config: ConfigDict) -> None:
         )
     size = config.toyworld.vocab_size  # of a toy world that the run makes itself
     if config.data != "toyworld":
-        corpora = corpora_of(config, Path(), "")
-        size = tokenizer_of(corpora, words="reading" in config).vocab_size
-    objective = objective_of(config, size)
+        inputs = get_family(config.family).inputs
+        corpora = load_corpora(config, Path(), inputs)
+        size = load_tokenizer_of(corpora, inputs).vocab_size
+    _, objective = build_objective(config, size)
     if config.data != "toyworld":
         for phase in objective.phases:
             train_batches(corpora, phase.examples, phase.rows, seed=config.seed, workers=0).close()
@@ -140,8 +141,9 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
         check_task(config.network, data.task)
     else:
         class_weights(config.class_weights, data.task, data.train)
-        if layers := _count_layers(point):
-            features_of(config, BertConfig(num_layers=layers))
+        if pretrained := _find_pretraining(point):
+            family, model = get_family(pretrained.family), pretrained.model
+            features_of(config, family, family.config(vocab_size=family.vocab_size, **model).num_layers, data.task.kind)
 
 
 def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, Point]) -> None:
@@ -149,7 +151,9 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
     if point.program == "finetune":
         given = {"init", "tokenizer"} & set(point.settings)
         if "network" in point.resolved and given:
-            raise ValueError(f"{' and '.join(given)} has no use for a network, which is trained from scratch: use encoder=…")
+            raise ValueError(
+                f"{' and '.join(given)} has no use for a network, which is trained from scratch: use encoder=…"
+            )
         if "network" not in point.resolved and len(given) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, value in point.settings.items():
@@ -173,24 +177,25 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
 
 
 def _name_kind(point: Point) -> str:
-    return "finetune" if point.program == "finetune" else f"pretrain ({point.resolved.family})"
+    return "finetune" if point.program == "finetune" else str(point.resolved.family)
 
 
-def _list_kinds(point: Point, name: str) -> Sequence[str]:
-    """Return the kinds of runs that a setting may name."""
-    words, pieces = ["pretrain (elmo)"], ["pretrain (bert)"]
+def _list_kinds(point: Point, name: str) -> list[str]:
+    """Return the runs that a setting may name: families of pretrainings, or finetune."""
     if point.program == "pretrain":
         return [_name_kind(point)] if name == "init" else []
+    pieces, words = ([family.name for family in all_families() if family.inputs == inputs]
+                     for inputs in ("pieces", "words"))  # fmt: skip
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
     return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])
 
 
-def _count_layers(point: Point) -> int | None:
-    """Return the number of layers of the model that a point begins with; None if the model is not of this sweep."""
+def _find_pretraining(point: Point) -> ConfigDict | None:
+    """Return the config of the pretraining that a point begins with; None if it is not of this sweep."""
     while point.program == "finetune":
         begin = point.settings.get("init", point.settings.get("preset"))
         if not isinstance(begin, Point | Step):
             return None
         point = begin.point if isinstance(begin, Step) else begin
-    return int(point.resolved.model.num_layers)
+    return point.resolved

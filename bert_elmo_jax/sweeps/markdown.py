@@ -31,7 +31,10 @@ def list_cells(table: Table) -> list[list[str]]:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
             score = table.scores.get((row, column))
-            line += ["" if score is None else write_cell(score, table.p(row, column)), _format_figure(paper.figure(row, column))]
+            line += [
+                "" if score is None else write_cell(score, table.p(row, column)),
+                _format_figure(paper.figure(row, column)),
+            ]
         found.append(line)
     return found
 
@@ -39,8 +42,8 @@ def list_cells(table: Table) -> list[list[str]]:
 def write_cell(score: Score, p: float | None = None) -> str:
     """Return a cell's text: mean ± standard deviation, and a mark if it differs from the reference row.
 
-    >>> write_cell(Score((84.0, 85.0)), 0.01), write_cell(Score((84.0, None))), write_cell(Score((None,), "not run: needs bert"))
-    ('84.50 ± 0.71 *', '84.00 (1 of 2 seeds)', 'not run: needs bert')
+    >>> write_cell(Score((84.0, 85.0)), 0.01), write_cell(Score((84.0, None)))
+    ('84.50 ± 0.71 *', '84.00 (1 of 2 seeds)')
     """
     if score.mean is None:
         return score.why or "–"

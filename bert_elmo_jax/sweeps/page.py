@@ -7,8 +7,8 @@ from pathlib import Path
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import svg
 from bert_elmo_jax.report.tables import table as html_table
-from bert_elmo_jax.sweeps.markdown import compare_orders, describe_columns, explain_marks, list_cells, list_costs
 from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.markdown import compare_orders, describe_columns, explain_marks, list_cells, list_costs
 from bert_elmo_jax.sweeps.table import Table
 from bert_elmo_jax.train.report import STYLE
 
@@ -32,7 +32,8 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
         except Exception as error:  # an error in the sweep's file must not stop its runs
             drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
     said = "".join(
-        f"<li>{html.escape(line.removeprefix(chr(92)))}</li>" for line in (*explain_marks(table), *compare_orders(table))
+        f"<li>{html.escape(line.removeprefix(chr(92)))}</li>"
+        for line in (*explain_marks(table), *compare_orders(table))
     )
     costs = list_costs(sweep, folders)
     spent = sum(float(str(line["seconds"])) for line in costs if line["seconds"])

@@ -17,10 +17,10 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.runs.config_files import CONFIGS, list_fields, read_config, set_field, show_value
+from bert_elmo_jax.runs.config_files import CONFIGS, check_program, list_fields, read_config, set_field, show_value
 
 # The flags of each program that are not fields of its config.
-FLAGS = {"pretrain": ("init",), "finetune": ("init", "tokenizer", "seeds")}
+FLAGS = {"pretrain": ("init", "parallel"), "finetune": ("init", "tokenizer", "seeds")}
 # Fields that change no number: where a run computes, what it reports, and what it keeps.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 
@@ -80,11 +80,9 @@ class Point:
             raise ValueError(f"{self.name}: there is no program {self.program!r}; use {' or '.join(FLAGS)}{hint}")
         try:
             config, _ = read_config(find_config(self.config))
+            check_program(self.config, config, self.program)
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name}: {error}") from None
-        field = "family" if self.program == "pretrain" else "task"
-        if field not in config:
-            raise ValueError(f"{self.name}: the config {self.config} has no field {field}, which {self.program} needs")
         fields = dict(list_fields(config))
         for name, value in self.settings.items():
             if name in FLAGS[self.program]:

@@ -76,7 +76,7 @@ class Processes:
         self._free = [Slot(show_device(devices[n % len(devices)], share) if devices else {}, cores[n])
                       for n in range(jobs)]  # fmt: skip
         self._cache = cache
-        self._context = get_context(platform_support.start_method())
+        self._context: Any = get_context(platform_support.start_method())
         # The fork server imports once what this process has imported of the library.
         self._context.set_forkserver_preload([name for name in sys.modules if name.startswith("bert_elmo_jax.")])
         self._running: dict[str, tuple[BaseProcess, Slot, float]] = {}

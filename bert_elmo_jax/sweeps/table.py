@@ -63,7 +63,7 @@ class Score:
 class Order(NamedTuple):
     """The order of a column's rows compared with the paper's.
 
-    `pairs` counts the pairs of rows whose figures differ in the paper, `against` lists those in the opposite order here.
+    `pairs` counts the pairs of rows whose figures differ in the paper, `against` lists those in the other order here.
     Kendall's `tau` is the difference between agreeing and opposite pairs as a share of all; None if all of our scores
     are equal.
     """
@@ -212,7 +212,9 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
     adapted to the task's texts, `adapted/…` after and `adapted/before/…` before that.
     """
     if point.program != "finetune":
-        return {name: value for line in read_metrics(run) for name, value in line.items()}  # later values replace earlier ones
+        return {
+            name: value for line in read_metrics(run) for name, value in line.items()
+        }  # later values replace earlier ones
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     found = {**result["dev"], "score": result["score"]}
     for place, shares in result.get("layer_shares", {}).items():

@@ -51,9 +51,7 @@ PRETRAINED: dict[str, dict[str, Any]] = {
 def sweep(add: Add) -> None:
     """Three pretrainings, one of them used twice, and every task."""
     s = BERT[add.scale]
-    berts = {
-        row: add.pretrain(row, s.config, **{**s.pretraining, **how}) for row, how in PRETRAINED.items()
-    }
+    berts = {row: add.pretrain(row, s.config, **{**s.pretraining, **how}) for row, how in PRETRAINED.items()}
     on_top: dict[str, Any] = {"features.layers": "-1", "features.lstm_layers": 1}
     if add.scale == "toy":  # what begins from nothing has few steps, and learns faster than what it stands on
         on_top |= {"features.lstm_size": 32, "optimizer.learning_rate": 5e-3, "layer_decay": 0.2}
