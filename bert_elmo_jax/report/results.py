@@ -1,11 +1,12 @@
 """One line for each figure of an analysis, and the papers' own figures as lines of the same kind."""
 
 import csv
-import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+
+from bert_elmo_jax.files import open_atomically
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,6 @@ def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> Path:
     >>> file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]
     (b'\xef\xbb\xbf', '배,0.5')
     """
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with open(partial, "w", encoding="utf-8-sig", newline="") as file:
+    with open_atomically(path, encoding="utf-8-sig") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-    return partial.replace(path)
+    return Path(path)

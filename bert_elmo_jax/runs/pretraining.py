@@ -12,7 +12,7 @@ from ml_collections import ConfigDict, config_flags
 
 from bert_elmo_jax import train
 from bert_elmo_jax.inference.run_directory import describe_run
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.train.parallel import DEVICES
 from experiments.command_line import start as command_line

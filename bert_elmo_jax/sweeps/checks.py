@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wanted
 from bert_elmo_jax.runs.config_files import NAMED, fields_of

@@ -5,11 +5,11 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bert_elmo_jax.files import write_text
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.points import Places
 from bert_elmo_jax.sweeps.schedule import facts_of, seconds_of
 from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, least_difference, lines_of
-from bert_elmo_jax.text.files import write_atomically
 
 
 def markdown(table: Table) -> str:
@@ -141,17 +141,12 @@ def costs_of(sweep: Sweep, places: Places) -> list[dict[str, object]]:
     return found
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    write_atomically(file, text.encode())
-
-
 def write_tables(table: Table, places: Places, folder: Path) -> None:
     """`table.md`, `table.csv` and, because seconds are never the same twice, apart from them `costs.csv`."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "table.md", markdown(table))
-    write_whole(folder / "table.csv", csv_text(list(lines_of(table))))
-    write_whole(folder / "costs.csv", csv_text(costs_of(table.sweep, places)))
+    write_text(folder / "table.md", markdown(table))
+    write_text(folder / "table.csv", csv_text(list(lines_of(table))))
+    write_text(folder / "costs.csv", csv_text(costs_of(table.sweep, places)))
 
 
 def _row(cells: Sequence[str]) -> str:

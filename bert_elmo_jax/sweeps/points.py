@@ -6,7 +6,6 @@ sweeps of one working directory share what they have in common, and a changed de
 """
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import json
@@ -21,6 +20,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import lock
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, PROGRAMS, check_program, config_of, fields_of, shown
 
 # Flags of a program that are no fields of its config.
@@ -178,8 +178,7 @@ class Places:
     def locked(self) -> Iterator[None]:
         """No other sweep of the working directory meanwhile."""
         self.workdir.mkdir(parents=True, exist_ok=True)
-        with open(self.workdir / "points.lock", "a", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock(self.workdir / "points.lock", wait=True):
             yield
 
     def _there(self) -> dict[str, list[Path]]:

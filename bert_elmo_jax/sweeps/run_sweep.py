@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.sweeps.dashboard import Dashboard
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.forks import Runner

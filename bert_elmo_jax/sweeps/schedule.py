@@ -1,7 +1,6 @@
 """The order in which points run: what they need first, as many at a time as there is room for, failures again."""
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import is_locked, write_json
 from bert_elmo_jax.runs.start_cost import DEVICE, UNHEARD
 from bert_elmo_jax.sweeps.forks import Ended, Launch, Runner
 from bert_elmo_jax.train.run_guard import REFUSED
@@ -189,12 +188,7 @@ def last_lines(log: Path, count: int = LAST) -> str:
 
 def is_held(run: Path) -> bool:
     """Whether a process writes a run directory (see `train.only_process`)."""
-    with contextlib.suppress(FileNotFoundError), open(run / "lock", "a+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    return is_locked(run / "lock")
 
 
 def facts_of(run: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The toy scale's data: files of the toy world, made before a sweep begins, whose names say all that is in them."""
 
-import fcntl
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -9,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.files import lock, write_text
 from bert_elmo_jax.sweeps.points import File
-from bert_elmo_jax.text.files import write_atomically
 from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
 
 ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
@@ -48,8 +47,7 @@ class ToyData(NamedTuple):
 def write_made(root: Path, files: Iterable[File]) -> None:
     """Make those files that are not there; a sweep that begins beside another waits for it."""
     root.mkdir(parents=True, exist_ok=True)
-    with open(root / "lock", "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock(root / "lock", wait=True):
         _write_made(root, files)
 
 
@@ -73,7 +71,7 @@ def _write_made(root: Path, files: Iterable[File]) -> None:
         language, topics, words, train, dev, task, part = found.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))
         lines = _lines(world, task, part, int(train if part == "train" else dev))
-        write_atomically(target, ("\n".join(lines) + "\n").encode())
+        write_text(target, "\n".join(lines) + "\n")
 
 
 def _lines(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
