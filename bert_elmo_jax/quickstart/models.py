@@ -14,13 +14,13 @@ from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.analysis.toy_senses import toy_senses
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.quickstart.parts import COLUMNS, Part, read_words
-from bert_elmo_jax.report.figures import Figure, Lines, svg
+from bert_elmo_jax.report.figures import Figure, Lines
+from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.show import show
-from bert_elmo_jax.report.tables import table
 from bert_elmo_jax.runs.ideal.best_masked import bert_scores
 from bert_elmo_jax.runs.ideal.best_stream import elmo_scores
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.runs.task_report import attention
+from bert_elmo_jax.runs.task_report import draw_attention
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -54,7 +54,7 @@ def learned(workdir: Path) -> str:
         curve_of(workdir / "bert", "loss", "BERT: loss"),
         curve_of(workdir / "elmo", "loss", "ELMo: loss"),
     ]
-    return table(["on held-out text", "reached", "best possible", ""], rows) + drawn(figures)
+    return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
 
 
 def _right(name: str) -> str:
@@ -100,7 +100,7 @@ def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
         rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
     write_picture(workdir, figures, [*words])
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
-    return f"<p>{about}</p>" + table(names, rows) + drawn(figures)
+    return f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
 
 
 def write_picture(workdir: Path, figures: Sequence[Figure], words: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ def weights(workdir: Path, parts: Sequence[Part]) -> str:
     figures: list[Figure] = []
     for part in (part for part in parts if part.column == COLUMNS[-1]):
         figures += weight_results(load(workdir / part.name).params, part.task)[1]
-    return drawn(figures)
+    return draw_figures(figures)
 
 
 def looks(workdir: Path, parts: Sequence[Part]) -> str:
@@ -129,11 +129,5 @@ def looks(workdir: Path, parts: Sequence[Part]) -> str:
     for example in (questions[0], questions[-1]):
         answer = model.predict([(example.text, example.context)])[0]
         said = f"{example.text} — {answer}"
-        shown.append(f"<h3>{html.escape(said)}</h3>{attention(model, example)}")
+        shown.append(f"<h3>{html.escape(said)}</h3>{draw_attention(model, example)}")
     return "".join(shown)
-
-
-def drawn(figures: Sequence[Figure]) -> str:
-    """Figures beside one another."""
-    each = (f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>" for figure in figures)
-    return f"<main>{''.join(each)}</main>"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TextIO
 
-from bert_elmo_jax.report.results import places as width_of
+from bert_elmo_jax.report.results import count_columns as width_of
 from bert_elmo_jax.sweeps.points import Places, Point
 from bert_elmo_jax.sweeps.schedule import State, facts_of, seconds_of
 

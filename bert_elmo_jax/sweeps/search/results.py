@@ -1,17 +1,16 @@
 """What a search has found: all its trials, the best first, as a table, as csv and as a page."""
 
-import html
 import shlex
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.report.figures import Lines, svg
-from bert_elmo_jax.report.tables import table as html_table
+from bert_elmo_jax.files import write_text
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import shown
-from bert_elmo_jax.sweeps.markdown import csv_text, write_whole
+from bert_elmo_jax.sweeps.markdown import csv_text
 from bert_elmo_jax.sweeps.search.study import trials_of
 from bert_elmo_jax.sweeps.search.trials import Search
-from bert_elmo_jax.train.report import STYLE
 
 ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
 
@@ -46,9 +45,9 @@ def write_results(search: Search, study: Any, command: str) -> str:
     cells = [[_cell(row.get(name)) for name in head] for row in rows]
     lines = [head, ["---"] * len(head), *cells]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-    write_whole(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
-    write_whole(search.workdir / "table.csv", csv_text(rows))
-    write_whole(search.workdir / "report.html", _page(search, study, head, cells, rows, command))
+    write_text(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
+    write_text(search.workdir / "table.csv", csv_text(rows))
+    _write_page(search, study, head, cells, rows, command)
     return text
 
 
@@ -63,23 +62,16 @@ def best_so_far(search: Search, study: Any) -> list[tuple[int, float]]:
     return found
 
 
-def _page(search: Search, study: Any, head: list[str], cells: list[list[str]], rows: list[dict[str, Any]],
-          command: str) -> str:  # fmt: skip
+def _write_page(search: Search, study: Any, head: list[str], cells: list[list[str]], rows: list[dict[str, Any]],
+                command: str) -> None:  # fmt: skip
     curve = best_so_far(search, study)
-    figure = Lines("The best so far", "trial", search.score, {"best": curve}) if curve else None
-    drawn = f"<figure><figcaption>{figure.title}</figcaption>{svg(figure)}</figure>" if figure else ""
-    commands = "".join(
-        f"<details><summary>trial {row['trial']}</summary><pre>{html.escape(row['command'])}</pre>"
-        f"{_link(search.workdir, row['run'])}</details>"
+    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve})] if curve else [])
+    trials = "".join(
+        draw_details(f"trial {row['trial']}", draw_code(row["command"]) + _link(search.workdir, row["run"]))
         for row in rows
     )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Search for {html.escape(search.score)}</title><style>{STYLE}</style>"
-        f"<h1>Search for {html.escape(search.score)}</h1>{html_table(head, cells)}{drawn}"
-        f"<h2>The search</h2><pre>{html.escape(command)}</pre><h2>The trials</h2>{commands}</html>"
-    )
+    sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
+    write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
 
 
 def _link(workdir: Path, run: str) -> str:
