@@ -68,4 +68,5 @@ class Grid:
     values: Float[np.ndarray, "R C"]
 
 
-Figure = Lines | Curve | Bars | Dots | Scatter | Grid
+Figure = Lines | Bars | Dots | Grid  # as PNG, too
+Drawable = Figure | Curve | Scatter

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import write_text
-from bert_elmo_jax.report.figures import Figure
+from bert_elmo_jax.report.figures import Drawable
 from bert_elmo_jax.report.svg import draw_svg
 
 STYLE = """
@@ -58,7 +58,7 @@ def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f'<div style="overflow-x:auto"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def draw_figures(figures: Iterable[Figure]) -> str:
+def draw_figures(figures: Iterable[Drawable]) -> str:
     """Return figures with their titles, side by side where there is room.
 
     >>> from bert_elmo_jax.report.figures import Bars

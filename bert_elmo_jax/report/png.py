@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.report.figures import COLOURS, Bars, Dots, Grid, Lines
+from bert_elmo_jax.report.figures import COLOURS, Bars, Dots, Figure, Grid, Lines
 
-Drawable = Lines | Bars | Dots | Grid
 HANGUL = re.compile("[ᄀ-ᇿ㄰-㆏가-힣]")
 
 
@@ -20,7 +19,7 @@ def check_matplotlib() -> None:
         raise ImportError("PNG files need matplotlib: pip install 'bert_elmo_jax[figures]'") from None
 
 
-def write_png(figure: Drawable, path: str | Path) -> Path:
+def write_png(figure: Figure, path: str | Path) -> Path:
     """Draw a figure into a PNG file; Hangul in it needs an installed font that has Hangul."""
     check_matplotlib()
     from matplotlib import rc_context
@@ -38,7 +37,7 @@ def write_png(figure: Drawable, path: str | Path) -> Path:
     return Path(path)
 
 
-def collect_words(figure: Drawable) -> str:
+def collect_words(figure: Figure) -> str:
     """Return all text in a figure.
 
     >>> collect_words(Bars("배", ["layer 1"], {"runs/elmo": [1.0]}))

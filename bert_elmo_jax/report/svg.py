@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.report.figures import COLOURS, INK, PALE, Bars, Curve, Dots, Figure, Grid, Lines, Number, Scatter
+from bert_elmo_jax.report.figures import COLOURS, INK, PALE, Bars, Curve, Dots, Drawable, Grid, Lines, Number, Scatter
 from bert_elmo_jax.report.results import count_columns
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 300, 52, 10, 40
@@ -17,7 +17,7 @@ POINTS = 600  # the most points of a curve that can be told apart
 Point = tuple[float, float]
 
 
-def draw_svg(figure: Figure) -> str:
+def draw_svg(figure: Drawable) -> str:
     """Return a figure as SVG; a figure without points becomes a paragraph that says so.
 
     >>> draw_svg(Lines("pos", "layer", "%", {"눈": [(0.0, 90.0), (1.0, 97.3)]})).count("<circle")
