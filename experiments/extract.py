@@ -29,10 +29,10 @@ from absl import flags
 from tqdm import tqdm
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.corpora.npy import sha256
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
 from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference import BadText, BertEncoder, ElmoEncoder, TaskNetwork
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.runs.starting_weights import devices
@@ -102,7 +102,7 @@ def extract(parts: Parts) -> None:
     usual, fit = ("all", {}) if is_elmo else ([-1], {"overflow": FLAGS.overflow})
     layers = list(check_layers(wanted or usual, encoder.config.num_layers) or ())
     asked = {name: FLAGS[name].value for name in CHANGING} | {"layers": layers, "rule": rule, "jax": jax.__version__}
-    asked |= {"model": encoder.fingerprint, "content": sha256(Path(source))[:16]}
+    asked |= {"model": encoder.fingerprint, "content": hash_file(source)[:16]}
     asked["device"] = jax.devices()[0].device_kind
     if not parts.resume(asked):
         try:

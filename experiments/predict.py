@@ -24,6 +24,7 @@ from tqdm import tqdm
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
+from bert_elmo_jax.files import open_atomically
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.prediction_files import lines_of
 from bert_elmo_jax.inference.task_model import to_example
@@ -116,11 +117,9 @@ def main(argv: list[str]) -> None:
 
 def to_file(target: Path) -> None:
     """All predictions, or no file of that name."""
-    partial = target.with_name(f"{target.name}.partial")
     marked = target.suffix.lower() == ".csv"  # by the mark Excel knows that it is UTF-8
-    with open(partial, "w", encoding="utf-8-sig" if marked else "utf-8", newline="\n") as out:
+    with open_atomically(target, encoding="utf-8-sig" if marked else "utf-8") as out:
         count = predict(out)
-    partial.replace(target)
     print(f"{count:,} predictions in {target}", file=sys.stderr)
 
 

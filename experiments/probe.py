@@ -29,9 +29,9 @@ from tqdm import tqdm
 from bert_elmo_jax.analysis import probes
 from bert_elmo_jax.analysis.studies import STUDIES
 from bert_elmo_jax.analysis.study_inputs import Asked
-from bert_elmo_jax.report.page import write_page
+from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
-from bert_elmo_jax.report.results import cells_of, plain_table, with_published, write_csv, write_rows
+from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
 from bert_elmo_jax.runs.starting_weights import devices, say
 from experiments.command_line.endings import endings
 from experiments.command_line.start import start
@@ -56,6 +56,7 @@ flags.DEFINE_string("sentence", None, "One of your own: neighbours of the word t
 flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
 flags.DEFINE_bool("png", False, "Write each figure as PNG too (pip install 'bert_elmo_jax[figures]').")
 FLAGS = flags.FLAGS
+STYLE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
 HEADINGS = {"what": "The study", "train": "Its texts", "tasks": "What is looked at", "batch_size": "How"}
 TEXTS = ("static", "train", "dev", "test", "encoding", "limit")
 OF_SOME = (*TEXTS, "tasks", "layers", "fractions", "seeds", "words", "sentence")
@@ -108,13 +109,14 @@ def study() -> None:
         asked = Asked(**same, **counts, vectors=Path(FLAGS.output, "vectors"), report=report)
         found = STUDIES[FLAGS.what][0](asked)
     folder.mkdir(parents=True, exist_ok=True)
-    results = with_published(found.results)
-    print(found.text or plain_table(cells_of(results)))
-    write_rows(folder / "table.csv", found.rows) if found.rows else write_csv(folder / "table.csv", results)
+    results = add_published(found.results)
+    print(found.text or format_table(make_cells(results)))
+    write_rows(folder / "table.csv", found.rows) if found.rows else write_results(folder / "table.csv", results)
     settings = {name: FLAGS[name].value for name in ("what", "output")} | same | counts
-    page = write_page(
-        folder, f"{FLAGS.what}: {', '.join(FLAGS.model)}", results, found.figures, found.sections, settings
-    )
+    names, *rows = make_cells(results)
+    top = (draw_table(names, rows) if rows else "") + draw_figures(found.figures)
+    sections = [("", top), *found.sections, ("Settings", draw_json(settings))]
+    page = write_page(folder / "report.html", f"{FLAGS.what}: {', '.join(FLAGS.model)}", sections, STYLE)
     for n, figure in enumerate(found.figures if FLAGS.png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
     print(page, file=sys.stderr)

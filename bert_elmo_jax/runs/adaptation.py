@@ -11,6 +11,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.files import write_text
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.read_model import StoredModel, read_model
 from bert_elmo_jax.inference.word_encoder import word_encoder
@@ -117,9 +118,7 @@ def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
     lines = list(dict.fromkeys(" ".join(words) for words in texts if words))
     text = "\n\n".join(lines) + "\n"
     if not file.is_file() or file.read_bytes() != text.encode():
-        partial = file.with_suffix(".partial")
-        partial.write_bytes(text.encode())
-        partial.replace(file)
+        write_text(file, text)
     return len(lines)
 
 

@@ -17,7 +17,7 @@ from bert_elmo_jax.analysis.layer_weights import layer_shares
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
 from bert_elmo_jax.runs.task_report import task_sections
 from bert_elmo_jax.runs.task_scores import figures_of, score_name
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.runs import adaptation

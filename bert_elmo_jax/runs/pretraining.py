@@ -10,7 +10,7 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.phases import Phases
 from bert_elmo_jax.families import Family, get_family

@@ -9,6 +9,8 @@ from typing import Any
 
 from tensorboardX import SummaryWriter
 
+from bert_elmo_jax.files import write_bytes
+
 
 class Metrics:
     """Writes `metrics.jsonl` and TensorBoard's events of a run directory, every step once.
@@ -30,9 +32,7 @@ class Metrics:
         lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
         kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= step]
         if len(kept) < len(lines):
-            partial = file.with_suffix(".partial")
-            partial.write_bytes(b"".join(kept))
-            partial.replace(file)
+            write_bytes(file, b"".join(kept))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
         self._events = SummaryWriter(str(Path(run) / "events"), purge_step=step + 1)
 

@@ -1,14 +1,14 @@
 """A run directory belongs to one process and to one configuration at a time."""
 
 import contextlib
-import fcntl
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from bert_elmo_jax.files import Held, lock, write_text
 
 # Exit codes of their own, so that a scheduler can tell "start me again" from failure.
 REFUSED = 2  # wrong flags, files or data
@@ -29,23 +29,17 @@ def only_process(run: str | Path) -> Iterator[None]:
     BlockingIOError: ... is being written by process ...: wait for it, stop it, or choose another directory
     """
     folder = Path(run)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / "lock", "a+", encoding="ascii")  # noqa: SIM115 -- held until the end
-    except OSError as error:
-        raise OSError(f"{folder} cannot be written ({error.strerror}): choose another run directory") from error
-    with file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock(folder / "lock"))
+        except Held as error:
             raise BlockingIOError(
-                f"{folder} is being written by process {file.read().strip() or 'another'}: wait for it, stop it, or "
-                "choose another directory"
+                f"{folder} is being written by process {error.holder}: wait for it, stop it, or choose another "
+                "directory"
             ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        except OSError as error:
+            raise OSError(f"{folder} cannot be written ({error.strerror}): choose another run directory") from error
         yield
 
 
@@ -83,9 +77,7 @@ def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = 
                 "begun with, or choose another run directory."
             )
     else:
-        partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-        partial.replace(file)
+        write_text(file, json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -105,7 +97,7 @@ class Interrupt:
     Inside, SIGTERM and the first Ctrl-C only set `signal`, and `noticed` may say so; a second Ctrl-C stops at once.
 
     >>> with Interrupt(lambda: print("I have heard")) as interrupt:
-    ...     os.kill(os.getpid(), signal.SIGTERM)
+    ...     signal.raise_signal(signal.SIGTERM)
     ...     interrupt.signal == signal.SIGTERM
     I have heard
     True
