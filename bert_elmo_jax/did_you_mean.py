@@ -1,4 +1,4 @@
-"""The nearest of the names that are known, for messages about one that is not."""
+"""Suggestions for misspelt names and files in error messages."""
 
 import difflib
 import os
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """The end of a message: the known name that looks most like what was given, nothing where none does.
+    """Return the end of an error message that suggests the most similar known name, or "" if none is similar.
 
-    Capitals, hyphens and underscores make no difference here, since people take one for the other.
+    Case is ignored, and hyphens count as underscores.
 
     >>> "there is no task 'SST-2'" + did_you_mean("SST-2", ["cola", "sst2", "stsb"])
     "there is no task 'SST-2'; did you mean sst2?"
@@ -21,7 +21,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def near_file(path: str | Path) -> str:
-    """The end of a message about a file that is not there: the one in its folder whose name looks most like its.
+    """Return the end of an error message that suggests the file with the most similar name in the same folder, or "".
 
     >>> "there is no such file" + near_file("tests/goldens/maek.py")
     'there is no such file; did you mean tests/goldens/make.py?'
@@ -38,7 +38,7 @@ def near_file(path: str | Path) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """The known name that looks most like what was given; None where none does.
+    """Return the known name most similar to the given one, or None.
 
     >>> nearest("learning_rat", ["learning_rate", "layer_decay"])
     'learning_rate'

@@ -1,4 +1,4 @@
-"""What is suggested in place of a name that is not known."""
+"""Tests of suggestions for misspelt names."""
 
 import pytest
 from hypothesis import given
@@ -33,12 +33,12 @@ TASKS = ["sst2", "stsb", "squad", "korquad", "klue_ner", "klue_nli", "한국어"
         (7, None),
     ],
 )
-def test_the_nearest(given_name, name):
+def test_nearest(given_name, name):
     assert nearest(given_name, TASKS) == name
     assert did_you_mean(given_name, TASKS) == (f"; did you mean {name}?" if name else "")
 
 
-def test_names_that_differ_in_case_alone():
+def test_names_that_differ_only_in_case():
     assert nearest("Adam", ["adam", "ADAM"]) == "adam"
     assert nearest("adam", []) is None
 
@@ -49,7 +49,7 @@ def test_any_iterable():
 
 
 @given(st.text(max_size=20), st.lists(st.text(max_size=20), max_size=8))
-def test_what_is_suggested_is_known(asked, known):
+def test_suggestions_are_known_names(asked, known):
     assert nearest(asked, known) in (*known, None)
 
 
@@ -86,12 +86,12 @@ SUGGESTED = {
 
 @pytest.mark.parametrize("meant", SUGGESTED)
 @pytest.mark.usefixtures("as_users_run")
-def test_wherever_one_of_some_names_is_asked_for(meant):
+def test_messages_suggest_a_name(meant):
     with pytest.raises(ValueError, match=rf"; did you mean {meant}\?"):
         SUGGESTED[meant]()
 
 
-def test_a_file_that_is_there_is_suggested_as_it_would_be_written(tmp_path, monkeypatch):
+def test_near_file_keeps_the_spelling_of_the_path(tmp_path, monkeypatch):
     (tmp_path / "소설.txt").touch()
     (tmp_path / "novels").mkdir()
     (tmp_path / "texts.csv").touch()

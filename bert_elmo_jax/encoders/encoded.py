@@ -11,7 +11,7 @@ from jaxtyping import Float, Float32, Int
 from bert_elmo_jax.text import Encoding
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Encoded:
     """Vectors of B texts of up to T pieces, and the way back to the characters and words they came from.
 
@@ -32,6 +32,9 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        return show_shapes("Encoded", len(self), last=self.last, layers=self.layers, pooled=self.pooled)
 
     def __getitem__(self, part: slice | int) -> "Encoded":
         """Some of the texts, or one, padded to the longest of them; the arrays are views of these."""
@@ -86,6 +89,16 @@ class Encoded:
             pool_words(of_text, text, counts, how)
             for of_text, text, counts in zip(vectors, self.texts, self.word_counts)
         ]
+
+
+def show_shapes(name: str, texts: int, **arrays: Any) -> str:
+    """Return a short text with the shapes of arrays, for a `repr`.
+
+    >>> show_shapes("Encoded", 2, last=np.zeros((2, 5, 8)), layers=None)
+    'Encoded(2 texts, last [2, 5, 8])'
+    """
+    shown = [f"{key} {list(array.shape)}" for key, array in arrays.items() if array is not None]
+    return f"{name}({', '.join([f'{texts} texts', *shown])})"
 
 
 def as_slice(part: slice | int, size: int) -> slice:

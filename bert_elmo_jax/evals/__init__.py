@@ -1,4 +1,4 @@
-"""How good predictions are, each figure equal to the official scorer's.
+"""Metrics that give the same results as the official scorers.
 
 >>> from bert_elmo_jax.evals import entities, glue, squad
 >>> glue.score("nsmc", ["1", "0"], ["1", "1"])

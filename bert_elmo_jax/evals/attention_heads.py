@@ -1,4 +1,4 @@
-"""What an attention head attends to: of each word the other word it looks at most (Clark et al. 2019)."""
+"""Which words attention heads attend to most: Clark et al. 2019."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
-Arc = tuple[int, int]  # dependant and head, words counted from 0
+Arc = tuple[int, int]  # indices of dependant and head
 
 
 def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"], words: int) -> np.ndarray:
-    """Attention between words from that between pieces, [*H, words, words]; `word_of` is -1 for special pieces.
+    """Return attention between words, [*H, words, words], from attention between pieces.
 
-    What goes to a word is the sum over its pieces, what it looks at the mean over them. A word without pieces looks at
-    nothing, and nothing looks at it.
+    `word_of` is -1 for special pieces. Attention to a word is the sum over its pieces, attention from it their mean.
+    A word without pieces has only zeros.
 
     >>> maps = np.array([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.0, 0.5, 0.5]])
     >>> word_maps(maps, np.array([0, 1, 1]), 2).round(2).tolist()
@@ -25,7 +25,7 @@ def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"],
 
 
 def most_attended(maps: Float[np.ndarray, "*H W W"]) -> Int[np.ndarray, "*H W"]:
-    """The other word that each word looks at most; the word itself does not count.
+    """Return the word that each word attends to most, apart from itself.
 
     >>> most_attended(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.4, 0.1, 0.5]])).tolist()
     [1, 2, 0]
@@ -35,7 +35,7 @@ def most_attended(maps: Float[np.ndarray, "*H W W"]) -> Int[np.ndarray, "*H W"]:
 
 
 def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A *H"]:
-    """Whether, for each arc and map, the dependant looks at its head, and whether the head looks at the dependant.
+    """Return, for each arc and map, if the dependant attends most to its head, and if the head to the dependant.
 
     >>> follows(np.array([1, 2, 0]), [(0, 1), (2, 1)]).tolist()
     [[True, False], [False, True]]
@@ -47,7 +47,7 @@ def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.n
 
 
 def at_offsets(arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A O"]:
-    """Whether the word at each fixed offset from the dependant is its head, and from the head the dependant.
+    """Return, for each arc and offset, if the head is at this offset from the dependant, and vice versa.
 
     >>> at_offsets([(0, 1)])[:, 0].astype(int).tolist()
     [[0, 0, 0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]

@@ -1,4 +1,4 @@
-"""Named entities and other chunks, scored by the rules of the CoNLL shared tasks (conlleval)."""
+"""Scores of named entities and other chunks by the rules of conlleval, the scorer of the CoNLL shared tasks."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ _PREFIXES = ("B", "I", "E", "S")
 
 
 class Scores(TypedDict):
-    """Precision, recall and F1 (0 to 1) of some entities, and how many there are.
+    """Precision, recall and F1 (0 to 1), and the numbers of entities.
 
     >>> score([["B-PER"]], [["B-PER"]])["types"]["PER"]["f1"]
     1.0
@@ -24,7 +24,7 @@ class Scores(TypedDict):
 
 
 class EntityScores(Scores):
-    """The figures of all entities together; those of each type; the mean F1 of the types (KLUE's); right tags.
+    """Scores of all entities and of each type, the mean F1 of the types (KLUE's), and the accuracy of the tags.
 
     >>> score([["B-PER", "O"]], [["B-PER", "B-LOC"]])["macro_f1"]
     0.5
@@ -36,10 +36,10 @@ class EntityScores(Scores):
 
 
 def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityScores:
-    """Compares the tags of sentences, in IOB1, IOB2, IOE or BIOES; the two sides need not use the same one.
+    """Score the tags of sentences in IOB1, IOB2, IOE or BIOES; the two sides may use different schemes.
 
-    An entity counts where its type, its first and its last word agree. A stray I- begins an entity where the word
-    before it is outside or of another type, as conlleval has it.
+    An entity is correct if its type, first word and last word agree. As in conlleval, an I- tag begins an entity if
+    the previous word is outside or of another type.
 
     >>> scores = score([["B-PER", "I-PER", "O"], ["B-LOC", "O"]], [["I-PER", "I-PER", "O"], ["B-LOC", "I-LOC"]])
     >>> scores["precision"], scores["recall"], scores["f1"], scores["types"]["PER"]["f1"], scores["accuracy"]
@@ -47,7 +47,7 @@ def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> 
     """
     if len(gold) != len(predicted):
         raise ValueError(
-            f"{len(gold)} sentences of gold tags but {len(predicted)} of predicted: give the same sentences"
+            f"{len(gold)} sentences of gold tags but {len(predicted)} of predicted tags: give the same sentences"
         )
     counts = {side: Counter[str]() for side in ("gold", "predicted", "correct")}
     words = right = 0
@@ -74,7 +74,7 @@ def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> 
 
 
 def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """(type, first word, word behind the last) of each entity of a sentence.
+    """Return (type, start, end) of each entity of a sentence; `end` is exclusive.
 
     >>> entities(["B-LOC", "I-LOC", "I-PER", "O", "S-PER", "B-ORG", "E-ORG"])
     [('LOC', 0, 2), ('PER', 2, 3), ('PER', 4, 5), ('ORG', 5, 7)]
@@ -83,18 +83,11 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def _scores(gold: int, predicted: int, correct: int) -> Scores:
-    """Nothing to find, or nothing found, counts 0 as in conlleval."""
+    """Return the scores; as in conlleval, they are 0 without gold or predicted entities."""
     precision = correct / predicted if predicted else 0.0
     recall = correct / gold if gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
-    return {
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
-        "gold": gold,
-        "predicted": predicted,
-        "correct": correct,
-    }
+    return Scores(precision=precision, recall=recall, f1=f1, gold=gold, predicted=predicted, correct=correct)
 
 
 def _entities(tags: Sequence[str], what: str, sentence: int) -> Iterable[tuple[str, int, int]]:
@@ -103,10 +96,10 @@ def _entities(tags: Sequence[str], what: str, sentence: int) -> Iterable[tuple[s
         prefix, _, name = tag.partition("-")
         if (prefix not in _PREFIXES or not (name or tag == prefix)) and tag != OUTSIDE:
             raise ValueError(
-                f"{what} {tag!r} (sentence {sentence}, word {place}) is no tag of an entity: expected O, or B-, "
-                "I-, E- or S- and a type; tags of another kind, such as parts of speech, are scored by accuracy"
+                f"{what} {tag!r} (sentence {sentence}, word {place}) is not an entity tag: expected O, or B-, I-, E- "
+                "or S- and a type; score other tags, such as parts of speech, by accuracy"
             )
-        # Two neighbours that are both inside, of one type, with no mark of a border between them, are one entity.
+        # Adjacent tags of one type belong to one entity unless E- or S- ends it, or B- or S- begins another.
         joined = before in ("B", "I") and prefix in ("I", "E") and name == kind
         if before != OUTSIDE and not joined:
             yield kind, start, place

@@ -1,4 +1,4 @@
-"""Classification and regression: the metrics of GLUE, KLUE and the other tasks, equal to scikit-learn's and SciPy's."""
+"""Metrics of classification and regression tasks (GLUE, KLUE and others), equal to scikit-learn's and SciPy's."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ Values = Sequence[int] | Sequence[float] | Sequence[str] | Shaped[np.ndarray, "N
 
 
 def accuracy(labels: Values, predictions: Values) -> float:
-    """The share of predictions that are right.
+    """Return the share of predictions that are right.
 
     >>> accuracy(["pos", "neg", "pos"], ["pos", "pos", "pos"])
     0.6666666666666666
@@ -19,19 +19,19 @@ def accuracy(labels: Values, predictions: Values) -> float:
 
 
 def f1(labels: Values, predictions: Values, positive: int | str = 1) -> float:
-    """F1 of one label; 0 where it is neither there nor predicted.
+    """Return the F1 of one label; 0 if it does not occur on either side.
 
     >>> f1([1, 0, 1, 1], [1, 1, 0, 1])
     0.6666666666666666
     """
     truth, guess = _pair(labels, predictions)
     if isinstance(positive, str) != (truth.dtype.kind == "U"):
-        raise ValueError(f"positive={positive!r} is no label like {truth[0].item()!r}: name the label that F1 is about")
+        raise ValueError(f"positive={positive!r} is not a label like {truth[0].item()!r}: give the label to score")
     return _f1(truth == positive, guess == positive)
 
 
 def macro_f1(labels: Values, predictions: Values) -> float:
-    """The mean of the labels' F1, over those that are there or predicted.
+    """Return the mean F1 over the labels that occur on either side.
 
     >>> round(macro_f1(["정치", "사회", "정치"], ["정치", "정치", "정치"]), 3)
     0.4
@@ -41,7 +41,7 @@ def macro_f1(labels: Values, predictions: Values) -> float:
 
 
 def micro_f1(labels: Values, predictions: Values, without: Sequence[int | str] = ()) -> float:
-    """F1 over all decisions but those for the labels `without`, as KLUE's relations leave out `no_relation`.
+    """Return the F1 over all labels except `without`, as KLUE's relations exclude `no_relation`.
 
     >>> micro_f1(["born", "no_relation", "died"], ["born", "born", "no_relation"], without=["no_relation"])
     0.5
@@ -54,7 +54,7 @@ def micro_f1(labels: Values, predictions: Values, without: Sequence[int | str] =
 
 
 def mcc(labels: Values, predictions: Values) -> float:
-    """Matthews' correlation, for any number of labels; 0 where either side knows only one.
+    """Return Matthews' correlation for any number of labels; 0 if either side has only one label.
 
     >>> mcc([1, 1, 0, 0], [1, 1, 0, 1])
     0.5773502691896258
@@ -69,17 +69,16 @@ def mcc(labels: Values, predictions: Values) -> float:
 
 
 def pearson(labels: Values, predictions: Values) -> float:
-    """The correlation of two lists of numbers; nan where one of them is constant, as there is none then.
+    """Return the correlation of two lists of numbers; nan if one of them is constant.
 
     >>> round(pearson([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]), 4)
     0.982
     """
-    truth, guess = _numbers(labels, predictions)
-    return _correlation(truth, guess)
+    return _correlation(*_numbers(labels, predictions))
 
 
 def spearman(labels: Values, predictions: Values) -> float:
-    """The correlation of the ranks, equal numbers sharing the mean of theirs; nan where one side is constant.
+    """Return the correlation of the ranks, with mean ranks for ties; nan if one side is constant.
 
     >>> round(spearman([0.0, 2.5, 5.0], [1.0, 400.0, 20.0]), 4)
     0.5
@@ -98,7 +97,7 @@ METRICS: Mapping[str, Callable[..., float]] = {
     "spearman": spearman,
 }
 
-# What each task is reported by; the first is the one to choose the best run by.
+# The metrics of each task; the first one selects the best run.
 TASK_METRICS: Mapping[str, tuple[str, ...]] = {
     "cola": ("mcc",),
     "sst2": ("accuracy",),
@@ -123,22 +122,22 @@ TASK_METRICS: Mapping[str, tuple[str, ...]] = {
     "trec_fine": ("accuracy",),
     "sst5": ("accuracy",),
     "swag": ("accuracy",),
-    # Anybody's own data.
+    # Your own data.
     "classification": ("accuracy", "macro_f1"),
     "regression": ("pearson", "spearman"),
 }
 
 
 def score(task: str, labels: Values, predictions: Values) -> dict[str, float]:
-    """The metrics a task is reported by, from 0 to 1 (correlations from -1).
+    """Return the metrics of a task, from 0 to 1 (correlations from -1).
 
-    KLUE's similarities count as paraphrases from 3 on, for its F1.
+    For its F1, KLUE's similarities of 3 and more count as paraphrases.
 
     >>> score("mrpc", [1, 0, 1, 1], [1, 1, 0, 1])
     {'f1': 0.6666666666666666, 'accuracy': 0.5}
     """
     if task not in TASK_METRICS:
-        raise ValueError(f"there is no task {task!r}; the tasks with metrics are {', '.join(TASK_METRICS)}")
+        raise ValueError(f"there are no metrics for the task {task!r}; expected one of {', '.join(TASK_METRICS)}")
     figures = {}
     for name in TASK_METRICS[task]:
         if task == "klue_sts" and name == "f1":
@@ -162,8 +161,8 @@ def _pair(labels: Values, predictions: Values) -> tuple[Shaped[np.ndarray, "N"],
     truth, guess = _two(labels, predictions)
     if (truth.dtype.kind == "U") != (guess.dtype.kind == "U"):
         raise ValueError(
-            f"labels such as {truth[0].item()!r} cannot be compared with predictions such as {guess[0].item()!r}: give "
-            "both as names, or both as numbers"
+            f"labels such as {truth[0].item()!r} cannot be compared with predictions such as {guess[0].item()!r}: "
+            "give names on both sides, or numbers"
         )
     for side, values in (("labels", truth), ("predictions", guess)):
         if values.dtype.kind == "f" and not np.array_equal(values, np.round(values)):
@@ -178,7 +177,7 @@ def _numbers(labels: Values, predictions: Values) -> tuple[Float64[np.ndarray, "
         raise ValueError(f"names such as {truth[0].item()!r} and {guess[0].item()!r} have no correlation: give numbers")
     truth, guess = truth.astype(np.float64), guess.astype(np.float64)
     if len(truth) < 2:
-        raise ValueError("a correlation needs two examples at least; there is one")
+        raise ValueError("a correlation needs at least two examples; there is one")
     for side, values in (("labels", truth), ("predictions", guess)):
         if not np.isfinite(values).all():
             place = int(np.argmin(np.isfinite(values)))
@@ -190,20 +189,20 @@ def _two(labels: Values, predictions: Values) -> tuple[np.ndarray, np.ndarray]:
     truth, guess = np.asarray(labels), np.asarray(predictions)
     if truth.shape != guess.shape or truth.ndim != 1:
         raise ValueError(
-            f"labels of shape {truth.shape} and predictions of shape {guess.shape}: expected two lists of one length"
+            f"labels of shape {truth.shape} and predictions of shape {guess.shape}: expected lists of equal length"
         )
     if not len(truth):
         raise ValueError("nothing to score: both lists are empty")
     for side, values in (("labels", truth), ("predictions", guess)):
         if values.dtype.kind not in "Ubiuf":
-            raise ValueError(f"{side} such as {values.tolist()[0]!r}: expected all of them to be names, or all numbers")
+            raise ValueError(f"{side} such as {values.tolist()[0]!r}: expected all of them to be names, or numbers")
     return truth, guess
 
 
 def _correlation(first: Float[np.ndarray, "N"], second: Float[np.ndarray, "N"]) -> float:
     if (first == first[0]).all() or (second == second[0]).all():
         return float("nan")
-    # Scaled first, so that neither tiny nor huge numbers are lost in a square.
+    # Scaled first, so that squares neither underflow nor overflow.
     a, b = (_unit(side - side.mean()) for side in (first, second))
     return float(np.clip(a @ b, -1.0, 1.0))
 

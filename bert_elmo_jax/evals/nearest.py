@@ -1,4 +1,4 @@
-"""Nearest neighbours by cosine, and how far groups of vectors lie apart."""
+"""Nearest neighbours by cosine, and the separation of groups of vectors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-CHUNK = 16_384  # rows of a large file that are read together
+CHUNK = 16_384  # rows read at a time from a memory-mapped file
 
 
 class Separation(NamedTuple):
-    """Accuracy of the nearest centroid on vectors that it was not made of, that of the largest group, and a picture.
+    """Held-out accuracy of the nearest centroid, accuracy of the largest group, and a two-dimensional projection.
 
     >>> Separation(1.0, 0.5, np.zeros((4, 2))).plane.shape
     (4, 2)
@@ -24,7 +24,7 @@ class Separation(NamedTuple):
 def neighbours(
     vectors: Float[np.ndarray, "N D"], query: Float[np.ndarray, " D"], count: int
 ) -> list[tuple[int, float]]:
-    """(row, cosine) of the vectors nearest to another, nearest first; the vectors may be a file mapped into memory.
+    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped.
 
     >>> neighbours(np.array([[0.0, 2.0], [1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 0.0]), 2)
     [(1, 1.0), (2, 0.949)]
@@ -38,9 +38,9 @@ def neighbours(
 
 
 def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
-    """Whether vectors of different groups lie apart: half of each group makes its centroid, the other half is tested.
+    """Measure how well vectors separate by group: classify half of each group by the centroids of the other half.
 
-    `plane` shows all of them in the two directions in which they differ most (principal components).
+    `plane` holds the first two principal components of all vectors.
 
     >>> rows = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.0], [5.0, 5.0, 0.0], [5.1, 5.0, 0.1]])
     >>> found = separation(rows, ["pear", "pear", "ship", "ship"])
@@ -53,7 +53,7 @@ def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed
     counts = np.bincount(numbers, minlength=len(names))
     if len(names) < 2 or counts.min() < 2:
         raise ValueError(
-            f"groups of {dict(zip(names.tolist(), counts.tolist()))} vectors: at least two groups of two are needed"
+            f"groups of {dict(zip(names.tolist(), counts.tolist()))} vectors: expected at least two groups of two"
         )
     values = np.asarray(vectors, np.float64)
     order = np.random.default_rng(seed).permutation(len(values))
@@ -70,7 +70,7 @@ def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed
 
 
 def principal_plane(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
-    """The two principal components of vectors; of a component its sign is such that its largest weight is positive.
+    """Return the first two principal components of vectors, with signs that make the largest weights positive.
 
     >>> principal_plane(np.array([[1.0], [3.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]

@@ -1,4 +1,4 @@
-"""What probes are held against: the label that a word had most often in training."""
+"""A baseline for probes: the label that a word had most often in training."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -8,42 +8,51 @@ Label = TypeVar("Label", bound=Hashable)
 
 
 def most_frequent(labels: Sequence[Label]) -> Label:
-    """The label that is most frequent; of equals the first.
+    """Return the most frequent label, the first one of ties.
 
     >>> most_frequent(["명사", "동사", "동사"])
     '동사'
     """
     if not labels:
-        raise ValueError("no label was given: give those of the training data")
+        raise ValueError("no label was given: give the labels of the training data")
     return Counter(labels).most_common(1)[0][0]
+
+
+def rank_labels(words: Sequence[str], labels: Sequence[Label]) -> dict[str, list[Label]]:
+    """Return the labels of each word, most frequent first.
+
+    >>> rank_labels(["배", "배", "배"], ["ship", "pear", "pear"])
+    {'배': ['pear', 'ship']}
+    """
+    counts: dict[str, Counter[Label]] = {}
+    for word, label in zip(words, labels):
+        counts.setdefault(word, Counter())[label] += 1
+    return {word: [label for label, _ in count.most_common()] for word, count in counts.items()}
 
 
 def by_word(
     train_words: Sequence[str], train_labels: Sequence[Label], words: Sequence[str], *, unknown: Label | None = None
 ) -> list[Label]:
-    """For each word the label that it had most often in training; for a word not seen there `unknown`.
+    """Return the label that each word had most often in training.
 
-    Without `unknown` that is the most frequent label of all.
+    Words that were not seen get `unknown`, by default the most frequent label of all.
 
     >>> by_word(["배를", "탔다", "배를"], ["NOUN", "VERB", "NOUN"], ["탔다", "강이"])
     ['VERB', 'NOUN']
     """
     if len(train_words) != len(train_labels):
         raise ValueError(f"{len(train_words)} words and {len(train_labels)} labels: give a label for each word")
-    counts: dict[str, Counter[Label]] = {}
-    for word, label in zip(train_words, train_labels):
-        counts.setdefault(word, Counter())[label] += 1
-    usual = {word: count.most_common(1)[0][0] for word, count in counts.items()}
+    ranked = rank_labels(train_words, train_labels)
     other = most_frequent(train_labels) if unknown is None else unknown
-    return [usual.get(word, other) for word in words]
+    return [ranked[word][0] if word in ranked else other for word in words]
 
 
 def accuracy(right: Sequence[Label], given: Sequence[Label]) -> float:
-    """The share of labels that are right.
+    """Return the share of labels that are right.
 
     >>> accuracy(["a", "b"], ["a", "a"])
     0.5
     """
     if len(right) != len(given) or not len(right):
-        raise ValueError(f"{len(right)} right labels and {len(given)} given: expected as many, and some")
+        raise ValueError(f"{len(right)} right labels and {len(given)} given: expected the same number, at least 1")
     return sum(a == b for a, b in zip(right, given)) / len(right)

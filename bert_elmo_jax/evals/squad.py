@@ -1,4 +1,4 @@
-"""Questions answered with a span: exact match and F1 as the official scripts of SQuAD and KorQuAD compute them."""
+"""Exact match and F1 of extractive question answering, as in the official scripts of SQuAD and KorQuAD."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from typing import Any, Literal
 Rules = Literal["squad2", "squad1", "korquad"]
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-# Marks that KorQuAD takes for a gap between words, while other punctuation vanishes without one.
+# KorQuAD replaces these marks by a space and deletes other punctuation.
 _KOREAN_QUOTES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
 
@@ -24,19 +24,18 @@ def score(
     na_threshold: float = 1.0,
     rules: Rules | None = None,
 ) -> dict[str, float]:
-    """The figures of the official script, in percent and under its names.
+    """Return the scores of the official script, in per cent and under its names.
 
-    `data` is the content of an official JSON file, its list of articles, or its path; `predictions` (id -> answer, ""
-    for none) and `na_probabilities` (id -> how sure the model is that there is no answer; any scale) may be paths too.
+    `data` is the content of an official JSON file, its list of articles, or its path. `predictions` (id -> answer, ""
+    for none) and `na_probabilities` (id -> score for "no answer", on any scale) may be paths, too.
 
-    - `squad2`, SQuAD's script 2.0, is taken unless the data call themselves KorQuAD; it scores version 1.1 as well:
-      exact, f1, total, the same for HasAns and NoAns, and, where there are `na_probabilities`, the best exact and f1
-      that a threshold reaches, with the threshold. An answer whose probability exceeds `na_threshold` counts as "".
-      A question without a prediction is an error; in data of version 1.1 it is wrong, as by their own script, whose
-      exact_match is given too, with the number of such questions (missing).
-    - `squad1`, SQuAD's script 1.1: exact_match, f1, total and missing.
-      It differs where an answer is nothing but articles and punctuation.
-    - `korquad`, the script of KorQuAD 1.0, gives the same four; F1 is over characters.
+    - `squad2`, SQuAD's script 2.0 (default, except for KorQuAD): exact, f1, total, the same for HasAns and NoAns, and,
+      given `na_probabilities`, the best exact and f1 over all thresholds. An answer whose probability exceeds
+      `na_threshold` counts as "". A question without a prediction raises; in data of version 1.1 it counts as wrong,
+      as in script 1.1, and exact_match and missing are added.
+    - `squad1`, SQuAD's script 1.1: exact_match, f1, total and missing (the number of questions without a prediction).
+      It differs for answers that consist of articles and punctuation.
+    - `korquad`, the script of KorQuAD 1.0: the same four, with F1 over characters.
 
     >>> qas = [{"id": "1", "answers": [{"text": "the sea", "answer_start": 0}]}, {"id": "2", "answers": []}]
     >>> data = {"version": "v2.0", "data": [{"paragraphs": [{"context": "the sea", "qas": qas}]}]}
@@ -57,15 +56,15 @@ def score(
     if rules != "squad2":
         if na_probabilities is not None:
             raise ValueError(
-                f"na_probabilities were given, but the rules of {rules} know no questions without an answer: leave "
-                "them out, or score with rules='squad2'"
+                f"na_probabilities were given, but the rules of {rules} do not allow questions without an answer: "
+                "leave them out, or score with rules='squad2'"
             )
         return _score_first(gold, given, korean=rules == "korquad") | {"missing": len(missing)}
     first = version.startswith("1") and all(gold.values())
     if missing and not first:
         raise ValueError(
-            f"{len(missing)} of {len(gold)} questions have no prediction, the first of them {missing[0]!r}: predict an "
-            'answer, or "" for none, for each question of the data, and check that both come from the same file'
+            f"{len(missing)} of {len(gold)} questions have no prediction, the first is {missing[0]!r}: predict an "
+            'answer, or "" for none, for each question, and check that data and predictions belong together'
         )
     figures = _score_second(gold, given, na_probabilities, na_threshold)
     if first:
@@ -75,7 +74,7 @@ def score(
 
 
 def normalize(text: str, *, korean: bool = False) -> str:
-    """What is compared: lower case, no ASCII punctuation, single spaces; English also without articles.
+    """Return the text in lower case, without ASCII punctuation and, for English, without articles.
 
     >>> normalize("  The Sea, an ocean."), normalize("《강》의 'A'", korean=True)
     ('sea ocean', '강 의 a')
@@ -86,7 +85,7 @@ def normalize(text: str, *, korean: bool = False) -> str:
 
 
 def _score_first(gold: dict[str, list[str]], given: Mapping[str, str], *, korean: bool) -> dict[str, float]:
-    """Version 1.1, and KorQuAD's."""
+    """Score by the script of version 1.1 or KorQuAD."""
     exact = overlap = 0.0
     for number, answers in gold.items():
         if number not in given:
@@ -95,11 +94,10 @@ def _score_first(gold: dict[str, list[str]], given: Mapping[str, str], *, korean
         truths = [normalize(answer, korean=korean) for answer in answers]
         if not truths:
             raise ValueError(
-                f"question {number!r} has no answer in the data, which only rules='squad2' can score; choose these, or "
-                "leave such questions out"
+                f"question {number!r} has no answer in the data: score with rules='squad2', or leave such questions out"
             )
         exact += guess in truths
-        # Two empty answers agree exactly, but have nothing in common.
+        # The scripts give two empty answers an F1 of 0.
         overlap += max(_f1(_units(truth, korean), _units(guess, korean), 0.0) for truth in truths)
     return {"exact_match": 100 * exact / len(gold), "f1": 100 * overlap / len(gold), "total": len(gold)}
 
@@ -110,8 +108,8 @@ def _score_second(
     na_probabilities: str | Path | Mapping[str, float] | None,
     na_threshold: float,
 ) -> dict[str, float]:
-    """Version 2.0."""
-    # What normalises to nothing is no answer to compare with, though the question still counts as one that has any.
+    """Score by the script of version 2.0."""
+    # Answers that normalise to "" are ignored, but the question still counts as one with an answer.
     truths = {number: [t for t in map(normalize, answers) if t] or [""] for number, answers in gold.items()}
     guesses = {number: normalize(given[number]) for number in gold if number in given}
     exact, overlap = dict.fromkeys(gold, 0.0), dict.fromkeys(gold, 0.0)
@@ -129,11 +127,12 @@ def _score_second(
         ("HasAns_", [number for number in gold if has_answer[number]]),
         ("NoAns_", [number for number in gold if not has_answer[number]]),
     ):
-        for name, scores in (("exact", exact), ("f1", overlap)) if chosen else ():
+        if not chosen:
+            continue
+        for name, scores in (("exact", exact), ("f1", overlap)):
             total = sum(float(not has_answer[n]) if n in ruled_out else scores[n] for n in chosen)
             figures[prefix + name] = 100 * total / len(chosen)
-        if chosen:
-            figures[f"{prefix}total"] = len(chosen)
+        figures[f"{prefix}total"] = len(chosen)
     if na_probabilities is not None:
         for name, scores in (("exact", exact), ("f1", overlap)):
             best, threshold = _best_threshold(scores, doubts, has_answer, given)
@@ -144,7 +143,7 @@ def _score_second(
 def _best_threshold(
     scores: dict[str, float], doubts: dict[str, float], has_answer: dict[str, bool], given: Mapping[str, str]
 ) -> tuple[float, float]:
-    """Let the surest questions be answered one after the other, from none to all, and keep the best moment."""
+    """Return the best score and its threshold, answering questions one by one in order of their probabilities."""
     current: float = sum(not known for known in has_answer.values())
     best, threshold = current, 0.0
     for number in sorted(doubts, key=doubts.__getitem__):
@@ -172,7 +171,7 @@ def _units(text: str, korean: bool) -> list[str]:
 
 
 def _gold(content: Any) -> dict[str, list[str]]:
-    """Question id -> texts of its answers, in the order of the file."""
+    """Return question id -> texts of its answers, in the order of the file."""
     articles = content["data"] if isinstance(content, Mapping) and "data" in content else content
     gold: dict[str, list[str]] = {}
     try:
@@ -180,9 +179,7 @@ def _gold(content: Any) -> dict[str, list[str]]:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
                     if question["id"] in gold:
-                        raise ValueError(
-                            f"the id {question['id']!r} stands twice in the data: give each question its own"
-                        )
+                        raise ValueError(f"the data repeat the id {question['id']!r}: give each question its own")
                     gold[question["id"]] = [answer["text"] for answer in question["answers"]]
     except (TypeError, KeyError) as problem:
         raise ValueError(
@@ -190,7 +187,7 @@ def _gold(content: Any) -> dict[str, list[str]]:
             '{"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "answers": [{"text": …}]}]}]}]}'
         ) from None
     if not gold:
-        raise ValueError("the data hold no question: give SQuAD's JSON with at least one")
+        raise ValueError("the data hold no question: expected SQuAD's JSON with at least one")
     return gold
 
 
@@ -205,15 +202,15 @@ def _predictions(source: str | Path | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _probabilities(source: str | Path | Mapping[str, float], gold: Mapping[str, Any]) -> dict[str, float]:
-    """Of the questions of the data, in the order they are given, because that decides between equals."""
+    """Return the probabilities of the data's questions in the given order, which decides ties."""
     found = _load(source, "na_probabilities")
     if not isinstance(found, Mapping):
         raise ValueError(f"na_probabilities should map ids to numbers; they are a {type(found).__name__}")
     absent = [number for number in gold if number not in found]
     if absent:
         raise ValueError(
-            f"na_probabilities lack {len(absent)} of {len(gold)} questions, the first of them {absent[0]!r}: give one "
-            "for each question, or leave them all out"
+            f"na_probabilities lack {len(absent)} of {len(gold)} questions, the first is {absent[0]!r}: give one for "
+            "each question, or leave them all out"
         )
     for number, value in found.items():
         if not isinstance(value, int | float) or math.isnan(value):

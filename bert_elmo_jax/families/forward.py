@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, no_type_check
 from flax import struct
 from jaxtyping import Array, Float, Int
 
+from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.output import Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
 @no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
-@struct.dataclass
+@struct.dataclass(repr=False)
 class ForwardOutput:
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""
 
@@ -22,6 +23,9 @@ class ForwardOutput:
     pooled: Float[Array, "B D"] | None = None
     mlm_logits: Float[Array, "B T V"] | None = None
     nsp_logits: Float[Array, "B 2"] | None = None
+
+    def __repr__(self) -> str:
+        return show_shapes("ForwardOutput", len(self.last), **vars(self))
 
 
 class Wanted(NamedTuple):

@@ -74,6 +74,10 @@ class PieceEncoder:
         # Compiled once for each shape of batch and each set of outputs.
         self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")
 
+    def __repr__(self) -> str:
+        heads = f", heads {', '.join(self.heads)}" if self.heads else ""
+        return f"{type(self).__name__}({self.source}: {self.family.name}, {self.num_layers} × {self.width}{heads})"
+
     @property
     def num_layers(self) -> int:
         """The number of the last layer; layer 0 is the embeddings."""

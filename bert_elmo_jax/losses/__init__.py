@@ -1,4 +1,4 @@
-"""Losses: pure functions on arrays. Each returns `(total, weight)`, sums that are divided only after all are added."""
+"""Losses as pure functions that return sums `(total, weight)`, to be divided after adding up devices and steps."""
 
 from bert_elmo_jax.losses.answer_span import answer_loss
 from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi

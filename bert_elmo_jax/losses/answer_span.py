@@ -1,7 +1,6 @@
-"""The loss of answers that are spans of a text, of which there may be several, or none.
+"""The loss of answer spans, with any number of right answers: Clark and Gardner 2018, arXiv:1710.10723.
 
-Clark and Gardner 2018, https://arxiv.org/abs/1710.10723: "no answer" has a score of its own, and stands beside all
-pairs of a start and an end in one softmax.
+One softmax covers all pairs of a start and an end, and "no answer" with its own score.
 """
 
 import jax
@@ -18,10 +17,11 @@ def answer_loss(
     answers: Int[Array, "B G 2"],
     weights: Float[Array, " B"],
 ) -> Sums:
-    """Σ weight · −log p(one of the right answers), and Σ weight; `answers` are (first, last), different, -1 for fewer.
+    """Return Σ weight · −log p(any right answer), and Σ weight.
 
-    p(first, last) ∝ exp(start[first] + end[last]), which is the cross entropies of start and end together as long as
-    there is no `none`. A row without an answer has p ∝ exp(none); where there is no such score it weighs nothing.
+    `answers` are distinct (first, last) positions, padded with -1. p(first, last) ∝ exp(start[first] + end[last]), and
+    a row without an answer has p ∝ exp(none). If `none` is None, such rows get no weight, and the loss of one answer is
+    the sum of the cross entropies of start and end.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import answer_loss
@@ -38,11 +38,11 @@ def answer_loss(
     if none is None:
         weights = jnp.where(right.any(axis=1), weights, 0.0)
     counts = weights != 0
-    # Before anything is computed: a NaN that is masked after it still poisons the gradient.
+    # Masked first, because a NaN that is masked later still poisons the gradient.
     start, end = (jnp.where(counts[:, None], side.astype(jnp.float32), 0.0) for side in (start, end))
     right = right & counts[:, None]
     joint = _at(start, answers[..., 0], right) + _at(end, answers[..., 1], right)
-    # An answer that is not there scores -inf, but where none is there at all: that would be no number to go back from.
+    # Missing answers score -inf, except in rows without any, where the gradient would be NaN.
     some = right.any(axis=1)
     chosen = jax.nn.logsumexp(jnp.where(right | ~some[:, None], joint, -jnp.inf), axis=1)
     every = jax.nn.logsumexp(start, axis=1) + jax.nn.logsumexp(end, axis=1)
@@ -53,5 +53,5 @@ def answer_loss(
 
 
 def _at(scores: Float32[Array, "B T"], places: Int[Array, "B G"], right: Array) -> Float32[Array, "B G"]:
-    """The scores of these places; NaN outside the text."""
+    """Return the scores at these positions; NaN outside the text."""
     return jnp.take_along_axis(scores, inside(places, right, scores.shape[1]), axis=1, mode="fill")

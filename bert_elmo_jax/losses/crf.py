@@ -1,8 +1,8 @@
 """Linear-chain conditional random fields: Lafferty et al. 2001; over tags as in Lample et al. 2016.
 
 A path of tags y through T words scores Σ scoresₜ[yₜ] + Σ transitions[yₜ₋₁, yₜ]. `transitions` of K tags are
-[K + 1, K + 1]: row K is the begin of a sentence, column K its end. Rows are padded behind their `lengths`; what stands
-there, NaN or anything, takes no part. A row without words has one path, which scores 0.
+[K + 1, K + 1], with row K for the begin and column K for the end of a sentence. Rows have `lengths`; padding is
+ignored, even if it is NaN. A row without words has one path, which scores 0.
 """
 
 import jax
@@ -13,13 +13,13 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32
 from bert_elmo_jax.losses.cross_entropy import Sums
 
 AnyArray = Array | np.ndarray
-FORBIDDEN = -1e9  # finite, so that gradients are; e to it is 0 beside anything
+FORBIDDEN = -1e9  # finite, so that gradients are finite; its exponential is 0
 
 
 def log_partition(
     scores: Float[AnyArray, "B T K"], transitions: Float[AnyArray, "K+1 K+1"], lengths: Int[AnyArray, " B"]
 ) -> Float32[Array, " B"]:
-    """log Σ e^score over all paths of each row.
+    """Return log Σ exp(score) over all paths of each row.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -47,7 +47,7 @@ def path_score(
     lengths: Int[AnyArray, " B"],
     tags: Int[AnyArray, "B T"],
 ) -> Float32[Array, " B"]:
-    """What a path of each row scores; NaN where one of its tags is none.
+    """Return the score of a path of each row; NaN if a tag is out of range.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -78,7 +78,7 @@ def log_likelihood(
     lengths: Int[AnyArray, " B"],
     tags: Int[AnyArray, "B T"],
 ) -> Float32[Array, " B"]:
-    """The logarithm of the probability of a path of each row.
+    """Return the log-probability of a path of each row.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -95,7 +95,7 @@ def crf_loss(
     lengths: Int[AnyArray, " B"],
     tags: Int[AnyArray, "B T"],
 ) -> Sums:
-    """Σ −log likelihood of the rows, and how many rows have words.
+    """Return Σ −log likelihood, and the number of rows that have words.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -110,20 +110,20 @@ def crf_loss(
 def marginals(
     scores: Float[AnyArray, "B T K"], transitions: Float[AnyArray, "K+1 K+1"], lengths: Int[AnyArray, " B"]
 ) -> Float32[Array, "B T K"]:
-    """The probability of each tag at each word, over all paths; zeros behind the end of a row.
+    """Return the marginal probability of each tag at each word; zeros at padding.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
     >>> crf.marginals(jnp.zeros((1, 2, 2)), jnp.zeros((3, 3)), jnp.array([1])).tolist()
     [[[0.5, 0.5], [0.0, 0.0]]]
     """
-    # The gradient of the log-partition is the expected count of each tag: forward-backward, written by JAX.
+    # The gradient of the log-partition is the expected count of each tag.
     scores = jnp.asarray(scores, jnp.float32)
     return jax.grad(lambda scores: log_partition(scores, transitions, lengths).sum())(scores)
 
 
 def forbid(transitions: Float[AnyArray, "N N"], legal: Bool[AnyArray, "N N"]) -> Float32[Array, "N N"]:
-    """Transitions under which paths that are not legal have the probability 0.
+    """Return transitions that give illegal paths the probability 0.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -140,7 +140,7 @@ def viterbi(
     lengths: Int[AnyArray, " B"],
     legal: Bool[AnyArray, "K+1 K+1"] | None = None,
 ) -> tuple[Int32[Array, "B T"], Float32[Array, " B"]]:
-    """The best path of each row among the legal ones (0 behind its end), and what it scores: -inf if there is none.
+    """Return the best legal path of each row (0 at padding) and its score, -inf if there is none.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import crf
@@ -153,7 +153,7 @@ def viterbi(
     scores, transitions = _real(scores, lengths), jnp.asarray(transitions, jnp.float32)
     rows, size, k = scores.shape
     lengths = jnp.asarray(lengths)
-    if legal is not None:  # -inf, which no score can make up for: nothing here needs a gradient
+    if legal is not None:  # -inf, which no score can outweigh; no gradient is needed here
         transitions = jnp.where(jnp.asarray(legal), transitions, -jnp.inf)
     if not size:
         return jnp.zeros((rows, 0), jnp.int32), jnp.zeros(rows)

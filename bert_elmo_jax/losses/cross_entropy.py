@@ -1,7 +1,7 @@
-"""Cross entropy on gathered positions, and the accuracy beside it.
+"""Cross entropy and accuracy.
 
-Each returns `(total, weight)`: sums, not means, so that devices and accumulation steps are added before one division.
-What stands at a position of weight zero (NaN, a target of -100) takes no part, neither in value nor in gradient.
+Both return sums `(total, weight)`, so that devices and accumulation steps can be added before the division. Positions
+of weight zero affect neither values nor gradients, even with NaN logits or a target of -100.
 """
 
 import jax
@@ -14,10 +14,9 @@ Sums = tuple[Float32[Array, ""], Float32[Array, ""]]
 def cross_entropy(
     logits: Float[Array, "*B V"], targets: Int[Array, "*B"], weights: Float[Array, "*B"] | Int[Array, "*B"]
 ) -> Sums:
-    """Σ weight · −log softmax(logits)[target], and Σ weight; float32 inside, whatever the logits are.
+    """Return Σ weight · −log softmax(logits)[target], and Σ weight, computed in float32.
 
-    A target outside the vocabulary makes the total NaN. Predicting the next token needs nothing else: the targets are
-    the tokens one further on, the weights 0 where there is none.
+    A target outside the vocabulary makes the total NaN.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import cross_entropy
@@ -28,7 +27,7 @@ def cross_entropy(
     """
     weights = weights.astype(jnp.float32)
     counts = weights != 0
-    # Before the softmax: a NaN that is masked after it still poisons the gradient.
+    # Masked before the softmax, because a NaN that is masked later still poisons the gradient.
     logits = jnp.where(counts[..., None], logits.astype(jnp.float32), jnp.float32(0))
     chosen = _chosen(logits, targets, counts)[..., 0]
     return jnp.sum(weights * (jax.nn.logsumexp(logits, axis=-1) - chosen)), weights.sum()
@@ -37,7 +36,7 @@ def cross_entropy(
 def accuracy(
     logits: Float[Array, "*B V"], targets: Int[Array, "*B"], weights: Float[Array, "*B"] | Int[Array, "*B"]
 ) -> Sums:
-    """The weight of the positions whose largest logit is the target's, and the weight of all.
+    """Return the weight of the positions whose largest logit is the target's, and the total weight.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.losses import accuracy
@@ -47,28 +46,26 @@ def accuracy(
     """
     weights = weights.astype(jnp.float32)
     chosen = _chosen(logits, targets, weights != 0)
-    # An argmax, which XLA does on the CPU one by one, took a quarter of the time of such a head in training.
+    # argmax is slow on a CPU: it took a quarter of the training time of a head. Like argmax, prefer the first of ties.
     place, target = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1), targets[..., None]
-    behind = (logits < chosen) | ((logits == chosen) & (place > target))  # as argmax, which takes the first of equals
-    behind |= place == target  # however a compiler may round the same logit in two places
+    behind = (logits < chosen) | ((logits == chosen) & (place > target))
+    behind |= place == target  # a compiler may round the same logit differently in two places
     hit = jnp.all(behind, axis=-1)
     return jnp.sum(jnp.where(hit, weights, jnp.zeros_like(weights))), weights.sum()
 
 
 def _chosen(logits: Float[Array, "*B V"], targets: Int[Array, "*B"], counts: Bool[Array, "*B"]) -> Float[Array, "*B 1"]:
-    """The targets' logits; NaN for a target outside the vocabulary."""
+    """Return the targets' logits; NaN for a target outside the vocabulary."""
     places = inside(targets, counts, logits.shape[-1])
     return jnp.take_along_axis(logits, places[..., None], axis=-1, mode="fill")
 
 
 def inside(targets: Int[Array, "*B"], counts: Bool[Array, "*B"], size: int) -> Int[Array, "*B"]:
-    """Targets to index with: 0 where nothing counts, `size` (which reads as NaN) for any that is outside.
+    """Return indices of the targets: 0 where ignored, and `size` (which reads as NaN) where out of range.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.cross_entropy import inside
     >>> inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist()
     [2, 0, 3, 3]
     """
-    # A negative index would count from the end.
+    # JAX would count negative indices from the end.
     kept = jnp.where((targets >= 0) & (targets < size), targets, jnp.full_like(targets, size))
     return jnp.where(counts, kept, jnp.zeros_like(targets))

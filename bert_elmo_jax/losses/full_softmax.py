@@ -1,9 +1,8 @@
-"""The softmax over a whole vocabulary, a piece of it at a time.
+"""The softmax over a whole vocabulary, computed in chunks.
 
-At 800,000 words the logits of 1,000 positions are 3 GB, and their gradient as much again. Here no more than
-`[positions, chunk]` of them exist at a time, forward and backward: the sum of exponentials is carried from piece to
-piece, and the backward pass computes each piece's logits again. The vocabulary is read in place, neither padded nor
-copied, whatever its size is divisible by.
+With 800,000 words, the logits of 1,000 positions take 3 GB, and so do their gradients. Here only `[positions, chunk]`
+logits exist at a time: the forward pass carries the sum of exponentials between chunks, and the backward pass
+recomputes the logits. The vocabulary is neither padded nor copied.
 """
 
 import math
@@ -26,7 +25,7 @@ def full_softmax(
     weights: Float[Array, " N"] | Int[Array, " N"],
     chunk: int = 8192,
 ) -> Sums:
-    """Cross entropy of `hidden @ table.T + bias`, and Σ weight; the logits and their sums are float32.
+    """Return Σ weight · cross entropy of the logits `hidden @ table.T + bias`, and Σ weight, in float32.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.losses import cross_entropy, full_softmax
@@ -37,7 +36,7 @@ def full_softmax(
     (True, 3.0)
     """
     if chunk < 1:
-        raise ValueError(f"chunk={chunk} was given; it is the number of words scored at a time, at least 1")
+        raise ValueError(f"chunk={chunk}: expected the number of words scored at a time, at least 1")
     weights = weights.astype(jnp.float32)
     counts = weights != 0
     hidden = jnp.where(counts[:, None], hidden, jnp.zeros_like(hidden))
@@ -45,20 +44,20 @@ def full_softmax(
     rows = jnp.take(table, targets, axis=0, mode="fill").astype(hidden.dtype)
     chosen = jnp.einsum("nd,nd->n", hidden, rows, preferred_element_type=jnp.float32)
     chosen = chosen + jnp.take(bias, targets, mode="fill").astype(jnp.float32)
-    # Word 0, which stands in for targets that do not count, may be impossible: its loss is infinite, and 0 · ∞ is NaN.
+    # Masked, because ignored targets became word 0, whose loss may be infinite, and 0 · ∞ is NaN.
     losses = jnp.where(counts, log_normaliser(hidden, table, bias, chunk) - chosen, jnp.zeros_like(chosen))
     return jnp.sum(weights * losses), weights.sum()
 
 
 def perplexity(total: SupportsFloat, weight: SupportsFloat) -> float:
-    """exp(total / weight), from sums over all of a held-out text.
+    """Return exp(total / weight), from sums over a held-out text.
 
     >>> from bert_elmo_jax.losses import perplexity
     >>> round(perplexity(total=30 * 3.68, weight=30), 1)
     39.6
     """
     if not float(weight) > 0:
-        raise ValueError(f"a perplexity needs at least one predicted word; the weight given is {weight}")
+        raise ValueError(f"perplexity needs at least one predicted word, but the weight is {weight}")
     mean = float(total) / float(weight)
     return math.exp(mean) if mean < 709 else math.inf
 
@@ -67,25 +66,23 @@ def perplexity(total: SupportsFloat, weight: SupportsFloat) -> float:
 def log_normaliser(
     hidden: Float[Array, "N D"], table: Float[Array, "V D"], bias: Float[Array, " V"], chunk: int
 ) -> Float32[Array, " N"]:
-    """log Σᵥ exp(hidden · tableᵥ + biasᵥ), by pieces of `chunk` words.
+    """Return log Σᵥ exp(hidden · tableᵥ + biasᵥ), computed in chunks.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.full_softmax import log_normaliser
     >>> log_normaliser(jnp.zeros((1, 2)), jnp.zeros((4, 2)), jnp.log(jnp.array([1.0, 2.0, 3.0, 4.0])), 3).round(4)
     Array([2.3026], dtype=float32)
     """
 
-    def add(carry: tuple[Array, Array], piece: Array) -> tuple[tuple[Array, Array], None]:
+    def add(carry: tuple[Array, Array], begin: Array) -> tuple[tuple[Array, Array], None]:
         largest, total = carry
-        logits = piece_of_logits(hidden, table, bias, piece, chunk)[0]
+        logits = chunk_of_logits(hidden, table, bias, begin, chunk)[0]
         above = jnp.maximum(largest, logits.max(axis=1))
-        # -inf - -inf is NaN: as long as nothing finite was seen, the sum stays empty.
+        # Avoid -inf - -inf = NaN while all logits were -inf.
         anchor = jnp.where(jnp.isneginf(above), jnp.zeros_like(above), above)
         return (above, total * jnp.exp(largest - anchor) + jnp.exp(logits - anchor[:, None]).sum(axis=1)), None
 
     n = hidden.shape[0]
     start = jnp.full(n, -jnp.inf, jnp.float32), jnp.zeros(n, jnp.float32)
-    (largest, total), _ = lax.scan(add, start, jnp.arange(pieces(table.shape[0], chunk)))
+    (largest, total), _ = lax.scan(add, start, jnp.arange(0, table.shape[0], chunk))
     return jnp.where(jnp.isneginf(largest), largest, largest + jnp.log(total))
 
 
@@ -98,9 +95,9 @@ def _backward(chunk: int, kept: tuple[Array, Array, Array, Array], cotangent: Ar
     hidden, table, bias, normaliser = kept
     size = min(chunk, table.shape[0])
 
-    def add(carry: tuple[Array, Array, Array], piece: Array) -> tuple[tuple[Array, Array, Array], None]:
+    def add(carry: tuple[Array, Array, Array], begin: Array) -> tuple[tuple[Array, Array, Array], None]:
         for_hidden, for_table, for_bias = carry
-        logits, start = piece_of_logits(hidden, table, bias, piece, chunk)
+        logits, start = chunk_of_logits(hidden, table, bias, begin, chunk)
         shares = jnp.exp(logits - normaliser[:, None]) * cotangent[:, None]
         of_bias = lax.dynamic_slice_in_dim(for_bias, start, size) + shares.sum(axis=0).astype(bias.dtype)
         shares = shares.astype(hidden.dtype)
@@ -112,40 +109,28 @@ def _backward(chunk: int, kept: tuple[Array, Array, Array, Array], cotangent: Ar
         return (for_hidden, for_table, lax.dynamic_update_slice_in_dim(for_bias, of_bias, start, axis=0)), None
 
     zeros = jnp.zeros(hidden.shape, jnp.float32), jnp.zeros_like(table), jnp.zeros_like(bias)
-    (for_hidden, for_table, for_bias), _ = lax.scan(add, zeros, jnp.arange(pieces(table.shape[0], chunk)))
+    (for_hidden, for_table, for_bias), _ = lax.scan(add, zeros, jnp.arange(0, table.shape[0], chunk))
     return for_hidden.astype(hidden.dtype), for_table, for_bias
 
 
 log_normaliser.defvjp(_forward, _backward)
 
 
-def pieces(words: int, chunk: int) -> int:
-    """Into how many pieces a vocabulary is cut.
-
-    >>> from bert_elmo_jax.losses.full_softmax import pieces
-    >>> pieces(1000, 300), pieces(10, 300)
-    (4, 1)
-    """
-    return -(-words // chunk)
-
-
-def piece_of_logits(
-    hidden: Float[Array, "N D"], table: Float[Array, "V D"], bias: Float[Array, " V"], piece: Int[Array, ""], chunk: int
+def chunk_of_logits(
+    hidden: Float[Array, "N D"], table: Float[Array, "V D"], bias: Float[Array, " V"], begin: Int[Array, ""], chunk: int
 ) -> tuple[Float32[Array, "N C"], Int[Array, ""]]:
-    """The logits of one piece, and the word it starts at.
+    """Return the logits of a chunk and the id of its first word.
 
-    The last piece ends with the vocabulary, so it may start with words that the one before has had: those get -inf.
+    The last chunk ends with the vocabulary. It may start with words of the previous chunk, which get -inf.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses.full_softmax import piece_of_logits
-    >>> logits, start = piece_of_logits(jnp.ones((1, 1)), jnp.arange(5.0)[:, None], jnp.zeros(5), jnp.array(1), 3)
+    >>> logits, start = chunk_of_logits(jnp.ones((1, 1)), jnp.arange(5.0)[:, None], jnp.zeros(5), jnp.array(3), 3)
     >>> logits.tolist(), int(start)
     ([[-inf, 3.0, 4.0]], 2)
     """
     words, size = table.shape[0], min(chunk, table.shape[0])
-    start = jnp.minimum(piece * size, words - size)
+    start = jnp.minimum(begin, words - size)
     rows = lax.dynamic_slice_in_dim(table, start, size).astype(hidden.dtype)
     logits = jnp.einsum("nd,cd->nc", hidden, rows, preferred_element_type=jnp.float32)
     logits = logits + lax.dynamic_slice_in_dim(bias, start, size).astype(jnp.float32)[None, :]
-    new: Bool[Array, " C"] = start + jnp.arange(size) >= piece * size
+    new: Bool[Array, " C"] = start + jnp.arange(size) >= begin
     return jnp.where(new[None, :], logits, jnp.full_like(logits, -jnp.inf)), start

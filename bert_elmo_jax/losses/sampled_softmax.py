@@ -1,7 +1,6 @@
-"""The sampled softmax: each target against the same few drawn words instead of the whole vocabulary.
+"""The sampled softmax, which compares each target with a shared sample of words: Jean et al. 2015, arXiv:1412.2007.
 
-Jean et al. 2015, https://arxiv.org/abs/1412.2007, as ELMo's original uses it. A training loss only: it says nothing
-about perplexity, which `full_softmax` gives.
+It is a training loss, as in the original ELMo. Use `full_softmax` for perplexity.
 """
 
 import jax
@@ -23,12 +22,11 @@ def sampled_softmax(
     *,
     remove_hits: bool = True,
 ) -> Sums:
-    """Σ weight · cross entropy of the target among itself and the negatives, and Σ weight; float32 logits.
+    """Return Σ weight · cross entropy of the target against the negatives, and Σ weight, with float32 logits.
 
-    `targets` and `negatives` are places in `table`, which may be the whole vocabulary's or hold only the rows that are
-    used (see `bert_elmo_jax.optim.rows`). Each logit is corrected by −log of how often its word was to be expected
-    among the negatives. A negative that happens to be a position's target is no negative there, unless `remove_hits`
-    is False.
+    `targets` and `negatives` index `table`, which may hold the whole vocabulary or only the rows in use (see
+    `bert_elmo_jax.optim.rows`). Each logit is reduced by the log of the word's expected count among the negatives. With
+    `remove_hits`, a negative that equals a position's target is ignored there.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.losses import draw_negatives, sampled_softmax
@@ -55,7 +53,7 @@ def sampled_softmax(
     correction = jnp.take(bias, negatives, mode="fill").astype(wide) - jnp.log(negative_expected.astype(wide))
     against = against + correction[None, :]
     if remove_hits:
-        # Finite, so that the gradient is defined even where every negative is a hit.
+        # Finite, so that the gradient is defined even if every negative is a hit.
         against = jnp.where(targets[:, None] == negatives[None, :], jnp.finfo(wide).min, against)
     losses = jnp.logaddexp(chosen, jax.nn.logsumexp(against, axis=1)) - chosen
     return jnp.sum(weights * jnp.where(counts, losses, jnp.zeros_like(losses))), weights.sum()

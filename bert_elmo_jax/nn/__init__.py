@@ -1,4 +1,4 @@
-"""Layers: the mathematics as plain functions, a thin Linen module around each."""
+"""Layers as plain functions, some with a thin Linen module around them."""
 
 from bert_elmo_jax.nn.activations import ACTIVATIONS, activation, gelu, gelu_new
 from bert_elmo_jax.nn.alignment import align

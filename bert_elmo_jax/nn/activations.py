@@ -12,7 +12,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 
 
 def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """x · Φ(x) with the exact normal distribution function: the GELU of the first BERT release and of PyTorch.
+    """Return x · Φ(x) with the exact normal distribution function, as in the first BERT release and PyTorch.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import gelu
@@ -23,7 +23,7 @@ def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
 
 
 def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """The tanh approximation of GELU, in the original repository since February 2019.
+    """Return the tanh approximation of GELU, which the original repository has used since February 2019.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import gelu_new
@@ -45,7 +45,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def activation(name: str) -> Callable[[Array], Array]:
-    """The function that a configuration means by `name`.
+    """Return the activation function with this name in configurations.
 
     >>> from bert_elmo_jax.nn import activation, gelu
     >>> activation("gelu") is gelu
@@ -53,5 +53,5 @@ def activation(name: str) -> Callable[[Array], Array]:
     """
     if name not in ACTIVATIONS:
         hint = did_you_mean(name, ACTIVATIONS)
-        raise ValueError(f"There is no activation {name!r}; there are {', '.join(sorted(ACTIVATIONS))}{hint}")
+        raise ValueError(f"no activation {name!r}; expected one of {', '.join(sorted(ACTIVATIONS))}{hint}")
     return ACTIVATIONS[name]

@@ -1,4 +1,4 @@
-"""Soft alignment of two texts: for every place of one, what it finds in the other."""
+"""Soft alignment of two texts."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -7,9 +7,9 @@ from bert_elmo_jax.nn.pooling import masked_softmax
 
 
 def align(x: Float[Array, "B S D"], other: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B S D"]:
-    """The mean of the other text's real places, weighed by softmax of their dot products with each place of `x`.
+    """Return the attention of each position of `x` over the real positions of `other`, with dot-product scores.
 
-    Zeros come out where the other text has no real place.
+    The result is zero if the other text has no real position.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import align

@@ -1,4 +1,4 @@
-"""What a parameter or a batch may be made of: JAX's arrays, or numpy's as they come from a file or a data pipeline."""
+"""The type of arrays that may be JAX's or, from a file or a data pipeline, numpy's."""
 
 import numpy as np
 from jaxtyping import Array

@@ -1,13 +1,12 @@
-"""Self-attention, twice: `reference` does everything, `fused` is fast where it applies.
+"""Self-attention in two implementations: `reference` supports everything, `fused` is faster.
 
-Both understand packed rows: `segments [B, T]` says which sequence of its row a token belongs to (0 is padding), and a
-token attends to its own sequence only. Padding counts as a sequence of its own, so that every position attends to at
-least itself: no softmax is ever empty, and a row of nothing but padding stays finite. Rows of one sequence each may
-give its `lengths [B]` instead.
+Both support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
+its own sequence. Padding counts as a sequence, so that no softmax is empty and rows of padding stay finite. For rows
+of one sequence, give `lengths [B]` instead.
 """
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
@@ -25,15 +24,14 @@ Implementation = Literal["reference", "fused"]
 def visible(
     tokens: int, segments: Int[AnyArray, "B T"] | None, lengths: Int[AnyArray, " B"] | None, causal: bool
 ) -> Bool[Array, "_ {tokens} {tokens}"] | None:
-    """Which keys (last axis) each query may see, for every row or for all at once; None where each sees every one.
+    """Return the mask of the keys (last axis) that each query may see, or None if it may see all.
 
     >>> import numpy as np
-    >>> from bert_elmo_jax.nn.attention import visible
     >>> visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist()
     [[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]
     """
     if segments is not None and lengths is not None:
-        raise ValueError("attention was given both segments and lengths; give segments for packed rows, else lengths")
+        raise ValueError("attention got both segments and lengths; give segments for packed rows, else lengths")
     if lengths is not None:
         segments = (jnp.arange(tokens)[None, :] < jnp.asarray(lengths)[:, None]).astype(jnp.int32)
     earlier = jnp.tri(tokens, dtype=bool)[None] if causal else None
@@ -51,7 +49,7 @@ def attention_maps(
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
 ) -> Float32[Array, "B A T T"]:
-    """How much each query (third axis) attends to each key (last axis): softmax of query · key / √H, in float32.
+    """Return the attention of each query (third axis) to each key (last axis): softmax(query · key / √H) in float32.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import attention_maps
@@ -78,7 +76,7 @@ def reference(
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
 ) -> Float[Array, "B T A H"]:
-    """Attention written out: any device, any type, dropout on the attention maps where a key is given.
+    """Compute attention on any device and in any type, with dropout on the attention maps if a key is given.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import reference
@@ -102,12 +100,11 @@ def fused(
     dropout_key: PRNGKeyArray | None = None,
     platform: str | None = None,
 ) -> Float[Array, "B T A H"]:
-    """Attention by `jax.nn.dot_product_attention`: the same numbers as `reference` wherever it can run.
+    """Compute attention by `jax.nn.dot_product_attention`; raise on attention dropout, and on float32 on a GPU.
 
-    On a GPU it is cuDNN's kernel, which never writes the attention maps out: 16-bit types only, and fastest without a
-    mask or with `lengths` (what it returns for padding is then meaningless); `segments` become an explicit mask. On
-    CPU and TPU it is XLA's. `platform` is where the computation will run, JAX's default backend unless given. What it
-    cannot do raises: attention dropout anywhere, float32 on a GPU.
+    On a GPU this is cuDNN's kernel, which never stores the attention maps: fastest without a mask or with `lengths`
+    (outputs at padding are then undefined); `segments` become an explicit mask. On CPU and TPU it is XLA's.
+    `platform` is where the computation will run, by default JAX's default backend.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import fused, reference
@@ -119,7 +116,7 @@ def fused(
     gpu = platform in ("gpu", "cuda")
     if dropout_key is not None and dropout > 0:
         raise ValueError(
-            f"fused attention has no dropout on the attention maps, but a rate of {dropout} was asked for: "
+            f"fused attention has no dropout on the attention maps, but got a rate of {dropout}: "
             "set attention_dropout=0 (the other dropouts stay), or use implementation='reference'"
         )
     if gpu and query.dtype not in (jnp.bfloat16, jnp.float16):
@@ -127,33 +124,25 @@ def fused(
             f"fused attention on a GPU computes in 16 bits, but its inputs are {query.dtype}: "
             "set dtype='bfloat16', or use implementation='reference'"
         )
-    if gpu and lengths is not None and segments is None:
-        lengths = jnp.asarray(lengths, jnp.int32)
+    # is_causal and lengths instead of a mask let cuDNN skip masked keys.
+    real = jnp.asarray(lengths, jnp.int32) if gpu and lengths is not None and segments is None else None
+    no_mask = real is not None or (segments is None and lengths is None)
+    mask = None if no_mask else visible(query.shape[1], segments, lengths, causal)
+    with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
         return jax.nn.dot_product_attention(
             query,
             key,
             value,
-            is_causal=causal,
-            query_seq_lengths=lengths,
-            key_value_seq_lengths=lengths,
-            implementation="cudnn",
-        )
-    sees = visible(query.shape[1], segments, lengths, causal)
-    if segments is None and lengths is None:
-        sees = None  # is_causal says it all, and lets cuDNN skip what no one sees
-    with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types, and would not survive the strict mode
-        return jax.nn.dot_product_attention(
-            query,
-            key,
-            value,
-            mask=None if sees is None else sees[:, None],
-            is_causal=causal and sees is None,
+            mask=None if mask is None else mask[:, None],
+            is_causal=causal and mask is None,
+            query_seq_lengths=real,
+            key_value_seq_lengths=real,
             implementation="cudnn" if gpu else "xla",
         )
 
 
 class SelfAttention(nn.Module):
-    """Queries, keys, values, attention by one of the implementations, and the output projection.
+    """Multi-head self-attention with projections of queries, keys, values and output.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import SelfAttention
@@ -179,7 +168,7 @@ class SelfAttention(nn.Module):
         dropout_key: PRNGKeyArray | None = None,
         maps: bool = False,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Attends; with `maps`, returns the attention maps (before dropout) too."""
+        """Return the output and, with `maps`, the attention maps before dropout."""
         b, t, d = x.shape
 
         def project(name: str) -> Float[Array, "B T A H"]:
@@ -187,19 +176,9 @@ class SelfAttention(nn.Module):
 
         query, key, value = project("query"), project("key"), project("value")
         if maps and self.implementation == "fused":
-            raise ValueError(
-                "fused attention never holds the attention maps that were asked for: use implementation='reference'"
-            )
+            raise ValueError("fused attention cannot return the attention maps: use implementation='reference'")
         attend = {"reference": reference, "fused": fused}[self.implementation]
-        out = attend(
-            query,
-            key,
-            value,
-            segments,
-            lengths=lengths,
-            causal=self.causal,
-            dropout=self.dropout,
-            dropout_key=dropout_key,
-        )
+        rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal}
+        out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
         out = Dense(d, self.stddev, self.dtype, name="output")(out.reshape(b, t, d))
-        return out, attention_maps(query, key, segments, lengths=lengths, causal=self.causal) if maps else None
+        return out, attention_maps(query, key, segments, **rules) if maps else None

@@ -1,4 +1,4 @@
-"""Attention of one text to another, and of a text to itself, by a similarity of three parts.
+"""Attention between two texts and within one text, with a trilinear similarity.
 
 Seo et al. 2017 (BiDAF), https://arxiv.org/abs/1611.01603; Clark and Gardner 2018, https://arxiv.org/abs/1710.10723.
 """
@@ -21,10 +21,8 @@ def similarity(
     of_x: Float[AnyArray, " D"] | None,
     of_y: Float[AnyArray, " D"],
 ) -> Float[Array, "B T Q"]:
-    """`of_x` · x + `of_y` · y + `both` · (x ∘ y) of all pairs of words, without an array of [T, Q, D].
+    """Return `of_x` · x + `of_y` · y + `both` · (x ∘ y) for all pairs of words, without an array of [T, Q, D].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import similarity
     >>> x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
     >>> similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist()
     [[[7.0], [11.0]]]
@@ -37,10 +35,8 @@ def similarity(
 def attend(
     scores: Float[Array, "B T Q"], values: Float[Array, "B Q D"], there: Bool[Array, "B T Q"]
 ) -> Float[Array, "B T D"]:
-    """The mean of the values that are there, by the softmax of their scores; zeros where none is.
+    """Return the mean of the unmasked values, weighted by the softmax of their scores; zeros if all are masked.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import attend
     >>> values = jnp.array([[[1.0], [3.0], [700.0]]])
     >>> attend(jnp.zeros((1, 2, 3)), values, jnp.array([[[True, True, False], [False] * 3]])).tolist()
     [[[2.0], [0.0]]]
@@ -55,13 +51,11 @@ def attention_flow(
     x_there: Bool[Array, "B T"],
     y_there: Bool[Array, "B Q"],
 ) -> Float[Array, "B T 4*D"]:
-    """Each word of a context x, beside c, what it finds in the question y; x ∘ c; and c ∘ what the question finds in x.
+    """Return [x, c, x ∘ c, c ∘ q] for each word of a context `x` and a question `y`.
 
-    What the question finds is one vector for the whole context: the mean of its words, by how much the word of the
-    question that is likest to each is like it.
+    c is the word's attention over the question. q is one vector for the whole context: the mean of its words, weighted
+    by the softmax of each word's highest similarity to a word of the question.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity
     >>> params = init_similarity(jax.random.key(0), 5)
     >>> x, y = jnp.ones((2, 4, 5)), jnp.ones((2, 3, 5))
     >>> attention_flow(x, y, params, jnp.ones((2, 4), bool), jnp.ones((2, 3), bool)).shape
@@ -70,23 +64,21 @@ def attention_flow(
     scores = similarity(x, y, params["both"], params["of_x"], params["of_y"])
     there = jnp.broadcast_to(y_there[:, None, :], scores.shape)
     found = attend(scores, y, there)
-    likest = jnp.where(there, scores, LOW).max(axis=2)
-    back = attend(likest[:, None, :], x, x_there[:, None, :])
+    highest = jnp.where(there, scores, LOW).max(axis=2)
+    back = attend(highest[:, None, :], x, x_there[:, None, :])
     return jnp.concatenate([x, found, x * found, back * found], axis=-1)
 
 
 def self_attention_flow(
     x: Float[Array, "B T D"], params: Mapping[str, AnyArray], there: Bool[Array, "B T"]
 ) -> Float[Array, "B T 3*D"]:
-    """Each word x beside c, what it finds in the other words of its text, and x ∘ c: no word attends to itself.
+    """Return [x, c, x ∘ c] for each word of a text, where c is its attention over the other words.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.attention_flow import init_similarity, self_attention_flow
     >>> params = init_similarity(jax.random.key(0), 5, of_x=False)
     >>> self_attention_flow(jnp.ones((2, 4, 5)), params, jnp.ones((2, 4), bool)).shape
     (2, 4, 15)
     """
-    # A part of x alone is the same for all words that x may attend to: the softmax would not see it.
+    # The term of x alone shifts all scores of a word equally, so the softmax would cancel it.
     scores = similarity(x, x, params["both"], None, params["of_y"])
     others = there[:, None, :] & ~jnp.eye(x.shape[1], dtype=bool)[None]
     found = attend(scores, x, others)
@@ -94,10 +86,8 @@ def self_attention_flow(
 
 
 def init_similarity(key: PRNGKeyArray, size: int, of_x: bool = True) -> dict[str, Array]:
-    """Fresh parameters of the parts of a similarity.
+    """Initialise the parameters of a similarity.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.attention_flow import init_similarity
     >>> sorted(init_similarity(jax.random.key(0), 5, of_x=False))
     ['both', 'of_y']
     """

@@ -1,4 +1,4 @@
-"""An LSTM in both directions, each within a row's own length."""
+"""A bidirectional LSTM that respects each row's length."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +13,8 @@ from bert_elmo_jax.nn.lstm import lstm
 
 
 def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T O"]:
-    """What both directions say of every place, forward beside backward; zeros beyond a row's length.
+    """Return the concatenated outputs of a forward and a backward LSTM; zeros beyond a row's length.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
     >>> params = init_bilstm(jax.random.key(0), 5, 3)
     >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
     (2, 4, 6)
@@ -24,7 +22,6 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
     outputs = []
     for direction in ("forward", "backward"):
         p = params[direction]
-        # The last real place first, with the padding still behind: then the same function reads backwards.
         turned = x if direction == "forward" else turn(x, lengths)
         zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
         y, _, _ = lstm(turned, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
@@ -33,10 +30,8 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
 
 
 def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
-    """Each row's real places in reverse order, its padding as it is.
+    """Reverse the real positions of each row and leave the padding in place.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.bilstm import turn
     >>> turn(jnp.array([[[1.0], [2.0], [9.0]]]), jnp.array([2]))[0, :, 0].tolist()
     [2.0, 1.0, 9.0]
     """
@@ -46,10 +41,8 @@ def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array,
 
 
 def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str, Array]]:
-    """Fresh parameters: Glorot for what is read, orthogonal for the state; the forget gate has its 1 in `lstm` itself.
+    """Initialise the parameters: Glorot input kernels, orthogonal state kernels, and biases of 0.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.bilstm import init_bilstm
     >>> init_bilstm(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
     (3, 12)
     """

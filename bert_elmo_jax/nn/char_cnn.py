@@ -1,4 +1,4 @@
-"""Vectors of words from their characters: Kim et al. 2016, https://arxiv.org/abs/1508.06615, as ELMo has it."""
+"""ELMo's character CNN: Kim et al. 2016, https://arxiv.org/abs/1508.06615."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,9 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dense import Initialiser, dense
 from bert_elmo_jax.nn.embedding import embed
 
-Dense = Mapping[str, AnyArray]
-"""Parameters `kernel` and `bias`."""
-PAD = 261
-"""The id of the padding behind a word's last mark: a row of the embedding like any other."""
-NUM_IDS = 261
-"""The ids 1 to 261 have a row; 0, which pads sentences, is a vector of zeros."""
+Dense = Mapping[str, AnyArray]  # `kernel` and `bias`
+PAD = 261  # pads a word behind its end mark; has a learned embedding
+NUM_IDS = 261  # ids 1 to 261 have an embedding; 0, which pads sentences, is a vector of zeros
 
 
 def convolve(
@@ -32,13 +29,11 @@ def convolve(
     max_characters: int = 50,
     dtype: Any = jnp.float32,
 ) -> Float[Array, "*N F"]:
-    """The largest value of each filter over all places in a word of `max_characters`, not yet activated.
+    """Return the maximum of each filter over all positions of a word of `max_characters`, before the activation.
 
-    `characters` may be cut behind the last character of the longest word: what was cut is padding (0 in rows of 0),
-    and takes part all the same. A convolution's kernel is [width, E, filters].
+    `characters` may be cut behind the longest word: the missing padding (0 in rows of 0) still takes part in the
+    maximum. Kernels are [width, E, filters].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import convolve
     >>> word = jnp.array([[259, 98, 260]])
     >>> convolve(word, jnp.ones((261, 4)), [{"kernel": jnp.ones((2, 4, 3)), "bias": jnp.zeros(3)}]).tolist()
     [[8.0, 8.0, 8.0]]
@@ -49,7 +44,7 @@ def convolve(
     found = []
     for convolution in convolutions:
         kernel, bias = (jnp.asarray(convolution[part]).astype(dtype) for part in ("kernel", "bias"))
-        # Every different window is in the word, across its end, or all padding.
+        # All windows that hold only padding are equal, so one is enough.
         missing = min(cut + len(kernel), max_characters) - cut
         pad = jnp.where(characters[..., -1:] == 0, 0, PAD).astype(characters.dtype)
         padded = jnp.concatenate([characters, jnp.repeat(pad, missing, axis=-1)], axis=-1)
@@ -60,12 +55,11 @@ def convolve(
 
 
 def places_at_once(words: int) -> int:
-    """How many places of every word to multiply at once.
+    """Return how many positions of every word to multiply at once.
 
-    On a CPU, a few hundred rows: fewer are slow to multiply, and what comes of more leaves the cache before its maximum
-    is taken. Elsewhere all, since many small operations in a row would be waited for.
+    On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
+    taken. On an accelerator, all positions, because many small operations are slow.
 
-    >>> from bert_elmo_jax.nn.char_cnn import places_at_once
     >>> places_at_once(200)
     2
     """
@@ -74,12 +68,10 @@ def places_at_once(words: int) -> int:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def largest_products(x: Float[Array, "N C E"], kernel: Float[Array, "W E F"], at_once: int) -> Float[Array, "N F"]:
-    """The largest of the kernel's products with all windows of each row, taken `at_once` places at a time.
+    """Return the maximum of the kernel's products with all windows of each row, `at_once` positions at a time.
 
-    The gradient is our own: it goes to the one place that won, which is remembered, and not through a [N, C, F] array.
+    A custom gradient goes to the position of the maximum, without an array of [N, C, F].
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import largest_products
     >>> largest_products(jnp.array([[[1.0], [5.0], [4.0]]]), jnp.ones((2, 1, 1)), 1).tolist()
     [[9.0]]
     """
@@ -87,18 +79,19 @@ def largest_products(x: Float[Array, "N C E"], kernel: Float[Array, "W E F"], at
 
 
 def _windows(x: Array, width: int, places: Array) -> Array:
-    """[N, places, width · E]"""
+    """Return the windows at these positions, [N, places, width · E]."""
     at = places[:, None] + jnp.arange(width)[None, :]
     return x[:, at].reshape(len(x), len(places), width * x.shape[-1])
 
 
 def _largest(x: Array, kernel: Array, at_once: int) -> tuple[Array, Array]:
-    """The largest products, and the place of each."""
-    n, (width, _, filters) = len(x), kernel.shape
+    """Return the largest products and their positions."""
+    n, (width, size, filters) = len(x), kernel.shape
 
     def step(best: tuple[Array, Array], places: Array) -> tuple[tuple[Array, Array], None]:
         largest, place = best
-        products = _product(_windows(x, width, places), kernel)
+        windows = _windows(x, width, places).reshape(n * len(places), width * size)
+        products = (windows @ kernel.reshape(width * size, filters)).reshape(n, len(places), filters)
         new = products.max(axis=1)
         first = jnp.where(products == new[:, None, :], places[None, :, None], places[-1]).min(axis=1)
         largest, place = jnp.maximum(new, largest), jnp.where(new > largest, first, place)
@@ -109,18 +102,11 @@ def _largest(x: Array, kernel: Array, at_once: int) -> tuple[Array, Array]:
 
 
 def _places(x: Array, kernel: Array, at_once: int) -> Array:
-    """All places, `at_once` a line; the last line may begin with some of the line before."""
+    """Return all positions, `at_once` per row; the last row may repeat some of the previous one."""
     count = x.shape[1] - len(kernel) + 1
     at_once = min(at_once, count)
     starts = np.minimum(np.arange(0, count, at_once), count - at_once)
     return jnp.asarray(starts[:, None] + np.arange(at_once)[None, :], jnp.int32)
-
-
-def _product(windows: Array, kernel: Array) -> Array:
-    n, places, size = windows.shape
-    return (windows.reshape(n * places, size) @ kernel.reshape(size, kernel.shape[-1])).reshape(
-        n, places, kernel.shape[-1]
-    )
 
 
 def _forward(x: Array, kernel: Array, at_once: int) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -141,7 +127,7 @@ def _backward(at_once: int, kept: tuple[Array, Array, Array], gradient: Array) -
         d_kernel += jnp.dot(windows.T, d_products, preferred_element_type=jnp.float32)
         d_windows = (d_products @ flat.T).reshape(n, len(places), width, size).astype(jnp.float32)
         for k in range(width):
-            zero = jnp.zeros((), places.dtype)  # indices are of one type, also where integers have 64 bits
+            zero = jnp.zeros((), places.dtype)  # indices must share a type, also with 64-bit integers
             at = (zero, places[0] + k, zero)
             before = lax.dynamic_slice(d_x, at, (n, len(places), size))
             d_x = lax.dynamic_update_slice(d_x, before + d_windows[:, :, k], at)
@@ -156,10 +142,8 @@ largest_products.defvjp(_forward, _backward)
 
 
 def highway(x: Float[Array, "*N F"], carry: Dense, transform: Dense) -> Float[Array, "*N F"]:
-    """A gate's mixture of a transformed input and the input itself: Srivastava et al. 2015.
+    """Return a gated mixture of the transformed input and the input: Srivastava et al. 2015.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.char_cnn import highway
     >>> shut = {"kernel": jnp.zeros((2, 2)), "bias": jnp.full(2, -100.0)}
     >>> highway(jnp.array([[3.0, 4.0]]), carry=shut, transform=shut).tolist()
     [[3.0, 4.0]]
@@ -169,9 +153,9 @@ def highway(x: Float[Array, "*N F"], carry: Dense, transform: Dense) -> Float[Ar
 
 
 class CharCNN(nn.Module):
-    """Convolutions over a word's characters, highway layers, and a projection where `size` is given.
+    """Convolutions over a word's characters, highway layers and, if `size` is given, a projection.
 
-    Parameters start as the original's do.
+    Parameters are initialised as in the original.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import CharCNN
@@ -192,11 +176,11 @@ class CharCNN(nn.Module):
 
     @nn.compact
     def __call__(self, characters: Int[AnyArray, "*N C"]) -> Float[Array, "*N F"]:
-        """One vector a word."""
+        """Return one vector per word."""
         if not 1 <= characters.shape[-1] <= self.max_characters:
             raise ValueError(
-                f"words of {characters.shape[-1]} characters were given to a model whose words have "
-                f"{self.max_characters}; they may be cut behind the longest word's last mark, but not be longer"
+                f"words have {characters.shape[-1]} characters, expected at least 1 and at most max_characters="
+                f"{self.max_characters}"
             )
         embedding = self.param("embedding", uniform(1.0), (NUM_IDS, self.embedding_size))
         convolutions = []
@@ -217,10 +201,8 @@ class CharCNN(nn.Module):
 
 
 def uniform(limit: float) -> Initialiser:
-    """Draws evenly between -limit and limit.
+    """Return an initialiser that draws uniformly between -limit and limit.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import uniform
     >>> bool(uniform(0.05)(jax.random.key(0), (1000,)).min() < -0.049)
     True
     """
@@ -228,10 +210,8 @@ def uniform(limit: float) -> Initialiser:
 
 
 def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, bias: float = 0.0) -> Dense:
-    """Fresh parameters of a layer with this shape of kernel.
+    """Initialise a layer with a kernel of this shape.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import init_dense, uniform
     >>> init_dense(jax.random.key(0), (3, 2), uniform(1.0), bias=-2.0)["bias"].tolist()
     [-2.0, -2.0]
     """
@@ -239,10 +219,8 @@ def init_dense(key: PRNGKeyArray, shape: tuple[int, ...], kernel: Initialiser, b
 
 
 def init_highway(key: PRNGKeyArray, width: int, kernel: Initialiser) -> dict[str, Dense]:
-    """Fresh parameters of a highway layer, whose gate starts nearly shut.
+    """Initialise a highway layer whose gate starts nearly closed.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.char_cnn import init_highway, uniform
     >>> init_highway(jax.random.key(0), 2, uniform(1.0))["carry"]["bias"].tolist()
     [-2.0, -2.0]
     """

@@ -1,4 +1,4 @@
-"""A linear layer, and the initialisation of BERT's matrices."""
+"""A linear layer with BERT's initialisation."""
 
 import math
 from collections.abc import Callable
@@ -15,10 +15,10 @@ Initialiser = Callable[..., Array]
 
 
 def truncated_normal(stddev: float) -> Initialiser:
-    """Draws from a normal distribution cut at two standard deviations, as TensorFlow's initialiser of that name does.
+    """Return an initialiser that draws from a normal distribution cut at two standard deviations.
 
-    `stddev` is that of the *uncut* distribution, as in BERT's `initializer_range`: what comes out deviates by
-    0.8796 · stddev, and that is what the released models started from. (`variance_scaling` would correct for the cut.)
+    As in TensorFlow and BERT's `initializer_range`, `stddev` belongs to the distribution before the cut, so the values
+    have a deviation of 0.8796 · stddev. (`variance_scaling` would correct for the cut.)
 
     >>> import jax
     >>> from bert_elmo_jax.nn import truncated_normal
@@ -30,15 +30,15 @@ def truncated_normal(stddev: float) -> Initialiser:
 
 
 def dense(x: Float[Array, "*B I"], kernel: Float[AnyArray, "I O"], bias: Float[AnyArray, " O"]) -> Float[Array, "*B O"]:
-    """`x @ kernel + bias`, computed in the type of `x`: parameters stay in float32 and are cast where they are used.
+    """Return `x @ kernel + bias`, computed in the type of `x`.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import dense
     >>> dense(jnp.ones((4, 2, 3), jnp.bfloat16), jnp.ones((3, 5)), jnp.ones(5)).dtype
     dtype(bfloat16)
     """
-    # As one matrix: the kernel's gradient is then a plain product, where XLA on a CPU would sum over two axes at half
-    # the speed (a sixth of a BERT training step).
+    # Flattened, so that the kernel's gradient is a plain matrix product: on a CPU, XLA sums over two axes at half the
+    # speed, which costs a sixth of a BERT training step.
     y = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ kernel.astype(x.dtype)
     y = y + jnp.broadcast_to(bias.astype(x.dtype), y.shape)
     return y.reshape(*x.shape[:-1], kernel.shape[1])
@@ -60,7 +60,7 @@ class Dense(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "*B I"]) -> Float[Array, "*B {self.size}"]:
-        """Applies the layer in `dtype`."""
+        """Apply the layer in `dtype`."""
         kernel = self.param("kernel", truncated_normal(self.stddev), (x.shape[-1], self.size))
         bias = self.param("bias", nn.initializers.zeros, (self.size,))
         return dense(x.astype(self.dtype), kernel, bias)

@@ -1,9 +1,8 @@
-"""Dropout whose random numbers cost next to nothing.
+"""Dropout with cheap random numbers.
 
-Drawing a full-strength (threefry) number for every element takes five to ten percent of a BERT training step on a CPU,
-for bits that are compared with a threshold and thrown away. Here the key's generator draws 64 bits for each *row* (all
-axes but the last), and an integer hash spreads them along the row: the compiler computes it in registers, inside the
-loop that needs it. Rows are as independent as the generator makes them; a test looks for correlation along them.
+A threefry number per element would take five to ten per cent of a BERT training step on a CPU. Here the generator
+draws 64 bits per *row* (all axes but the last), and an integer hash, fused into the surrounding loop, spreads them
+along the row. A test checks that elements of a row are uncorrelated.
 """
 
 import jax
@@ -13,7 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt32
 
 
 def dropout(x: Float[Array, "*B D"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "*B D"]:
-    """Zeroes each element with probability `rate` and scales the rest to keep the mean; no key, no dropout.
+    """Zero each element with probability `rate` and scale the rest to keep the mean; without a key, return `x`.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import dropout
@@ -22,16 +21,16 @@ def dropout(x: Float[Array, "*B D"], rate: float, key: PRNGKeyArray | None) -> F
     ([0.0, 2.0], [1.0, 1.0])
     """
     if not 0 <= rate < 1:
-        raise ValueError(f"a dropout rate of {rate} was given; it is at least 0 and below 1")
+        raise ValueError(f"dropout rate {rate}: expected at least 0 and below 1")
     if key is None or rate == 0:
         return x
-    # In 16 bits 1 / (1 - rate) itself would be rounded, and every mean be off by the same part of a thousand.
+    # Scaled in float32: rounded to 16 bits, 1 / (1 - rate) would shift every mean by a thousandth.
     scaled = (x.astype(jnp.float32) / (1 - rate)).astype(x.dtype)
     return jnp.where(keep(key, x.shape, rate), scaled, jnp.zeros_like(x))
 
 
 def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
-    """One mask for all places of a row: Gal and Ghahramani 2016, https://arxiv.org/abs/1512.05287.
+    """Apply dropout with one mask for all positions of a row: Gal and Ghahramani 2016, arXiv:1512.05287.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.nn import variational_dropout
@@ -46,10 +45,8 @@ def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray
 
 
 def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, "*B D"]:
-    """Which elements survive: each with probability 1 - rate.
+    """Return a mask of the kept elements, each True with probability 1 - rate.
 
-    >>> import jax
-    >>> from bert_elmo_jax.nn.dropout import keep
     >>> 850 < int(keep(jax.random.key(0), (10, 100), 0.1).sum()) < 950
     True
     """
@@ -60,10 +57,8 @@ def keep(key: PRNGKeyArray, shape: tuple[int, ...], rate: float) -> Bool[Array, 
 
 
 def scramble(x: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
-    """A bijection of 32-bit numbers in which every output bit hangs on every input bit: the finaliser of MurmurHash3.
+    """Hash 32-bit numbers by the finaliser of MurmurHash3: a bijection that mixes all bits.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.dropout import scramble
     >>> scramble(jnp.array([0, 1], jnp.uint32)).tolist()
     [0, 1364076727]
     """

@@ -1,4 +1,4 @@
-"""Look-up in a table of vectors."""
+"""Embedding look-up."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 
 def embed(table: Float[AnyArray, "V D"], ids: Int[AnyArray, "*B"]) -> Float[Array, "*B D"]:
-    """The rows of `table` named by `ids`; an id outside the table gives NaN, never another row.
+    """Return the rows of `table` at `ids`; an id outside the table gives NaN.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import embed
@@ -18,13 +18,13 @@ def embed(table: Float[AnyArray, "V D"], ids: Int[AnyArray, "*B"]) -> Float[Arra
     ids = jnp.asarray(ids)
     if jnp.issubdtype(ids.dtype, jnp.signedinteger):
         ids = ids if ids.dtype.itemsize > 2 else ids.astype(jnp.int32)
-        # A negative index would count from the end.
+        # jnp.take would count negative indices from the end.
         ids = jnp.where(ids < 0, jnp.full_like(ids, jnp.iinfo(ids.dtype).max), ids)
     return jnp.take(table, ids, axis=0, mode="fill", fill_value=jnp.nan)
 
 
 def look_up(table: Float[AnyArray, "N U D"], words: Int[AnyArray, "T B"]) -> Float[Array, "T B D"]:
-    """The rows of words, each part of the batch in its own table; NaN where a word is outside.
+    """Return the rows of `words`, for N equal parts of the batch with a table each; NaN outside the table.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import look_up

@@ -11,7 +11,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 def layer_norm(
     x: Float[Array, "*B D"], scale: Float[AnyArray, " D"], bias: Float[AnyArray, " D"], eps: float = 1e-12
 ) -> Float[Array, "*B D"]:
-    """Normalises the last axis; mean and variance are taken in float32 whatever the type of `x`, which is returned.
+    """Normalise the last axis with a float32 mean and variance; the result has the type of `x`.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import layer_norm
@@ -19,7 +19,7 @@ def layer_norm(
     [[-1.0, 1.0]]
     """
     wide = x.astype(jnp.float32)
-    # The two-pass variance: E[x²] - E[x]² would cancel where the mean is far from zero.
+    # In two passes, because E[x²] - E[x]² cancels where the mean is far from zero.
     centred = wide - wide.mean(-1, keepdims=True)
     inverse = lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + eps)
     normal = centred * inverse * jnp.broadcast_to(scale, x.shape) + jnp.broadcast_to(bias, x.shape)
@@ -39,7 +39,7 @@ class LayerNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
-        """Normalises the last axis."""
+        """Normalise the last axis."""
         scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
         bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
         return layer_norm(x, scale, bias, self.eps)

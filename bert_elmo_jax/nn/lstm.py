@@ -1,4 +1,4 @@
-"""An LSTM with projection and clips, whose products with the input are one matrix product outside its loop."""
+"""An LSTM with projection and clipping, whose input products are one matrix product outside the loop."""
 
 import math
 from functools import partial
@@ -28,9 +28,9 @@ def lstm(
     cell_clip: float | None = None,
     proj_clip: float | None = None,
 ) -> tuple[Float[Array, "B T P"], Float32[Array, "B C"], Float32[Array, "B P"]]:
-    """Runs over a batch of rows; returns the outputs and, for each row, the state after its last real step.
+    """Return the outputs and, for each row, the cell and hidden state after its last real step.
 
-    The G = 4 · C gates are i, j, f, o, and 1 is added to f. Without `projection` the output is as wide as the cell.
+    The G = 4 · C gates are i, j, f, o, with a forget bias of 1. Without `projection` the output is as wide as the cell.
     Outputs beyond a row's length are zeros.
 
     >>> import jax.numpy as jnp
@@ -50,10 +50,8 @@ def lstm(
 
 
 def product(x: Float[Array, "*N I"], kernel: Float[AnyArray, "I G"]) -> Float[Array, "*N G"]:
-    """`x @ kernel` as one product of two matrices, in the type of `x`.
+    """Return `x @ kernel` as one product of two matrices, in the type of `x`.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.lstm import product
     >>> product(jnp.ones((2, 3, 4)), jnp.ones((4, 5))).shape
     (2, 3, 5)
     """
@@ -73,16 +71,13 @@ def recurrence(
     proj_clip: float | None = None,
     words: Int[AnyArray, "T B"] | None = None,
 ) -> tuple[Float[Array, "T B P"], Float32[Array, "B C"], Float32[Array, "B P"]]:
-    """The loop of an LSTM: what is left when the input's part of the gates is known.
+    """Run the loop of an LSTM, given the input's contribution to the gates.
 
-    `gates` are that part for every step and row, [T, B, G]; or, with `words`, for the distinct words in the table of
-    each of N parts of the batch (see `look_up`), [N, U, G], read in the loop.
+    `gates` are [T, B, G]; or, with `words`, [N, U, G]: a table of distinct words for each of N parts of the batch,
+    looked up in the loop (see `look_up`). Products are computed in the type of `gates`, all else in float32.
 
-    Products are taken in the type of `gates`, everything else in float32. The gradient is our own: its loop carries
-    only the state, and the weights' gradients are one matrix product each after it.
+    A custom gradient carries only the state through the loop and computes each weight's gradient as one matrix product.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.lstm import recurrence
     >>> gates, zeros, lengths = jnp.ones((4, 2, 12)), jnp.zeros((2, 3)), jnp.array([4, 4])
     >>> recurrence(gates, jnp.ones((3, 12)), jnp.zeros(12), None, zeros, zeros, lengths)[0].shape
     (4, 2, 3)
@@ -100,7 +95,7 @@ def _clip(x: Array, limit: float | None) -> Array:
 
 
 def _inside(clipped: Array, gradient: Array, limit: float | None) -> Array:
-    """The gradient before a clip: zero where it acted."""
+    """Return the gradient before a clip: zero where the clip was active."""
     return gradient if limit is None else jnp.where(jnp.abs(clipped) < limit, gradient, 0.0)
 
 
@@ -111,7 +106,7 @@ def _product(a: Array, b: Array) -> Array:
 def _step(
     clips: Clips, kernel: Array, bias: Array, projection: Array | None, state: Steps, gates: Array
 ) -> tuple[Steps, Array]:
-    """One step for all rows: the new state and the activated gates."""
+    """Return the new state and the activated gates of all rows."""
     cell, hidden = state
     gates = gates.astype(jnp.float32) + _product(hidden, kernel) + bias[None, :]
     i, j, f, o = jnp.split(gates, 4, axis=-1)
@@ -151,22 +146,16 @@ def _scan(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _recurrence(
-    clips: Clips, gates: Array, words: Array | None, kernel: Array, bias: Array, projection: Array | None, cell: Array,
-    hidden: Array, lengths: Array,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    state, (outputs, _) = _scan(clips, False, gates, words, kernel, bias, projection, cell, hidden, lengths)
+def _recurrence(clips: Clips, *arrays: Any) -> tuple[Array, Array, Array]:
+    state, (outputs, _) = _scan(clips, False, *arrays)
     return outputs, *state
 
 
-def _forward(
-    clips: Clips, gates: Array, words: Array | None, kernel: Array, bias: Array, projection: Array | None, cell: Array,
-    hidden: Array, lengths: Array,
-) -> tuple[tuple[Array, Array, Array], Any]:  # fmt: skip
-    state, (outputs, kept) = _scan(clips, True, gates, words, kernel, bias, projection, cell, hidden, lengths)
-    activated, cells, hiddens = kept
+def _forward(clips: Clips, *arrays: Any) -> tuple[tuple[Array, Array, Array], Any]:
+    state, (outputs, kept) = _scan(clips, True, *arrays)
+    gates, words, kernel, _, projection, cell, hidden, lengths = arrays
     table = None if words is None else (words, gates.shape)
-    return (outputs, *state), (table, kernel, projection, cell, hidden, lengths, activated, cells, hiddens)
+    return (outputs, *state), (table, kernel, projection, cell, hidden, lengths, *kept)
 
 
 def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) -> tuple[Array | None, ...]:
@@ -222,7 +211,7 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
 
 
 def _summed_products(a: Array, b: Array, weight: Array) -> Array:
-    """The sum over steps and rows of aᵀ·b, as one product."""
+    """Return the sum over steps and rows of aᵀ·b, as one product."""
     a, b = (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).astype(weight.dtype) for x in (a, b))
     return jnp.dot(a.T, b, preferred_element_type=jnp.float32).astype(weight.dtype)
 

@@ -1,20 +1,17 @@
-"""One vector for the real places of each row: mean, largest, smallest; and a softmax over them alone.
+"""Pooling and softmax over the real positions of each row.
 
-What stands behind a row's end must be finite, and then has no part in values or gradients. A row without a real place
-gives zeros.
+Padding must be finite and then affects neither values nor gradients. A row without a real position gives zeros.
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-LOW = -1e30  # below every score, and finite: the difference of two is no NaN
+LOW = -1e30  # below every score, but finite, because -inf - -inf is NaN
 
 
 def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> Float[Array, "*B T"]:
-    """Shares of the real places along the last axis.
+    """Return the softmax over the real positions of the last axis.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import masked_softmax
     >>> masked_softmax(jnp.zeros((2, 3)), jnp.array([[True, True, False], [False] * 3])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
@@ -26,10 +23,8 @@ def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> F
 
 
 def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The mean of each row's real places.
+    """Return the mean over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import mean_pool
     >>> mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[2.0]]
     """
@@ -38,10 +33,8 @@ def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array
 
 
 def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The largest of each row's real places, number by number.
+    """Return the elementwise maximum over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import max_pool
     >>> max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[3.0]]
     """
@@ -50,10 +43,8 @@ def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array,
 
 
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The smallest of each row's real places, number by number.
+    """Return the elementwise minimum over each row's real positions.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.pooling import min_pool
     >>> min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[1.0]]
     """

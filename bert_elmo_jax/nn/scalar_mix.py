@@ -1,4 +1,4 @@
-"""A learned mixture of layers: Peters et al. 2018, https://arxiv.org/abs/1802.05365, equation 1."""
+"""ELMo's weighted sum of layers: Peters et al. 2018, https://arxiv.org/abs/1802.05365, equation 1."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 def scalar_mix(
     layers: Float[AnyArray, "L B T D"], weights: Float[AnyArray, " L"], gamma: Float[AnyArray, ""] | float = 1.0
 ) -> Float[Array, "B T D"]:
-    """γ · Σⱼ softmax(weights)ⱼ · layerⱼ.
+    """Return γ · Σⱼ softmax(weights)ⱼ · layerⱼ.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.nn import scalar_mix
@@ -25,12 +25,8 @@ def scalar_mix(
 def normalise_layer(
     layer: Float[AnyArray, "B T D"], mask: Bool[AnyArray, "B T"], eps: float = 1e-13
 ) -> Float[Array, "B T D"]:
-    """Subtracts the mean and divides by the deviation of all numbers at all real positions of the batch together.
+    """Normalise a layer by one mean and deviation over all real positions of the batch; zeros if there are none.
 
-    Without a real position there is nothing to measure, and zeros come out.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn.scalar_mix import normalise_layer
     >>> layer = jnp.array([[[1.0], [3.0], [700.0]]])
     >>> normalise_layer(layer, jnp.array([[True, True, False]]))[0, :2, 0].tolist()
     [-1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Optimisation: schedules, the papers' optimisers, rules on paths, and tables of which only some rows are touched."""
+"""Schedules, optimisers, rules on parameter paths, and row-sparse updates of large tables."""
 
 from bert_elmo_jax.optim.averaging import average
 from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth

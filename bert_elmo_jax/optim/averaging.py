@@ -1,4 +1,4 @@
-"""The mean of several checkpoints' parameters."""
+"""Averaging of checkpoints."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,30 +10,28 @@ from bert_elmo_jax.optim.paths import PyTree, path_name
 
 
 def average(trees: Iterable[PyTree]) -> PyTree:
-    """The mean of parameter trees, summed in float64, in the types of the first; each tree is looked at once.
+    """Return the mean of parameter trees, summed in float64 and cast to the types of the first.
 
     >>> import numpy as np
     >>> from bert_elmo_jax.optim import average
     >>> average({"bias": np.full(2, x, np.float32)} for x in (1, 2, 6))
     {'bias': array([3., 3.], dtype=float32)}
     """
-    remaining = iter(trees)
-    try:
-        first = next(remaining)
-    except StopIteration:
-        raise ValueError("no tree was given; an average is of at least one") from None
-    dtypes = jax.tree.map(lambda x: np.asarray(x).dtype, first)
-    sums = jax.tree.map(lambda x: np.array(x, np.float64), first)
-    count = 1
-    for tree in remaining:
-        check_alike(sums, tree, count)
-        sums = jax.tree.map(lambda total, x: total + np.asarray(x, np.float64), sums, tree)
-        count += 1
+    count = 0
+    for count, tree in enumerate(trees, start=1):
+        if count == 1:
+            dtypes = jax.tree.map(lambda x: np.asarray(x).dtype, tree)
+            sums = jax.tree.map(lambda x: np.array(x, np.float64), tree)
+        else:
+            check_alike(sums, tree, count - 1)
+            sums = jax.tree.map(lambda total, x: total + np.asarray(x, np.float64), sums, tree)
+    if not count:
+        raise ValueError("no tree was given; expected at least one")
     return jax.tree.map(lambda total, dtype: np.asarray(total / count, dtype), sums, dtypes)
 
 
 def check_alike(first: PyTree, other: PyTree, number: int) -> None:
-    """Raises where two trees have not the same paths and shapes, naming the first difference.
+    """Raise if the paths or shapes of two trees differ, and name the first difference.
 
     >>> import numpy as np
     >>> from bert_elmo_jax.optim.averaging import check_alike
@@ -46,7 +44,7 @@ def check_alike(first: PyTree, other: PyTree, number: int) -> None:
         for tree in (first, other)
     ]
     for name in sorted(shapes[0].keys() | shapes[1].keys()):
-        a, b = (of_tree.get(name, "not there") for of_tree in shapes)
+        a, b = (tree.get(name, "not there") for tree in shapes)
         if a != b:
             raise ValueError(
                 f"trees 0 and {number} differ in {name}: {a} and {b}; only checkpoints of one model can be averaged"

@@ -1,4 +1,4 @@
-"""Which parameters are decayed, trained, and how fast: rules on paths."""
+"""Weight decay, freezing and layer-wise learning rates, selected by parameter paths."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ import optax
 
 from bert_elmo_jax.optim.paths import PyTree, matches, path_name
 
-# BERT's rule, and what stands for it in an ELMo: the weights that mix layers are no matrices either.
+# BERT's rule, extended by the weights of ELMo's layer mixtures.
 NO_DECAY = (r"(.*/)?bias", r"(.*/)?norm/.*", r"(.*/)?mix(_\d+)?/.*")
 
 
 def decayed(params: PyTree) -> PyTree:
-    """True for the matrices and embeddings; False for biases, layer norms and the weights of layer mixtures.
+    """Return a mask that is True for matrices and embeddings, and False for biases, layer norms and layer mixtures.
 
     >>> from bert_elmo_jax.optim import decayed
     >>> decayed({"dense": {"kernel": 0, "bias": 0}, "norm": {"scale": 0}, "mix_0": {"gamma": 0}})
@@ -24,10 +24,10 @@ def decayed(params: PyTree) -> PyTree:
 
 
 def freeze(optimizer: optax.GradientTransformation, patterns: Sequence[str]) -> optax.GradientTransformationExtraArgs:
-    """Trains only what no pattern matches; the rest stays as it is, bit for bit, and has no optimiser state.
+    """Freeze the parameters that a pattern matches: they keep every bit and have no optimiser state.
 
-    Frozen gradients are not read, so a compiled step does not compute them, and a global norm inside `optimizer` is
-    that of the trained parameters. Hence put this around everything else.
+    Frozen gradients are not read, so a compiled step does not compute them, and a global norm inside `optimizer`
+    excludes them. Apply this wrapper last.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import freeze
@@ -51,9 +51,9 @@ def freeze(optimizer: optax.GradientTransformation, patterns: Sequence[str]) -> 
 
 
 def nothing(like: jax.Array) -> jax.Array:
-    """An update that changes no bit: x + -0.0 is x for every x, while -0.0 + 0.0 is 0.0.
+    """Return an update of -0.0, which changes no bit: x + -0.0 is x for every x, while -0.0 + 0.0 is 0.0.
 
-    (A processor that counts numbers below 1e-38 as zero may make zeros of them whatever is added.)
+    (A processor that flushes denormal numbers may still change those.)
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.masks import nothing
@@ -100,7 +100,7 @@ def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax
     (0.25, 0.5, 1.0)
     """
     if not 0 < decay <= 1:
-        raise ValueError(f"a layer-wise decay of {decay} was given; it is above 0 and at most 1, which is no decay")
+        raise ValueError(f"a layer-wise decay of {decay}: expected above 0 and at most 1, which means no decay")
 
     def scale(updates: PyTree, params: PyTree = None) -> PyTree:
         of = depths(updates, depth_of)

@@ -1,4 +1,4 @@
-"""The optimisers of the papers, as optax transformations: gradients are clipped first, decay is decoupled."""
+"""The papers' optimisers as optax transformations, with gradient clipping and decoupled weight decay."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ def bert_adam(
     decay: float = 0.01,
     clip: float = 1.0,
 ) -> optax.GradientTransformation:
-    """BERT's Adam: no bias correction, eps outside the square root, decay times the learning rate.
+    """Return BERT's Adam, without bias correction and with decay scaled by the learning rate.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import bert_adam
     >>> optimizer, params = bert_adam(0.1, decay=0.0), {"kernel": jnp.ones(1)}
     >>> updates, _ = optimizer.update({"kernel": jnp.array([0.5])}, optimizer.init(params), params)
-    >>> round(updates["kernel"].item(), 4)  # -0.1 · 0.1 · 0.5 / (√0.001 · 0.5): the first steps are long ones
+    >>> round(updates["kernel"].item(), 4)  # -0.1 · 0.1 · 0.5 / (√0.001 · 0.5): the first steps are long
     -0.3162
     """
     return optax.chain(
@@ -49,7 +49,7 @@ def adamw(
     decay: float = 0.01,
     clip: float = 1.0,
 ) -> optax.GradientTransformation:
-    """optax's AdamW (with bias correction) behind a global-norm clip; biases and layer norms are not decayed.
+    """Return optax's AdamW after clipping by global norm; biases and layer norms are not decayed.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import adamw
@@ -72,17 +72,17 @@ def lamb(
     decay: float = 0.01,
     stacked: Sequence[str] = (),
 ) -> optax.GradientTransformation:
-    """LAMB (You et al. 2019, https://arxiv.org/abs/1904.00962), for batches of tens of thousands.
+    """Return LAMB (You et al. 2019, https://arxiv.org/abs/1904.00962), for batches of tens of thousands.
 
-    Gradients are divided by their global norm; Adam with bias correction, plus decay; then each tensor's step is
-    scaled to the length of its weights. Biases and layer norms are neither decayed nor scaled. `stacked` are patterns
-    of the paths whose tensors hold one layer in each entry of their first axis: these are scaled layer by layer.
+    Gradients are divided by their global norm. Each tensor's step of AdamW is then scaled to the norm of its weights,
+    except for biases and layer norms. `stacked` are patterns of the paths of tensors that stack layers along their
+    first axis, which are scaled layer by layer.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import lamb
     >>> optimizer, params = lamb(0.1, decay=0.0), {"kernel": jnp.array([3.0, 4.0]), "bias": jnp.zeros(1)}
     >>> updates, _ = optimizer.update({"kernel": jnp.ones(2), "bias": jnp.ones(1)}, optimizer.init(params), params)
-    >>> round(float(jnp.linalg.norm(updates["kernel"])), 4)  # ten percent of its length, 5
+    >>> round(float(jnp.linalg.norm(updates["kernel"])), 4)  # ten per cent of its norm, 5
     0.5
     """
     return optax.chain(
@@ -95,11 +95,10 @@ def lamb(
 
 
 def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10.0) -> optax.GradientTransformation:
-    """Adagrad as TensorFlow has it: `accumulator += g²`, `-rate · g / √accumulator`, without any eps.
+    """Return TensorFlow's Adagrad: `accumulator += g²`, `-rate · g / √accumulator`, without eps.
 
-    The defaults are ELMo's, which also multiplies its loss (the mean of both directions) by 20 before taking
-    gradients: that belongs to the loss, as a coefficient of 10 on the term of each direction. What a zero gradient
-    does is nothing at all, so it can be used on the touched rows of a table alone (`bert_elmo_jax.optim.rows`).
+    The defaults are ELMo's. (ELMo also multiplies its loss, the mean of both directions, by 20, which belongs to the
+    loss.) A zero gradient changes nothing, so row-sparse updates are possible (`bert_elmo_jax.optim.rows`).
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import adagrad
@@ -109,9 +108,7 @@ def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10
     -0.1897
     """
     if not initial > 0:
-        raise ValueError(
-            f"an accumulator starting at {initial} was given; it must be above 0, or the first step is 0/0"
-        )
+        raise ValueError(f"an accumulator starting at {initial}: expected above 0, or the first step may be 0/0")
     return optax.chain(
         optax.clip_by_global_norm(clip),
         optax.scale_by_rss(initial_accumulator_value=initial, eps=0.0),
@@ -120,14 +117,14 @@ def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10
 
 
 class Moments(NamedTuple):
-    """Running means of the gradients and of their squares."""
+    """Running means of the gradients and their squares."""
 
     mu: PyTree
     nu: PyTree
 
 
 def scale_by_uncorrected_adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
-    """`m / (√v + eps)`, the means not corrected for having started at zero (optax's `scale_by_adam` always does).
+    """Scale by `m / (√v + eps)` without bias correction, which optax's `scale_by_adam` always applies.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.optimizers import scale_by_uncorrected_adam
@@ -148,7 +145,7 @@ def scale_by_uncorrected_adam(b1: float, b2: float, eps: float) -> optax.Gradien
 
 
 def normalise_by_global_norm() -> optax.GradientTransformation:
-    """Divides all gradients by their common norm; zeros stay zeros.
+    """Divide all gradients by their global norm, unless it is zero.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim.optimizers import normalise_by_global_norm
@@ -165,9 +162,9 @@ def normalise_by_global_norm() -> optax.GradientTransformation:
 
 
 def scale_by_trust_ratio(stacked: Sequence[str] = ()) -> optax.GradientTransformation:
-    """Scales each tensor's update to the length of the tensor, each layer's by itself where layers are stacked.
+    """Scale each tensor's update to the tensor's norm, separately for each stacked layer.
 
-    Where either is zero the update stays as it is.
+    If either norm is zero, the update stays unchanged.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim.optimizers import scale_by_trust_ratio
@@ -177,19 +174,17 @@ def scale_by_trust_ratio(stacked: Sequence[str] = ()) -> optax.GradientTransform
     """
 
     def scale_tensor(update: jax.Array, param: jax.Array) -> jax.Array:
-        length, of_update = jnp.linalg.norm(param.ravel()), jnp.linalg.norm(update.ravel())
-        defined = (length > 0) & (of_update > 0)
-        return update * jnp.where(defined, length / jnp.where(defined, of_update, 1.0), 1.0).astype(update.dtype)
-
-    def scale(updates: PyTree, params: PyTree = None) -> PyTree:
-        layers = matches(updates, stacked, each_must=True)
-        return jax.tree.map(
-            lambda u, p, layered: (jax.vmap(scale_tensor) if layered else scale_tensor)(u, p), updates, params, layers
-        )
+        wanted, norm = jnp.linalg.norm(param.ravel()), jnp.linalg.norm(update.ravel())
+        defined = (wanted > 0) & (norm > 0)
+        return update * jnp.where(defined, wanted / jnp.where(defined, norm, 1.0), 1.0).astype(update.dtype)
 
     def update(updates: PyTree, state: Any, params: PyTree = None) -> tuple[PyTree, Any]:
         if params is None:
             raise ValueError("the trust ratio needs the parameters: call optimizer.update(gradients, state, params)")
-        return scale(updates, params), state
+        layers = matches(updates, stacked, each_must=True)
+        scaled = jax.tree.map(
+            lambda u, p, layered: (jax.vmap(scale_tensor) if layered else scale_tensor)(u, p), updates, params, layers
+        )
+        return scaled, state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)

@@ -1,4 +1,4 @@
-"""Parameters by their path, `encoder/layer_0/norm/scale`, and patterns of paths."""
+"""Paths of parameters, such as `encoder/layer_0/norm/scale`, and patterns that match them."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ PyTree = Any
 
 
 def path_name(path: tuple[Any, ...]) -> str:
-    """The path of a leaf, with slashes.
+    """Return the path of a leaf, with slashes.
 
     >>> import jax
     >>> from bert_elmo_jax.optim.paths import path_name
@@ -22,9 +22,9 @@ def path_name(path: tuple[Any, ...]) -> str:
 
 
 def matches(tree: PyTree, patterns: Sequence[str], *, each_must: bool = False) -> PyTree:
-    """A tree of booleans: does a pattern (a regular expression) match the *whole* path of the leaf?
+    """Return a tree of booleans: True where a pattern (a regular expression) matches the *whole* path of a leaf.
 
-    With `each_must`, a pattern that matches nothing is an error: what was meant to be chosen is misspelt.
+    With `each_must`, raise if a pattern matches no path.
 
     >>> from bert_elmo_jax.optim import matches
     >>> matches({"layer_1": {"bias": 0}, "layer_10": {"bias": 0}}, ["layer_1/.*"])
@@ -38,8 +38,8 @@ def matches(tree: PyTree, patterns: Sequence[str], *, each_must: bool = False) -
             if not any(re.fullmatch(pattern, name) for name in names):
                 near = difflib.get_close_matches(pattern, names, n=3, cutoff=0) or ["none at all"]
                 raise ValueError(
-                    f"the pattern {pattern!r} matches no parameter; it is a regular expression for a whole path, and "
-                    f"paths are such as {', '.join(near)}"
+                    f"the pattern {pattern!r} matches no parameter; expected a regular expression for a whole path. "
+                    f"Similar paths: {', '.join(near)}"
                 )
     return jax.tree_util.tree_map_with_path(
         lambda path, _: any(re.fullmatch(pattern, path_name(path)) for pattern in patterns), tree

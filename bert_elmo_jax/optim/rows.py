@@ -1,24 +1,21 @@
-"""Updating only the rows of a large table that a step uses.
+"""Row-sparse updates of large tables.
 
-A softmax over 800,000 words has a table of 1.6 GB; a step with sampled negatives looks at some thousand of its rows.
-Dense, the gradient, the accumulator and the update would still pass over all of it. Here the rows that a step uses are
-taken out of the table *before* differentiation, so that everything between (gradient, accumulation, norm, clip, the
-optimiser itself) works on a small dense array that counts each row once, and put back afterwards, in place where the
-buffers are donated:
+A softmax over 800,000 words has a table of 1.6 GB, but a step with sampled negatives uses only a few thousand rows. A
+dense gradient, accumulator and update would still pass over the whole table. Instead, we take the rows in use out of
+the table *before* differentiation, so that gradients, accumulation, clipping and the optimiser work on a small dense
+array, and put them back afterwards, in place if the buffers are donated:
 
-    touched    a function of the whole step's batch (negatives drawn) that gives {path of a table: ids}: which rows,
-               repetitions and all.
-    find_rows  makes of these ids, table by table, a sorted list of fixed length without repetitions.
-    take_rows  cuts a tree down to these rows: the parameters, and, since an optimiser's state repeats their paths, the
-               state as well.
-    as_rows    shows the loss a `Rows` in the table's place, which knows where a word's row now is.
+    touched    maps the batch of a step, with its negatives, to {path of a table: ids}; ids may repeat.
+    find_rows  turns these ids into a sorted list of fixed length without repetitions, for each table.
+    take_rows  reduces the parameters, or the optimiser's state, to these rows.
+    as_rows    gives the loss a `Rows` in place of the table, which finds the rows of ids.
     put_rows   writes the new rows back.
 
-The optimiser is any for which a zero gradient changes nothing: Adagrad or plain descent, not Adam, whose moments
-decay (`check_row_sparse` tries it). On such, the result is that of the dense update.
+The optimiser must leave rows with a zero gradient unchanged, as Adagrad and SGD do, but not Adam, whose moments decay
+(`check_row_sparse` tests this). The result then equals the dense update.
 
-A step, whole, with two microbatches that share one draw of negatives; the loss is also what a dense step or an
-evaluation calls, on the tables themselves:
+A complete step with two microbatches that share their negatives. A dense step or an evaluation can call the same loss
+with the tables themselves:
 
 >>> import jax, jax.numpy as jnp, optax
 >>> from bert_elmo_jax.losses import draw_negatives, sampled_softmax
@@ -35,7 +32,7 @@ evaluation calls, on the tables themselves:
 ...         batch["weights"],
 ...     )
 >>> optimizer = adagrad(0.2, clip=10.0)
->>> @jax.jit  # in earnest with donate_argnums=(0, 1)
+>>> @jax.jit  # in training, with donate_argnums=(0, 1)
 ... def step(params, state, batch, key):
 ...     shared = {"negatives": draw_negatives(key, 16, words)}
 ...     rows = find_rows(params, touched({**batch, **shared}))
@@ -55,14 +52,13 @@ evaluation calls, on the tables themselves:
 >>> 16 <= int(changed) <= 17, bool(after["lm"]["bias"][7] > 0)
 (True, True)
 
-Whatever else looks at all the parameters (a choice between old and new where a step is not finite, a norm of the
-weights) should look at the small trees, or it costs what was saved.
+Other operations on all parameters (undoing a step that is not finite, a norm of the weights) should use the small
+trees, or they cost the time that was saved.
 
-A table that is also read as word embeddings (tied, or an input of its own) is touched by the batch's words too; the
-model is given `values(table)` as its embedding and `places(table, words)` as its words, and told that its vocabulary
-has `len(values(table))` of them. Under `pmap`, or in any map over devices, gather the ids of all devices before
-`find_rows` (`jax.lax.all_gather(ids, axis).ravel()`) so that every device takes the same rows and gradients can be
-added; under `jit` with a mesh there is nothing to do, tables replicated or sharded.
+If a table also holds the input embeddings, the words of the batch touch it, too. Give the model `values(table)` as its
+embedding, `places(table, words)` as its words and `len(values(table))` as its vocabulary size. In `pmap`, gather the
+ids of all devices before `find_rows` (`jax.lax.all_gather(ids, axis).ravel()`), so that every device takes the same
+rows and gradients can be added. In `jit` with a mesh, nothing changes.
 """
 
 import dataclasses
@@ -78,27 +74,27 @@ from jaxtyping import Array, Float, Int, Int32
 
 from bert_elmo_jax.optim.paths import PyTree, path_name
 
-RowIds = Mapping[str, Int32[Array, "_"]]  # each table has a number of rows of its own
+RowIds = Mapping[str, Int32[Array, "_"]]  # the number of rows differs between tables
 LARGEST = np.iinfo(np.int32).max
 
 
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@no_type_check  # tree operations also put other leaves than arrays of these shapes here
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["ids", "values"], meta_fields=[])
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Some rows of a table: their ids, sorted, and what stands in them. Places left over have ids of no table."""
+    """Some rows of a table: their sorted ids, padded with ids beyond any table, and their values."""
 
     ids: Int32[Array, " K"]
     values: Float[Array, "K *D"]
 
 
 def values(table: Float[Array, "V *D"] | Rows) -> Float[Array, "R *D"]:
-    """The rows that there are: those of `Rows`, or the table itself."""
+    """Return the values of `Rows`, or the table itself."""
     return table.values if isinstance(table, Rows) else table
 
 
 def places(table: Float[Array, "V *D"] | Rows, ids: Int[Array, "*B"]) -> Int[Array, "*B"]:
-    """Where in `values(table)` the rows of these ids are; just outside of it for an id that was not taken.
+    """Return the positions of these ids in `values(table)`; the position after its end for other ids.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim import Rows, places
@@ -114,10 +110,9 @@ def places(table: Float[Array, "V *D"] | Rows, ids: Int[Array, "*B"]) -> Int[Arr
 
 
 def find_rows(params: PyTree, touched: Mapping[str, Int[Array, "..."]]) -> RowIds:
-    """For each table its touched rows, each once, sorted; as many places as ids (or rows, if those are fewer).
+    """Return the sorted, distinct ids for each table, with the length of the ids or of the table, if it is shorter.
 
-    Places left over hold ids far beyond any table. An id that is not in the table is left out (who looks it up in
-    the rows will get NaN, as in the table).
+    The padding consists of ids beyond any table. Invalid ids are dropped; looking them up gives NaN, as in the table.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim import find_rows
@@ -128,15 +123,15 @@ def find_rows(params: PyTree, touched: Mapping[str, Int[Array, "..."]]) -> RowId
     found = {}
     for name, ids in touched.items():
         if name not in tables or jnp.ndim(tables[name]) == 0:
-            raise ValueError(f"rows of {name!r} are touched, but there is no such table; there are {', '.join(tables)}")
+            raise ValueError(f"rows of {name!r} are touched, but there is no such table; expected {', '.join(tables)}")
         found[name] = unique(ids, len(tables[name]))
     return found
 
 
 def unique(ids: Int[Array, "..."], size: int) -> Int32[Array, " K"]:
-    """The different ids from 0 to `size` - 1, sorted, then ids up from the far end of the integers.
+    """Return the distinct ids from 0 to `size` - 1, sorted and padded with the largest integers.
 
-    All are different and in ascending order, which scatters and gathers are told.
+    All are distinct and ascending, as `take_rows` and `put_rows` promise to JAX.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.rows import unique
@@ -153,9 +148,9 @@ def unique(ids: Int[Array, "..."], size: int) -> Int32[Array, " K"]:
 
 
 def take_rows(tree: PyTree, rows: RowIds) -> PyTree:
-    """The tree with only these rows of its tables; places left over are zeros.
+    """Return the tree with only these rows of its tables; padding is zero.
 
-    It serves parameters as well as an optimiser's state, in which every part that goes by a parameter's path is cut.
+    In an optimiser's state, this affects all leaves with the path of a table.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import adagrad, take_rows
@@ -172,7 +167,7 @@ def take_rows(tree: PyTree, rows: RowIds) -> PyTree:
 
 
 def put_rows(tree: PyTree, small: PyTree, rows: RowIds) -> PyTree:
-    """The tree with the rows of `small` in their places, and with all of `small` that is not rows.
+    """Return the tree with the rows of `small` written back, and all other leaves taken from `small`.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim import put_rows
@@ -187,7 +182,7 @@ def put_rows(tree: PyTree, small: PyTree, rows: RowIds) -> PyTree:
 
 
 def as_rows(small: PyTree, rows: RowIds) -> PyTree:
-    """The parameters as a loss sees them: `Rows` where only rows of a table were taken.
+    """Return the parameters for a loss, with `Rows` in place of the tables.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim import as_rows
@@ -198,7 +193,7 @@ def as_rows(small: PyTree, rows: RowIds) -> PyTree:
 
 
 def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> PyTree:
-    """`function(leaf, ids, …)` on the leaves that go by a table's path; any other is the last tree's.
+    """Apply `function(leaf, ids, …)` to the leaves of tables, and take the others from the last tree.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.rows import map_tables
@@ -207,7 +202,7 @@ def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> Py
     """
 
     def one(path: tuple[Any, ...], leaf: Any, *rest: Any) -> Any:
-        # In a state, a parameter's path comes after the fields and numbers of the transformations it stands in.
+        # In an optimiser's state, a parameter's path follows the fields and indices of the transformations.
         own = len(path)
         while own and isinstance(path[own - 1], jax.tree_util.DictKey):
             own -= 1
@@ -218,9 +213,9 @@ def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> Py
 
 
 def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, tables: Iterable[str]) -> None:
-    """Raises where an optimiser changes a row, or its state, that has no gradient: touched rows alone are then wrong.
+    """Raise if an optimiser changes a row without a gradient, or its state.
 
-    It tries two steps on a tree of the same paths, two numbers wide (so `params` may be shapes alone).
+    Tries two steps on a tree with the same paths and axes of length 2, so `params` may be shapes.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import adagrad, check_row_sparse
@@ -228,7 +223,7 @@ def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, ta
     >>> check_row_sparse(adagrad(0.2), params, ["lm/embedding"])
     >>> check_row_sparse(optax.adam(1e-3), params, ["lm/embedding"])
     Traceback (most recent call last):
-    ValueError: this optimiser changes rows of lm/embedding that have no gradient, or its state of them: it cannot ...
+    ValueError: this optimiser changes rows of lm/embedding that have no gradient, or their state, so it cannot ...
     """
     params = jax.tree.map(lambda leaf: jnp.ones((2,) * len(leaf.shape)), params)
     gradients = jax.tree.map(jnp.ones_like, params)
@@ -241,13 +236,13 @@ def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, ta
         after = (optax.apply_updates(before[0], updates), state)
         if not rows_equal(take_rows(before, first), take_rows(after, first), first):
             raise ValueError(
-                f"this optimiser changes rows of {name} that have no gradient, or its state of them: it cannot be used "
-                "on touched rows alone; use one that can, such as adagrad, or train the whole table"
+                f"this optimiser changes rows of {name} that have no gradient, or their state, so it cannot update "
+                "touched rows alone: use another one, such as adagrad, or train the whole table"
             )
 
 
 def rows_equal(one: PyTree, other: PyTree, rows: RowIds) -> bool:
-    """Whether the taken rows of two trees are the same.
+    """Return True if the rows of two trees are equal.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.rows import rows_equal

@@ -1,8 +1,6 @@
-"""Learning rates over steps. The first update has step 0, as in the original BERT, whose first rate is therefore 0.
+"""Learning-rate schedules for optax. The first update is step 0, as in the original BERT, whose first rate is 0."""
 
-Each function returns a function of the step (a number or an array, also inside `jit`) that optax's optimisers take.
-"""
-
+import itertools
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -14,9 +12,9 @@ Schedule = Callable[[ArrayLike], Array]
 
 
 def linear_from_start(peak: float, warmup: int, steps: int) -> Schedule:
-    """BERT's: `peak · step / warmup`, then `peak · (1 - step / steps)`: a decay that is measured from step 0.
+    """Return BERT's schedule: `peak · step / warmup`, then `peak · (1 - step / steps)`.
 
-    The rate therefore never reaches the peak; with 10,000 of 1,000,000 steps of warm-up it jumps back to 0.99 of it.
+    The rate never reaches the peak: after 10,000 of 1,000,000 steps of warm-up, it drops to 0.99 · peak.
 
     >>> from bert_elmo_jax.optim import linear_from_start
     >>> schedule = linear_from_start(1.0, warmup=10, steps=100)
@@ -28,7 +26,7 @@ def linear_from_start(peak: float, warmup: int, steps: int) -> Schedule:
 
 
 def linear_after_warmup(peak: float, warmup: int, steps: int) -> Schedule:
-    """Up to the peak, then down to 0 at `steps` along a straight line that begins at the peak.
+    """Warm up to the peak, then decay linearly to 0 at `steps`.
 
     >>> from bert_elmo_jax.optim import linear_after_warmup
     >>> schedule = linear_after_warmup(1.0, warmup=10, steps=110)
@@ -40,7 +38,7 @@ def linear_after_warmup(peak: float, warmup: int, steps: int) -> Schedule:
 
 
 def cosine(peak: float, warmup: int, steps: int) -> Schedule:
-    """Up to the peak, then down to 0 at `steps` along half a cosine.
+    """Warm up to the peak, then decay to 0 at `steps` along half a cosine.
 
     >>> from bert_elmo_jax.optim import cosine
     >>> schedule = cosine(1.0, warmup=10, steps=110)
@@ -57,7 +55,7 @@ def cosine(peak: float, warmup: int, steps: int) -> Schedule:
 
 
 def inverse_square_root(peak: float, warmup: int) -> Schedule:
-    """Up to the peak, then `peak · √(warmup / step)`, without an end.
+    """Warm up to the peak, then decay as `peak · √(warmup / step)` without end.
 
     >>> from bert_elmo_jax.optim import inverse_square_root
     >>> schedule = inverse_square_root(1.0, warmup=100)
@@ -70,7 +68,7 @@ def inverse_square_root(peak: float, warmup: int) -> Schedule:
 
 
 def constant(peak: float, warmup: int = 0) -> Schedule:
-    """Up to the peak, and on at the peak.
+    """Warm up to the peak and stay there.
 
     >>> from bert_elmo_jax.optim import constant
     >>> [round(float(constant(0.2)(step)), 3) for step in (0, 1_000_000)]
@@ -81,9 +79,9 @@ def constant(peak: float, warmup: int = 0) -> Schedule:
 
 
 def phases(*parts: tuple[Schedule, int]) -> Schedule:
-    """Schedules one after the other, each with its number of steps and counting from its own step 0.
+    """Join (schedule, number of steps) pairs; each schedule starts at step 0, and the last one never ends.
 
-    The last one goes on beyond its number. BERT by LAMB has two phases, the second with a warm-up of its own:
+    BERT trained with LAMB has two phases with a warm-up each:
 
     >>> from bert_elmo_jax.optim import linear_after_warmup, phases
     >>> at_128 = linear_after_warmup(6e-3, warmup=2000, steps=7038)
@@ -93,17 +91,16 @@ def phases(*parts: tuple[Schedule, int]) -> Schedule:
     ['0e+00', '6e-03', '0e+00', '4e-03', '0e+00']
     """
     if not parts:
-        raise ValueError("no phase was given; give at least one, (schedule, number of its steps)")
-    ends: list[int] = []
+        raise ValueError("no phase was given; expected at least one (schedule, number of steps)")
     for _, steps in parts:
         if steps < 1:
-            raise ValueError(f"a phase of {steps} steps was given; a phase has at least 1")
-        ends.append(steps + (ends[-1] if ends else 0))
+            raise ValueError(f"a phase of {steps} steps: expected at least 1")
+    ends = list(itertools.accumulate(steps for _, steps in parts))
     return optax.join_schedules([schedule for schedule, _ in parts], ends[:-1])
 
 
 def after_warmup(peak: float, warmup: int, then: Callable[[Array], Array]) -> Schedule:
-    """`peak · step / warmup` before step `warmup`, and `peak · then(step)` from it on.
+    """Return a schedule of `peak · step / warmup` before step `warmup`, and `peak · then(step)` afterwards.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.optim.schedules import after_warmup
@@ -113,24 +110,23 @@ def after_warmup(peak: float, warmup: int, then: Callable[[Array], Array]) -> Sc
     """
 
     def schedule(step: ArrayLike) -> Array:
-        # In float32 steps are exact up to 16 million, which is more than anyone takes.
-        step = jnp.asarray(step, jnp.float32)
+        step = jnp.asarray(step, jnp.float32)  # exact up to 16 million
         return peak * jnp.where(step < warmup, step / max(1, warmup), then(step))
 
     return schedule
 
 
 def check(peak: float, warmup: int, steps: int | None = None) -> None:
-    """Raises where a schedule cannot be meant.
+    """Raise on a negative peak or warm-up, or fewer than one step.
 
     >>> from bert_elmo_jax.optim.schedules import check
     >>> check(1e-4, warmup=-1, steps=100)
     Traceback (most recent call last):
-    ValueError: a warm-up of -1 steps was given; it is 0 or more
+    ValueError: a warm-up of -1 steps: expected 0 or more
     """
     if not peak >= 0:
-        raise ValueError(f"a peak learning rate of {peak} was given; it is not negative")
+        raise ValueError(f"a peak learning rate of {peak}: expected 0 or more")
     if warmup < 0:
-        raise ValueError(f"a warm-up of {warmup} steps was given; it is 0 or more")
+        raise ValueError(f"a warm-up of {warmup} steps: expected 0 or more")
     if steps is not None and steps < 1:
-        raise ValueError(f"a schedule of {steps} steps was given; it has at least 1")
+        raise ValueError(f"a schedule of {steps} steps: expected at least 1")

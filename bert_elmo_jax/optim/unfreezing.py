@@ -1,7 +1,4 @@
-"""Parameters that join a training later: first the head, then the encoder, all of it or a layer at a time.
-
-Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3.
-"""
+"""Gradual unfreezing: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +14,7 @@ from bert_elmo_jax.optim.schedules import Schedule
 
 
 class Joined(NamedTuple):
-    """How many steps were taken, and the state of each group's optimiser."""
+    """The number of steps, and the state of each group's optimiser."""
 
     step: Int32[Array, ""]
     groups: dict[str, Any]
@@ -26,11 +23,10 @@ class Joined(NamedTuple):
 def join_later(
     starts: PyTree, rate: Schedule, optimizer: Callable[[Schedule], optax.GradientTransformation], clip: float
 ) -> optax.GradientTransformation:
-    """Trains each parameter from its step in `starts` on (a tree of whole numbers like the parameters).
+    """Train each parameter from its step in `starts` (a tree of integers like the parameters).
 
-    Before that it stays as it is, bit for bit, and is not seen by the clip of the gradients' global norm. What joins at
-    the same step shares an optimiser of its own, made by `optimizer` for the schedule as it is from that step on, whose
-    moments begin then.
+    Before that, the parameter keeps every bit, and clipping by global norm excludes it. Parameters with the same start
+    share an optimiser whose moments begin then, made by `optimizer` for the rest of the schedule.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.optim import constant
@@ -47,13 +43,11 @@ def join_later(
     if not steps or steps[0] < 0:
         raise ValueError(f"the steps from which parameters are trained are {steps[:5]}; expected 0 or more")
 
-    def member(step: int) -> Callable[[PyTree], PyTree]:
-        return lambda tree: jax.tree.map(lambda start: start == step, starts)
+    def group(step: int) -> optax.GradientTransformation:
+        members = jax.tree.map(lambda start: start == step, starts)
+        return optax.masked(optimizer(lambda count: rate(count + step)), members)
 
-    def later(step: int) -> Schedule:
-        return lambda count: rate(count + step)
-
-    groups = {str(step): optax.masked(optimizer(later(step)), member(step)) for step in steps}
+    groups = {str(step): group(step) for step in steps}
     norm = optax.clip_by_global_norm(clip)
 
     def init(params: PyTree) -> Joined:
@@ -66,7 +60,7 @@ def join_later(
         out, inner = seen, {}
         for step in steps:
             name = str(step)
-            # Each leaves the leaves of the others as they are.
+            # Each group changes only its own leaves.
             out, after = groups[name].update(out, state.groups[name], params)
             on = state.step >= step
             inner[name] = jax.tree.map(lambda new, old, on=on: jnp.where(on, new, old), after, state.groups[name])

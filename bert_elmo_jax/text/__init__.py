@@ -1,4 +1,4 @@
-"""Strings to ids: WordPiece, SentencePiece, words and characters; words to vectors."""
+"""Tokenizers (WordPiece, SentencePiece, words, characters) and word vectors."""
 
 from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
 from bert_elmo_jax.text.encoding import Encoding

@@ -1,7 +1,6 @@
-"""ELMo's character ids: the UTF-8 bytes of a word between two marks, so that every word of every script has ids.
+"""ELMo's character ids: the UTF-8 bytes of a word between a begin-word and an end-word mark.
 
-A byte has its own value; begin-sentence is 256, end-sentence 257, begin-word 258, end-word 259, padding within a word
-260; and every id is one more than that, so that 0 is left for the characters of a word that is only padding.
+All ids are shifted by one (a byte b is b + 1), because 0 marks the characters of padding words.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ NUM_CHARACTERS = 262
 
 
 def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.ndarray, "N C"]:
-    """The ids of each word: begin-word, its bytes + 1 (cut to `max_characters` - 2), end-word, padding.
+    """Return the ids of each word: begin-word, its bytes + 1 (cut to `max_characters` - 2), end-word, padding.
 
     >>> character_table(["a", "배"], max_characters=6).tolist()
     [[259, 98, 260, 261, 261, 261], [259, 236, 177, 177, 260, 261]]
@@ -31,7 +30,7 @@ def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     table = np.full((len(words), max_characters), PAD_CHARACTER, np.int32)
     table[:, 0] = BOW_CHARACTER
-    # Where each of the joined bytes goes: behind its row's begin-word mark, in the flat table.
+    # The position of each byte in the flattened table, behind the begin-word mark of its row.
     starts = np.cumsum(lengths) - lengths
     place = np.repeat(np.arange(len(words)) * max_characters + 1 - starts, lengths)
     place += np.arange(len(place))
@@ -41,7 +40,7 @@ def character_table(words: Sequence[str], max_characters: int = 50) -> Int32[np.
 
 
 def boundary_characters(max_characters: int = 50) -> Int32[np.ndarray, "2 C"]:
-    """The ids of the two words that begin and end a sentence.
+    """Return the ids of the begin-sentence and end-sentence words.
 
     >>> boundary_characters(5).tolist()
     [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
@@ -55,4 +54,4 @@ def boundary_characters(max_characters: int = 50) -> Int32[np.ndarray, "2 C"]:
 
 def _check_room(max_characters: int) -> None:
     if max_characters < 3:
-        raise ValueError(f"max_characters={max_characters} has no room for a byte between the two marks; 50 is usual")
+        raise ValueError(f"max_characters={max_characters} has no room for a byte between the two marks; ELMo uses 50")

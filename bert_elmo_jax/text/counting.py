@@ -1,19 +1,18 @@
-"""What both trainers start from: how often each string and each character of a corpus occurs."""
+"""Counts of strings and characters in a corpus, for training both kinds of tokenizer."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from bert_elmo_jax.text.special import SPECIALS
 
-# The share of a text's characters that must have a piece of their own; the rest of them are rare enough to be [UNK].
+# The share of a corpus's characters that must have a piece; rarer characters may become [UNK].
 COVERAGE = 0.9995
 
 
 def count_strings(texts: Iterable[str]) -> Counter[str]:
-    r"""How often each string between spaces and newlines occurs.
+    r"""Count the strings between spaces and newlines, so that each distinct string is normalised only once.
 
-    Whatever stands between two of them is normalised and split on its own, so it is enough to do so once for each
-    distinct string. Other whitespace is left to the libraries: their idea of it is not Python's.
+    Other whitespace is left to the libraries, which define it differently from Python.
 
     >>> sorted(count_strings(["the sea\nthe ship", "the\tsea"]).items())
     [('sea', 1), ('ship', 1), ('the', 2), ('the\tsea', 1)]
@@ -30,18 +29,16 @@ def count_strings(texts: Iterable[str]) -> Counter[str]:
 
 
 def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str], list[str]]) -> list[str]:
-    """The pieces of single characters, sorted; `forms(character)` are those a character needs.
+    """Return the sorted single-character pieces; `forms(character)` lists the pieces that a character needs.
 
-    Characters are taken by frequency: as many as cover 9,995 of 10,000, and then the rare ones as long as they take
-    less than a third of the vocabulary.
+    Takes the most frequent characters until they cover 99.95 % of the corpus, then rare ones while all pieces fit into
+    a third of the vocabulary.
 
     >>> choose_alphabet(Counter({"sea": 3, "배": 1}), 20, lambda character: [character, character.upper()])
     ['A', 'E', 'S', 'a', 'e', 's', '배', '배']
     """
     if not words:
-        raise ValueError(
-            "the texts hold no words (or none but endless ones), so there is nothing to learn a vocabulary from"
-        )
+        raise ValueError("the texts hold no words (or only too long ones), so there is nothing to learn from")
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
@@ -59,7 +56,7 @@ def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str],
     if len(pieces) > room:
         raise ValueError(
             f"vocab_size={vocab_size} is too small: the {len(SPECIALS)} special pieces and the characters of these "
-            f"texts alone take {len(SPECIALS) + len(pieces)}; give it some thousand more (8192 suits English novels, "
-            "16000 Korean)"
+            f"texts alone take {len(SPECIALS) + len(pieces)}; add a few thousand (8192 suits English novels, 16000 "
+            "Korean)"
         )
     return sorted(pieces)

@@ -1,4 +1,4 @@
-"""What a tokenizer gives back for one text or a pair of texts."""
+"""The result of encoding a text or a pair of texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,11 @@ from jaxtyping import Int32
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Pieces of one text, or of two, with the way back to the characters and words they came from.
+    """The pieces of one or two texts, with the characters and words they came from.
 
-    `types` is 0 in the first text (with its special pieces) and 1 in the second. `offsets` are character positions
-    (start, end) in the original text the piece came from: the second text's point into the second text, those of
-    `encode_words` into the piece's own word. `word_ids` number the words of each text from 0. A special piece that the
-    tokenizer added has the offsets (0, 0) and the word -1.
+    `types` is 0 in the first text (with its special pieces) and 1 in the second. `offsets` are (start, end) in the
+    original text, or in the word for `encode_words`. `word_ids` number the words of each text from 0. Special pieces
+    that the tokenizer added have the offsets (0, 0) and the word id -1.
 
     >>> from bert_elmo_jax.text import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "play", "##ing"]
@@ -38,7 +37,7 @@ class Encoding:
 def encoding_of(
     ids: Sequence[int], offsets: Sequence[tuple[int, int]], word_ids: Sequence[int], tokens: Sequence[str]
 ) -> Encoding:
-    """One text without special pieces, from the lists the libraries return.
+    """Build the encoding of one text without special pieces from the libraries' lists.
 
     >>> encoding_of([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).types.tolist()
     [0, 0]
@@ -53,7 +52,7 @@ def encoding_of(
 
 
 def join_texts(first: Encoding, second: Encoding | None, cls: Encoding | None, sep: Encoding | None) -> Encoding:
-    """`[CLS] first [SEP] second [SEP]`, or `first second` where the special pieces are None.
+    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None.
 
     >>> cls, sep = (encoding_of([i], [(0, 0)], [-1], [token]) for i, token in ((2, "[CLS]"), (3, "[SEP]")))
     >>> play = encoding_of([7], [(0, 4)], [0], ["play"])

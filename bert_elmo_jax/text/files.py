@@ -1,16 +1,16 @@
-"""Reading and writing small files so that nothing half-written ever looks finished."""
+"""Reading small files, and writing them atomically."""
 
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-# Our own part of `tokenizer_config.json`, beside what other programs read.
+# The key of our own entries in `tokenizer_config.json`.
 OWN_KEY = "bert_elmo_jax"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file is either the old one or the complete new one, whenever the process dies.
+    """Write a file so that it holds either the old or the complete new data, even if the process dies.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +31,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def read_utf8(path: Path) -> str:
-    r"""The text of a file, without a byte-order mark; bytes that are no UTF-8 are an error that names the line.
+    r"""Return the text of a file without its byte-order mark; raise with the line number if it is not UTF-8.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,6 @@ def read_utf8(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        # With utf-8-sig the position counts from behind the mark, if there is one.
         line = problem.object.count(b"\n", 0, problem.start) + 1
         raise ValueError(
             f"{path}: line {line} is not UTF-8 ({problem.reason}); convert the file to UTF-8 first"
@@ -51,7 +50,7 @@ def read_utf8(path: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; {} where there is no such file.
+    """Return the object in a JSON file, or {} if there is no such file.
 
     >>> read_json(Path("no/such/file.json"))
     {}
@@ -68,7 +67,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """A JSON file that people can read, written atomically.
+    """Write an indented JSON file atomically.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,14 +79,14 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> None:
-    """Raises where a saved tokenizer's two files do not belong together; one that we did not save has nothing to check.
+    """Raise if the config was saved with another tokenizer; a config without a fingerprint passes.
 
     >>> check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))
     """
     saved = config.get(OWN_KEY, {}).get("fingerprint", fingerprint)
     if saved != fingerprint:
         raise ValueError(
-            f"{file} does not belong to the tokenizer_config.json beside it (fingerprint {fingerprint[:12]}…, expected "
-            f"{saved[:12]}…): one of the two was edited, or copied alone. Restore both, or delete "
-            "tokenizer_config.json to use the file as a released one."
+            f"{file} does not match the tokenizer_config.json in its folder (fingerprint {fingerprint[:12]}…, expected "
+            f"{saved[:12]}…): one of the two was edited or replaced. Restore both, or delete tokenizer_config.json to "
+            "use the file as a released one."
         )

@@ -1,14 +1,13 @@
-"""The words that a task's network knows, and what stands for those that it does not.
+"""The vocabulary of a task's network, with five ways to treat unknown words.
 
-A word has a row of its own in the table of vectors if it has a pretrained one, or was seen five times. For all others
-there is one of five ways (`Unknown`):
+A word has its own row in the vector table if it has a pretrained vector or occurs five times in training. `Unknown`
+selects how the others are represented:
 
-- `unk`: they share one vector, `<UNK>`.
-- `classes`: those of a class (`word_classes`: numbers, capitals, suffixes, Korean endings) share one.
-- `characters`: they share one, and the network reads their characters.
-- `vectors`: a word first met later has its pretrained vector; the lexicon keeps the file's for that.
-- `random`: each has a vector of its own, drawn from a hash of the word: the same word has the same vector, in a
-  question as in its context, and nothing is stored.
+- `unk`: they share the vector of `<UNK>`.
+- `classes`: words of the same class (`word_classes`: numbers, capitals, suffixes, Korean endings) share a vector.
+- `characters`: they share one vector, and the network reads their characters.
+- `vectors`: they use their pretrained vectors, which the lexicon keeps.
+- `random`: each has a random vector, seeded by a hash of the word, so that a question and its context agree.
 """
 
 import hashlib
@@ -27,13 +26,13 @@ from bert_elmo_jax.text.word_classes import CLASSES, word_class
 from bert_elmo_jax.text.words import UNK_WORD
 
 Unknown = Literal["unk", "classes", "characters", "vectors", "random"]
-OFTEN = 5  # times that a word is seen to have a row of its own
-KEPT = 500_000  # vectors of a file that `vectors` keeps: the most frequent words, as such files are in that order
-NEW = -1  # the number of a word that brings its vector along
+OFTEN = 5  # the count from which a word has its own row
+KEPT = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
+NEW = -1  # the id of a word whose vector comes from `Lexicon.vectors`
 
 
 class Lexicon:
-    """Words and their numbers: 0 is `<UNK>`, then come the classes if there are any, then the words.
+    """Maps words to ids: 0 is `<UNK>`, followed by the word classes, if any, and the words.
 
     >>> lexicon = Lexicon(["배", "river"], "classes", width=4)
     >>> lexicon.ids(["river", "1999", "강가에서"]).tolist() == [len(lexicon) - 1, 1, 1 + CLASSES.index("~에서")]
@@ -60,13 +59,13 @@ class Lexicon:
         if unknown not in get_args(Unknown):
             known = get_args(Unknown)
             hint = did_you_mean(unknown, known)
-            raise ValueError(f"unknown={unknown!r} is not known; it is one of {', '.join(known)}{hint}")
+            raise ValueError(f"unknown={unknown!r} is not known; expected one of {', '.join(known)}{hint}")
         if (unknown == "vectors") != (later is not None):
-            raise ValueError(f"unknown={unknown!r}: a file of vectors belongs to 'vectors', and to nothing else")
+            raise ValueError(f"unknown={unknown!r}: give vectors for later words with unknown='vectors', and only then")
         if later is not None and later.vectors.shape[1:] != (width,):
-            raise ValueError(f"vectors of {later.vectors.shape[1]} numbers were given for words of {width}")
+            raise ValueError(f"the vectors have {later.vectors.shape[1]} numbers, expected width={width}")
         if len(set(words)) < len(words):
-            raise ValueError("a word stands in the list more than once; give each once")
+            raise ValueError("the list repeats a word; give each word once")
         self.words, self.unknown, self.width, self.seed = tuple(words), unknown, width, seed
         self.scale = width**-0.5 if scale is None else scale
         self.specials = (UNK_WORD, *(f"<{name}>" for name in CLASSES)) if unknown == "classes" else (UNK_WORD,)
@@ -87,10 +86,10 @@ class Lexicon:
         seed: int = 0,
         later: WordVectors | None = None,
     ) -> "Lexicon":
-        """The lexicon of training data, from how often each word was seen; the most frequent first.
+        """Build a lexicon from the word counts of training data, most frequent words first.
 
-        `known` are pretrained vectors of these words. Where vectors are not `tuned`, a word without one would keep what
-        was drawn for it, and so has no row.
+        `known` are pretrained vectors. Unless vectors are `tuned`, a word without a pretrained one has no row, because
+        its random vector would never change.
 
         >>> known = WordVectors(("강",), np.ones((1, 2), np.float32), 1, 0)
         >>> Lexicon.build({"배": 7, "강": 1, "눈": 1}, "unk", 2, known=known).words
@@ -98,12 +97,8 @@ class Lexicon:
         >>> Lexicon.build({"배": 7, "강": 1, "눈": 1}, "unk", 2, known=known, tuned=False).words
         ('강',)
         """
-        there = places_of(list(counts), known)
-        kept = [
-            word
-            for word, place in zip(counts, there)
-            if place >= 0 or (counts[word] >= OFTEN and (tuned or known is None))
-        ]
+        least = OFTEN if tuned or known is None else float("inf")
+        kept = [word for word, row in zip(counts, places_of(list(counts), known)) if row >= 0 or counts[word] >= least]
         kept.sort(key=lambda word: (-counts[word], word))
         scale = float(known.vectors.std()) or None if known is not None and len(known.words) else None
         return cls(kept, unknown, width, seed=seed, scale=scale, later=later)
@@ -113,32 +108,33 @@ class Lexicon:
 
     @property
     def brings_vectors(self) -> bool:
-        """Whether some words' vectors are not in the table but come along with the text."""
+        """True if some words have a vector that is not in the table but comes from `vectors`."""
         return self.unknown in ("vectors", "random")
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
-        """The number of each word's vector; `NEW` of those that `vectors` has one for."""
+        """Return the row of each word, or `NEW` for words whose vector comes from `vectors`."""
         return np.fromiter((self._id(word) for word in words), np.int32, len(words))
 
     def vectors(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
-        """The vectors that new words bring along; zeros for the others."""
+        """Return the vectors of `NEW` words, and zeros for the others."""
         found = np.zeros((len(words), self.width), np.float32)
-        new = [(n, word) for n, word in enumerate(words) if self._id(word) == NEW]
-        drawn: dict[str, Float32[np.ndarray, "D"]] = {}
-        for n, word in new:
-            if word not in drawn:
-                drawn[word] = self._new(word)
-            found[n] = drawn[word]
+        new = {word: self._new(word) for word in set(words) if self._id(word) == NEW}
+        for n, word in enumerate(words):
+            if word in new:
+                found[n] = new[word]
         return found
 
     def table(self, known: WordVectors | None = None) -> tuple[Float32[np.ndarray, "S D"], Float32[np.ndarray, "V D"]]:
-        """The vectors to begin with, of the specials and of the words: those that are known, the others drawn.
+        """Return the initial vectors of the special words and the words: pretrained if known, else random.
 
         >>> specials, words = Lexicon(["배"], "unk", 2).table(WordVectors(("배",), np.ones((1, 2), np.float32), 1, 0))
         >>> specials.shape, words.tolist()
         ((1, 2), [[1.0, 1.0]])
         """
-        specials, words = (self._drawn(names) for names in (self.specials, self.words))
+        specials, words = (
+            np.array([self._draw(name) for name in names], np.float32).reshape(len(names), self.width)
+            for names in (self.specials, self.words)
+        )
         if known is not None:
             for n, place in enumerate(places_of(self.words, known)):
                 if place >= 0:
@@ -147,7 +143,7 @@ class Lexicon:
 
     @property
     def fingerprint(self) -> str:
-        """What names the lexicon: the same for the same numbers and vectors."""
+        """A hash of the words, the options and the kept vectors."""
         sums = hashlib.sha256(json.dumps(self._facts(), ensure_ascii=True).encode())
         if self._later is not None:
             sums.update("\n".join(self._later.words).encode("utf-8", "replace"))
@@ -155,7 +151,7 @@ class Lexicon:
         return sums.hexdigest()
 
     def save(self, folder: str | Path) -> None:
-        """Write it into a folder; `lexicon.json` comes last."""
+        """Write the lexicon to a folder, `lexicon.json` last."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if self._later is not None:
@@ -165,7 +161,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Lexicon":
-        """Read one that was saved; kept vectors stay on the disk until a word needs its own."""
+        """Load a saved lexicon; kept vectors are memory-mapped."""
         folder = Path(folder)
         facts = read_json(folder / "lexicon.json")
         if not facts:
@@ -181,7 +177,7 @@ class Lexicon:
                 facts["words"], facts["unknown"], facts["width"], seed=facts["seed"], scale=facts["scale"], later=later
             )
         except (KeyError, TypeError, OSError, ValueError, EOFError) as error:
-            raise ValueError(f"{folder} holds no whole lexicon ({error}); copy it again from the run") from error
+            raise ValueError(f"{folder} holds an incomplete lexicon ({error}); copy it again from the run") from error
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -205,17 +201,14 @@ class Lexicon:
     def _new(self, word: str) -> Float32[np.ndarray, "D"]:
         if self._later is not None:
             return np.asarray(self._later.vectors[self._place(word)], np.float32)
-        return random_vector(word, self.seed, self.width) * np.float32(self.scale)
+        return self._draw(word)
 
-    def _drawn(self, names: Sequence[str]) -> Float32[np.ndarray, "N D"]:
-        whole = np.zeros((len(names), self.width), np.float32)
-        for n, name in enumerate(names):
-            whole[n] = random_vector(name, self.seed, self.width) * np.float32(self.scale)
-        return whole
+    def _draw(self, word: str) -> Float32[np.ndarray, "D"]:
+        return random_vector(word, self.seed, self.width) * np.float32(self.scale)
 
 
 def random_vector(word: str, seed: int, width: int) -> Float32[np.ndarray, "{width}"]:
-    """Numbers drawn evenly with mean 0 and spread 1, that depend on word and seed alone.
+    """Draw a uniform vector with mean 0 and standard deviation 1 that depends only on word and seed.
 
     >>> bool((random_vector("강", 0, 3) == random_vector("강", 0, 3)).all())
     True
@@ -228,7 +221,7 @@ def random_vector(word: str, seed: int, width: int) -> Float32[np.ndarray, "{wid
 
 
 def places_of(words: Sequence[str], known: WordVectors | None) -> Int32[np.ndarray, "N"]:
-    """Where the pretrained vector of each word stands: its own, or that of the word in lower case; -1 if nowhere.
+    """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1.
 
     >>> places_of(["River", "배", "눈"], WordVectors(("배", "river"), np.ones((2, 2), np.float32), 2, 0)).tolist()
     [1, 0, -1]

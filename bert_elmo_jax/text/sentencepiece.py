@@ -1,4 +1,4 @@
-"""SentencePiece: sub-words of running text, released or trained here, through the `sentencepiece` library."""
+"""SentencePiece tokenizers, released or trained here, on top of the `sentencepiece` library."""
 
 import hashlib
 import re
@@ -20,9 +20,9 @@ from bert_elmo_jax.text.special import MASK, UNK, check_ids, reject_text
 class SentencePiece:
     """A SentencePiece tokenizer, from the bytes of a `.model` file.
 
-    `encode` and `encode_words` read a literal special piece (`[MASK]`, or as the model calls it) in the text as that
-    piece; `encode_lines` reads corpora, where such a string is text like any other. Pieces are numbered to words by
-    the mark ▁ that begins a word. Offsets leave out the space in front of a word.
+    `encode` and `encode_words` read a literal special piece (`[MASK]`, or the model's name for it) in the text as that
+    piece; `encode_lines` reads it as ordinary text. A piece that starts with ▁ begins a word; its offsets exclude the
+    space.
 
     >>> tokenizer = train_sentencepiece(["배를 타고", "배를 보다"] * 9, vocab_size=30, model="bpe")
     >>> encoding = tokenizer.encode("배를 [MASK]", specials=False)
@@ -34,7 +34,7 @@ class SentencePiece:
 
     def __init__(self, model: bytes, source: str = "this model"):
         try:
-            # Not through the constructor, which takes an empty model for none and does not complain.
+            # The constructor would accept an empty model silently.
             self._library = sentencepiece.SentencePieceProcessor()
             self._library.load_from_serialized_proto(model)
             self.vocab_size: int = self._library.vocab_size()
@@ -60,24 +60,22 @@ class SentencePiece:
         self._written = [self._bytes_of(number) for number in numbers]
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """One text, or two as `[CLS] text [SEP] pair [SEP]`; a text of any length, an empty one gives no pieces."""
-        second = None if pair is None else self._encode_one(pair)
-        return self._join(self._encode_one(text), second, specials)
+        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating."""
+        return self._join(self._encode_one(text), None if pair is None else self._encode_one(pair), specials)
 
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
     ) -> Encoding:
-        """Text that is split into words already; `word_ids` count the given words, offsets are within each word.
+        """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
 
-        A word that the normalisation empties (a control character, say) has no piece, so its number does not occur.
+        A word that normalises to "" (a control character, say) has no piece.
         """
-        second = None if pair is None else self._encode_list(pair)
-        return self._join(self._encode_list(words), second, specials)
+        return self._join(self._encode_list(words), None if pair is None else self._encode_list(pair), specials)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """The ids of many lines, one after the other, and how many each line has; no special pieces.
+        """Return the concatenated ids of many lines and the length of each line, without special pieces.
 
-        This is the bulk path: it runs on all cores. Give it a few thousand lines at a time.
+        Runs on all cores. Pass a few thousand lines per call.
 
         >>> ids, lengths = train_sentencepiece(["배를 타고"], vocab_size=20).encode_lines(["배를 타고", ""])
         >>> (len(ids) - lengths).tolist()[0], lengths.tolist()[1]
@@ -94,7 +92,7 @@ class SentencePiece:
         return np.concatenate([np.empty(0, np.int32), *found]), lengths
 
     def normalize(self, text: str) -> str:
-        """The text as the ids remember it, by the model's own rules.
+        """Return the text normalised by the model's own rules.
 
         >>> train_sentencepiece(["배를 타고"], vocab_size=20).normalize("  배를   타고 ㅋㅋ")
         '배를 타고 ㅋㅋ'
@@ -105,17 +103,13 @@ class SentencePiece:
             reject_text([text], error)
 
     def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
-        """The text of some ids: `normalize` of what was encoded, as far as no `[UNK]` hides it.
-
-        The special pieces are left out, but `[UNK]` and `[MASK]` show.
-        """
-        numbers = check_ids(ids, self.vocab_size)
-        written = self._written
-        # Bytes, as a model may spell rare characters byte by byte.
-        return self._plain(b"".join([written[number] for number in numbers]).decode(errors="replace"))
+        """Return the normalised text of ids, with `[UNK]` and `[MASK]` but without the other special pieces."""
+        # Joined as bytes, because a model may spell rare characters byte by byte.
+        data = b"".join([self._written[number] for number in check_ids(ids, self.vocab_size)])
+        return self._plain(data.decode(errors="replace"))
 
     def save(self, folder: str | Path) -> None:
-        """Writes `tokenizer_config.json` and `sentencepiece.model`; loading them gives the same fingerprint."""
+        """Write `tokenizer_config.json` and `sentencepiece.model`."""
         folder = Path(folder)
         write_json(folder / "tokenizer_config.json", {OWN_KEY: {"fingerprint": self.fingerprint}})
         write_atomically(folder / "sentencepiece.model", self._model)
@@ -141,14 +135,11 @@ class SentencePiece:
         word_ids: list[int] = []
         word = -1
         try:
-            # Every second part is a literal special piece, which is a word of its own.
+            # Every second part is a literal special piece and counts as one word.
             parts = self._literal.split(text)
             start = 0
             for number, part in enumerate(parts):
-                if number % 2:
-                    found = [(self._index[part], (0, len(part)))]
-                else:
-                    found = self._pieces(part)
+                found = [(self._index[part], (0, len(part)))] if number % 2 else self._pieces(part)
                 for position, (piece, (begin, end)) in enumerate(found):
                     word += position == 0 or self.tokens[piece].startswith(SPACE_MARK)
                     ids.append(piece)
@@ -171,14 +162,13 @@ class SentencePiece:
         )
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
-        """Each piece with its offsets, as the library gives them but for two things that help nobody."""
+        """Return each piece with the library's offsets, corrected for byte pieces and leading spaces."""
         found = self._texts.encode(_replace_nul(text), return_type="offset_mapping")
         spans: list[tuple[int, int]] = []
         for piece, (start, end) in zip(reversed(found["ids"]), reversed(found["offsets"])):
-            # Of the bytes of one character, only the last is given the character's place.
+            # The library gives the character's offsets to the last of its bytes only.
             if start == end and spans and self._library.is_byte(piece):
                 start, end = spans[-1]
-            # The space in front of a word is part of its piece.
             while start < end and text[start].isspace():
                 start += 1
             spans.append((start, end))
@@ -189,7 +179,7 @@ class SentencePiece:
 
 
 def load_sentencepiece(path: str | Path) -> SentencePiece:
-    """A released or saved model: a `.model` file, or a folder with one.
+    """Load a released or saved model from a `.model` file or its folder.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -201,7 +191,7 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
     file = find_model(path) if path.is_dir() else path
     if file is None or not file.is_file():
         raise FileNotFoundError(
-            f"no SentencePiece model at {path}: expected a .model file, or a folder that holds a single one or "
+            f"no SentencePiece model at {path}: expected a .model file, or a folder with a single one or one named "
             f"{', '.join(MODEL_FILES)}"
         )
     tokenizer = SentencePiece(file.read_bytes(), str(file))
@@ -210,7 +200,7 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
     if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):
         raise ValueError(
             f"{file.parent / 'tokenizer_config.json'} asks for lower-casing outside of the model (do_lower_case), "
-            "which is not supported. Lower-case the texts yourself, with do_lower_case false in a copy of the folder."
+            "which is not supported. Lower-case the texts and set do_lower_case to false in a copy of the folder."
         )
     return tokenizer
 
@@ -218,10 +208,10 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
 def train_sentencepiece(
     texts: Iterable[str], vocab_size: int, *, model: Literal["unigram", "bpe"] = "unigram"
 ) -> SentencePiece:
-    """A model learnt from texts (lines, documents, whatever): the same whatever their order or the threads.
+    """Train a tokenizer on texts; the result does not depend on their order or the number of threads.
 
-    Text is kept composed (NFC). `vocab_size` counts the five special pieces, which get the ids 0 to 4; a small corpus
-    may not hold enough pieces to fill it. The distinct words are held in memory, so give it a sample of a large corpus.
+    Text is composed (NFC). `vocab_size` includes the five special pieces, which get the ids 0 to 4; a small corpus may
+    give fewer pieces. The distinct words are held in memory, so pass a sample of a large corpus.
 
     >>> train_sentencepiece(["배를 타고 배를"], vocab_size=20, model="bpe").encode("배를", specials=False).tokens
     ('▁배를',)
@@ -230,5 +220,5 @@ def train_sentencepiece(
 
 
 def _replace_nul(text: str) -> str:
-    # The library's rules cannot name NUL; the next control character is as long, and they do away with that one.
+    # Normalisation rules cannot contain NUL; U+0001 has the same length, and the rules delete it.
     return text.replace("\0", "\1")

@@ -1,4 +1,4 @@
-"""What a `.model` file is called, what its special pieces are called, and how it treats them in a text."""
+"""Finding a SentencePiece `.model` file and its special pieces."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import sentencepiece
 
 from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP
 
-# The names that released models use for the five special pieces, ours first. The unknown piece needs no name.
+# Names of the special pieces in released models, ours first. The library knows the unknown piece.
 USUAL_NAMES = {
     "pad": (PAD, "<pad>"),
     "cls": (CLS, "<cls>", "<s>"),
@@ -19,20 +19,20 @@ MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model",
 
 
 def find_model(folder: Path) -> Path | None:
-    """The SentencePiece model of a folder: a usual name, else the only `.model` file there.
+    """Return the SentencePiece model of a folder: a usual name, else its only `.model` file.
 
     >>> find_model(Path("no/such/folder")) is None
     True
     """
-    usual = [folder / name for name in MODEL_FILES if (folder / name).is_file()]
-    others = sorted(folder.glob("*.model"))
-    if usual:
-        return usual[0]
+    for name in MODEL_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    others = list(folder.glob("*.model"))
     return others[0] if len(others) == 1 else None
 
 
 def find_specials(tokens: Sequence[str], library: Any, source: str) -> tuple[int, ...]:
-    """The ids of the pad, unknown, cls, sep and mask pieces, by their usual names.
+    """Return the ids of the pad, unknown, cls, sep and mask pieces.
 
     >>> find_specials(["<unk>", "<s>", "</s>"], None, "x.model")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -44,15 +44,15 @@ def find_specials(tokens: Sequence[str], library: Any, source: str) -> tuple[int
     missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind])})" for kind, number in found.items() if number is None]
     if missing:
         raise ValueError(
-            f"{source} has no piece for: {', '.join(missing)}. A BERT needs all of them; use a model made for BERT, or "
-            " train one with train_sentencepiece."
+            f"{source} has no piece for: {', '.join(missing)}. BERT needs all of them: use a model made for BERT, or "
+            "train one with train_sentencepiece."
         )
     pad, cls, sep, mask = (number for number in found.values() if number is not None)
     return pad, library.unk_id(), cls, sep, mask
 
 
 def without_literals(library: Any, model: bytes, specials: Sequence[int]) -> Any:
-    """The model for corpus text: special pieces that a release lets match literal text are made not to."""
+    """Return a model whose special pieces never match literal text, as corpus text needs."""
     literal = [number for number in specials if not (library.is_control(number) or library.is_unknown(number))]
     if not literal:
         return library

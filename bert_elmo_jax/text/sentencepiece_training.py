@@ -1,8 +1,8 @@
-"""Learning SentencePiece models that keep Korean as it is written, and that come out the same each time.
+"""Training SentencePiece models deterministically, without changing Korean jamo.
 
-The library's own rules are NFKC, which turns Korean jamo (ㅋㅋ, ㅠㅠ) into other characters. A model learnt here has
-NFC for its rules instead, so that its `.model` file alone does the same wherever it is loaded. The library is given
-counted words in a fixed order and one thread: with several it adds up in another order and finds other pieces.
+The library normalises by NFKC, which replaces compatibility jamo (ㅋㅋ, ㅠㅠ). We store NFC as the model's own rules
+instead, so that the `.model` file behaves the same in every program. The library gets counted words in a fixed order
+and one thread, because several threads sum in varying order and find other pieces.
 """
 
 import io
@@ -19,23 +19,23 @@ import sentencepiece
 from bert_elmo_jax.text.counting import choose_alphabet, count_strings
 from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, UNK, reject_text
 
-# SentencePiece writes a space as this mark; a literal one in a text reads as a space.
+# SentencePiece writes a space as this mark, and reads a literal one as a space.
 SPACE_MARK = "▁"
 
-# The library keeps this character for itself and refuses it in an alphabet; in a text it is unknown.
+# The library reserves this character and refuses it in an alphabet; in a text it is unknown.
 RESERVED = "▅"
 
-# As many distinct words as the library learns from in about a minute.
+# The library trains on this many distinct words in about a minute.
 MOST_WORDS = 400_000
 
 
 @cache
 def nfc_rules() -> tuple[tuple[str, str], ...]:
-    r"""Composition (NFC) and BERT's cleaning as rules (from, to): whitespace to a space, control characters to nothing.
+    r"""Return rules (from, to) for NFC and BERT's cleaning: whitespace to a space, control characters to "".
 
-    A character with a decomposition has a rule for each way to spell it: decomposed, partly composed, and with its
-    marks in any order that Unicode holds for the same. Marks in a wrong order that belong to no single character stay
-    as they are. NUL cannot be a key, so `SentencePiece` takes it out itself.
+    A composite character has a rule for each equivalent spelling: decomposed, partly composed, and with its marks in
+    another order. Other marks in non-canonical order stay unchanged. NUL cannot be a key, so `SentencePiece` removes
+    it.
 
     >>> rules = dict(nfc_rules())
     >>> [rules[spelling] for spelling in ("하\u11ab", "\u1112\u1161\u11ab", "e\u0301", "\u200b")]
@@ -48,7 +48,7 @@ def nfc_rules() -> tuple[tuple[str, str], ...]:
         if category in ("Zs", "Zl", "Zp") or character in f"\t\n\r{SPACE_MARK}":
             rules[character] = " "
             continue
-        # U+134xx arranges hieroglyphs: text rather than control, and Python versions disagree which of them exist.
+        # U+134xx (hieroglyph layout) counts as text; Python versions disagree on which of these characters exist.
         if (category in ("Cc", "Cf") and code >> 8 != 0x134) or character == "\ufffd":
             rules[character] = ""
             continue
@@ -66,15 +66,14 @@ def nfc_rules() -> tuple[tuple[str, str], ...]:
 
 
 def learn_model(texts: Iterable[str], vocab_size: int, model: Literal["unigram", "bpe"] = "unigram") -> bytes:
-    """The bytes of a `.model` file, the five special pieces first.
+    """Return the bytes of a `.model` file whose first pieces are the five special ones.
 
     >>> learn_model(["배를 타고 배를 보다"] * 3, 30) == learn_model(["배를 보다 배를 타고"] * 3, 30)
     True
     """
     if model not in ("unigram", "bpe"):
         raise ValueError(f"model is {model!r}; SentencePiece models trained here are 'unigram' or 'bpe'")
-    # The library logs each step to stderr; only its errors say anything that ours do not.
-    sentencepiece.set_min_log_level(2)
+    sentencepiece.set_min_log_level(2)  # errors only
     rules = list(nfc_rules())
     words = _count_words(
         texts,
@@ -82,13 +81,13 @@ def learn_model(texts: Iterable[str], vocab_size: int, model: Literal["unigram",
             norm_map=rules, add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=True
         ),
     )
-    # Each word begins with the mark in the model's eyes, so the mark is part of the alphabet.
+    # The model puts the mark in front of each word, so the mark is part of the alphabet.
     marked = Counter({SPACE_MARK + word: count for word, count in words.items()})
     alphabet = choose_alphabet(marked, vocab_size, lambda character: [character])
-    # As in WordPiece, words with a rarer character teach nothing; without them, all characters left are wanted ones.
+    # As in WordPiece, words with a character outside the alphabet are left out.
     wanted = set(alphabet)
     known = [(word, count) for word, count in words.items() if wanted.issuperset(word)]
-    # The many words that occur once are taken as their checksums fall, which favours no letter over another.
+    # Checksums break ties, so that the cut through the words that occur once favours no letter.
     ordered = sorted(known, key=lambda item: (-item[1], zlib.crc32(item[0].encode()), item[0]))[:MOST_WORDS]
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
@@ -97,8 +96,7 @@ def learn_model(texts: Iterable[str], vocab_size: int, model: Literal["unigram",
         model_writer=written,
         model_type=model,
         vocab_size=vocab_size,
-        # A corpus too small for that many pieces gives fewer.
-        hard_vocab_limit=False,
+        hard_vocab_limit=False,  # a small corpus gives fewer pieces
         normalizer=sentencepiece.SentencePieceNormalizer(
             norm_map=rules, add_dummy_prefix=True, escape_whitespaces=True, remove_extra_whitespaces=True
         ),
@@ -128,7 +126,6 @@ def _count_words(texts: Iterable[str], normalizer: sentencepiece.SentencePieceNo
         except (TypeError, RuntimeError, UnicodeError) as error:
             reject_text([string], error)
         for word in normal.replace(RESERVED, " ").split(" "):
-            # The library skips what is longer.
-            if 0 < len(word) <= 1000:
+            if 0 < len(word) <= 1000:  # the library skips longer words
                 words[word] += count
     return words

@@ -1,4 +1,4 @@
-"""The five special pieces every tokenizer has, and the checks of what goes in."""
+"""The five special pieces of every tokenizer, and checks of texts and ids."""
 
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -10,7 +10,9 @@ PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MAS
 
 
 def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
-    r"""Explains why a library refused some text; called only after it did, so that good text costs nothing.
+    r"""Raise an error that explains why a library refused some text.
+
+    Called only after the library has failed, so that valid text costs nothing.
 
     >>> reject_text(["fine", "half \ud83d"], UnicodeError("unhelpful"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -25,26 +27,26 @@ def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
         except UnicodeEncodeError as problem:
             raise ValueError(
                 f"text {number} holds a lone surrogate, U+{ord(text[problem.start]):04X} at character {problem.start}: "
-                "half of a character, which no encoding can write. Decode its source as UTF-16 or with "
-                "errors='replace', or remove it."
+                "half of a character, which cannot be encoded. Decode the source as UTF-16 or with errors='replace', "
+                "or remove it."
             ) from None
     raise error
 
 
 def check_ids(ids: Sequence[int] | Integer[np.ndarray, "N"], vocab_size: int) -> list[int]:
-    """The ids as a list, each of them that of a piece.
+    """Return the ids as a list; raise if one is not in the vocabulary.
 
     >>> check_ids([3, 9], vocab_size=5)
     Traceback (most recent call last):
     ...
-    ValueError: id 9 at position 1 is none of this vocabulary's 5 pieces; the ids come from another tokenizer
+    ValueError: id 9 at position 1 is not in this vocabulary of 5 pieces; use the tokenizer that made the ids
     """
     numbers = np.asarray(ids, np.int64)
     outside = (numbers < 0) | (numbers >= vocab_size)
     if outside.any():
         position = int(np.argmax(outside))
         raise ValueError(
-            f"id {numbers[position]} at position {position} is none of this vocabulary's {vocab_size} pieces; "
-            "the ids come from another tokenizer"
+            f"id {numbers[position]} at position {position} is not in this vocabulary of {vocab_size} pieces; "
+            "use the tokenizer that made the ids"
         )
     return numbers.tolist()

@@ -1,4 +1,4 @@
-"""What every tokenizer offers, and loading one from its folder."""
+"""The tokenizer interface, and loading a tokenizer of either kind."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +15,10 @@ from bert_elmo_jax.text.wordpiece_vocabulary import VOCABULARY_FILES, find_vocab
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Strings to ids and back; `WordPiece` and `SentencePiece` are tokenizers.
+    """Converts text to ids and back; implemented by `WordPiece` and `SentencePiece`.
 
-    `tokens` lists the pieces by id. `word_starts` is True for pieces that begin a word, so not for special ones.
-    `fingerprint` names everything that changes ids: two tokenizers with the same fingerprint are interchangeable.
+    `tokens` lists the pieces by id. `word_starts` is True for pieces that begin a word and False for special pieces.
+    `fingerprint` hashes everything that changes ids: tokenizers with the same fingerprint are interchangeable.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> isinstance(train_wordpiece(["배를 타고"], vocab_size=20), Tokenizer)
@@ -37,28 +37,28 @@ class Tokenizer(Protocol):
     fingerprint: str
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """One text or a pair; a literal special piece in the text counts as that piece."""
+        """Encode one text or a pair; a literal special piece in the text is read as that piece."""
 
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
     ) -> Encoding:
-        """Words that are split already; `word_ids` number them, and a word that normalises to nothing has no piece."""
+        """Encode pre-split words; `word_ids` index the given words, and a word that normalises to "" has no piece."""
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """Corpus text in bulk: all ids and the length of each line; no special pieces, not even literal ones."""
+        """Encode corpus text; return all ids and the length of each line, without special pieces."""
 
     def normalize(self, text: str) -> str:
-        """The text as the ids remember it: `decode(encode_lines([text])[0])` unless a piece is unknown."""
+        """Return `decode(encode_lines([text])[0])`, but with unknown pieces spelled out."""
 
     def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
-        """The text of ids; special pieces are left out, but `[UNK]` and `[MASK]` show."""
+        """Return the text of ids, with `[UNK]` and `[MASK]` but without the other special pieces."""
 
     def save(self, folder: str | Path) -> None:
-        """Writes the files that `load_tokenizer` reads."""
+        """Write the files that `load_tokenizer` reads."""
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
-    """The tokenizer in a folder (or in a `vocab.txt` or `.model` file), whatever its kind, whatever its kind.
+    """Load the tokenizer in a folder, or from a `vocab.txt` or `.model` file.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -69,30 +69,29 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     """
     path = Path(folder)
     if path.is_file():
-        found = {"wordpiece": path.suffix != ".model", "sentencepiece": path.suffix == ".model"}
+        vocabulary, model = (None, path) if path.suffix == ".model" else (path, None)
     else:
-        found = {"wordpiece": find_vocabulary(path) is not None, "sentencepiece": find_model(path) is not None}
-    if found["sentencepiece"] and not (path / "vocab.txt").is_file():
-        # A tokenizer.json beside a model only repeats it in another form.
-        found["wordpiece"] = False
-    if all(found.values()):
-        raise ValueError(
-            f"{path} holds both vocab.txt and {find_model(path)}: say which with load_wordpiece or load_sentencepiece"
-        )
-    if found["wordpiece"]:
+        vocabulary, model = find_vocabulary(path), find_model(path)
+    if vocabulary and model:
+        if vocabulary.name == "vocab.txt":
+            raise ValueError(
+                f"{path} holds both vocab.txt and {model}: choose one with load_wordpiece or load_sentencepiece"
+            )
+        vocabulary = None  # the tokenizer.json repeats the model
+    if vocabulary:
         return load_wordpiece(path, lowercase=lowercase)
-    if found["sentencepiece"]:
+    if model:
         if lowercase is not None:
             raise ValueError(
-                f"lowercase={lowercase} was asked for, but a SentencePiece model ({path}) carries its own "
+                f"lowercase={lowercase} was given, but a SentencePiece model ({path}) carries its own "
                 "normalisation: leave lowercase out"
             )
         return load_sentencepiece(path)
     if not path.is_dir():
         raise FileNotFoundError(f"no tokenizer at {path}: there is no such file or folder")
     here = ", ".join(sorted(entry.name for entry in path.iterdir())) or "nothing"
-    words = " (words.txt is a word vocabulary: WordVocabulary.load reads it)" if (path / "words.txt").is_file() else ""
+    hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (path / "words.txt").is_file() else ""
     raise FileNotFoundError(
-        f"no tokenizer in {path}: looked for {' or '.join(VOCABULARY_FILES)} (WordPiece), {', '.join(MODEL_FILES)}"
-        f" or a single *.model (SentencePiece); there is {here}{words}"
+        f"no tokenizer in {path}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {', '.join(MODEL_FILES)}"
+        f" or a single *.model (SentencePiece); there is {here}{hint}"
     )

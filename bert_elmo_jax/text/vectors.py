@@ -1,8 +1,8 @@
-r"""Word vectors from the text formats of GloVe, word2vec and fastText: of the words asked for, a line at a time.
+"""Reading word vectors from the text formats of GloVe, word2vec and fastText.
 
-A line is a word and its numbers with a space between; word2vec and fastText begin with a line that counts vectors and
-numbers. A word may have spaces in it, as some of GloVe's 840B have: the numbers are counted from the end of the line.
-What is wrong with a file is said with its line. Numbers of words that nobody asked for are counted, but not read.
+Each line holds a word and its numbers, separated by spaces; word2vec and fastText put a line with the number of
+vectors and their width first. A word may contain spaces, as in GloVe's 840B, so numbers are split from the right.
+Errors name the line. Only the numbers of requested words are parsed.
 """
 
 import re
@@ -17,16 +17,16 @@ from jaxtyping import Float32
 
 from bert_elmo_jax.did_you_mean import near_file
 
-SAMPLE = 100  # lines that show how many numbers a word has
-BYTES = 1 << 20  # of a line: longer, and this is no text with a word a line
+SAMPLE = 100  # lines from which the width is determined
+BYTES = 1 << 20  # the longest line of a text file of vectors
 _PACKED = {b"PK\x03\x04": "unzip", b"\x1f\x8b": "gunzip", b"BZh": "bunzip2", b"\xfd7zXZ\0": "xz -d"}
-_NUMBER = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?")  # as vectors are written; a word may be 12
+_NUMBER = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?")  # not whole numbers, because "12" may be a word
 
 
 class WordVectors(NamedTuple):
-    """Words (those found of the ones asked for, in the order of the file), a vector each, and what was in the file.
+    """Words in file order and their vectors.
 
-    Of a word that stands in the file more than once the first vector is taken; `repeated` counts the others.
+    A word that occurs more than once keeps its first vector; `repeated` counts the others.
     """
 
     words: tuple[str, ...]
@@ -36,7 +36,7 @@ class WordVectors(NamedTuple):
 
 
 def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | None = None) -> WordVectors:
-    r"""The vectors of some words; with `words=None` of all, or of the first `most` in the file.
+    r"""Read the vectors of `words`; of all words if None, or of the first `most` in the file.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
@@ -59,10 +59,11 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
         if wanted is None and most is not None and count >= most:
             break
         count += 1
-        # From the end, and no further than the numbers go: what is left is the word, whatever is in it.
         word, *numbers = line.rsplit(b" ", width)
         if len(numbers) < width or not word:
-            raise _short(path, number, line, width)
+            word, *numbers = line.split(b" ")
+            what = f"{len(numbers)} number{'s'[: len(numbers) != 1]} behind {_shown(word)}, expected {width} as in the"
+            raise _wrong(path, number, f"{what} other lines", "the file may be cut: copy it again, or remove the line")
         if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
             what = f"more than {width} numbers behind {_shown(word.split(b' ')[0])}, expected {width} as in the others"
             raise _wrong(path, number, what, "use a file whose vectors are all of one width")
@@ -87,7 +88,7 @@ def read_vectors(path: str | Path, words: Iterable[str] | None, *, most: int | N
 
 
 def width_of(path: str | Path) -> int:
-    r"""How many numbers a word has in a file of vectors.
+    r"""Return the width of the vectors in a file.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
@@ -99,7 +100,7 @@ def width_of(path: str | Path) -> int:
 
 
 def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
-    """The two numbers of a first line that is none of a word, and how many numbers a word has."""
+    """Return the two numbers of word2vec's first line (None if there is no such line) and the width."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file of vectors in it")
     if not path.is_file():
@@ -113,16 +114,13 @@ def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
     if not lines:
         raise ValueError(f"{path} is empty; expected a word and its numbers on each line")
     first = lines[0].split(b" ")
-    header = None
     if len(first) == 2 and all(cell.isdigit() for cell in first):
         counted, width = int(first[0]), int(first[1])
-        # A word may be a number, and a vector a single one: then the next line has no more.
+        # "12 3" may also be a word and its vector of one number; then the next line has two cells, too.
         if len(lines) == 1 or lines[1].count(b" ") != 1 or width == 1:
-            header = (counted, width)
-    if header is not None:
-        if header[1] < 1:
-            raise _wrong(path, 1, "its first line says that a vector has 0 numbers", "copy the file again")
-        return header, header[1]
+            if width < 1:
+                raise _wrong(path, 1, "its first line says that a vector has 0 numbers", "copy the file again")
+            return (counted, width), width
     [(width, _)] = Counter(line.count(b" ") for line in lines).most_common(1)
     if width < 1:
         what = f"{_shown(lines[0][:40])}, expected a word and its numbers with spaces between"
@@ -131,11 +129,9 @@ def _layout(path: Path) -> tuple[tuple[int, int] | None, int]:
 
 
 def _lines(path: Path, skip: bool = False) -> Iterator[tuple[int, bytes]]:
-    """The lines and their numbers, without what ends them; those with nothing are passed over."""
+    """Yield the numbered lines, stripped on the right and without empty ones."""
     with open(path, "rb") as file:
-        number = 0
-        while line := file.readline(BYTES):
-            number += 1
+        for number, line in enumerate(iter(lambda: file.readline(BYTES), b""), start=1):
             if len(line) == BYTES:
                 what = f"a line of more than {BYTES:,} bytes"
                 raise _wrong(path, number, what, "give a text file of vectors (GloVe, word2vec or fastText; no .bin)")
@@ -164,12 +160,6 @@ def _reads(cell: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _short(path: Path, number: int, line: bytes, width: int) -> ValueError:
-    word, *cells = line.split(b" ")
-    what = f"{len(cells)} number{'s'[: len(cells) != 1]} behind {_shown(word)}, expected {width} as in the other lines"
-    return _wrong(path, number, what, "the file may be cut: copy it again, or remove the line")
 
 
 def _shown(cell: bytes) -> str:

@@ -1,13 +1,10 @@
-"""Classes of words by their shape: what a word that nobody has seen can still be told by.
-
-English words show number, capitals and suffix; Korean ones the particle or ending that they close with.
-"""
+"""Classes of unseen words: digits, capitals and suffixes in English, particles and endings in Korean."""
 
 import re
 
 from bert_elmo_jax.text.words import IDEOGRAPHS
 
-# The first that fits is taken, longer endings before shorter ones.
+# The first match wins, so longer suffixes and endings come first.
 SUFFIXES = ("ness", "ment", "tion", "sion", "able", "ible", "ful", "ing", "est", "ous", "ity", "ion", "ive", "ish",
             "ist", "ism", "al", "ly", "ed", "er", "or", "es", "s", "y")  # fmt: skip
 # Particles of nouns, then endings of verbs and adjectives.
@@ -26,7 +23,7 @@ CLASSES: tuple[str, ...] = (*_SHAPES, *(f"-{suffix}" for suffix in SUFFIXES), *(
 
 
 def word_class(word: str) -> str:
-    """The class of a word, one of `CLASSES`.
+    """Return the class of a word, one of `CLASSES`.
 
     >>> [word_class(word) for word in ("1,204", "3월", "NATO", "Merkel", "walking", "well-known", "...", "漢字")]
     ['number', 'number-and-letters', 'capitals', 'capitalised', '-ing', 'hyphen', 'marks', 'ideographs']

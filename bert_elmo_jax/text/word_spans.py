@@ -1,4 +1,4 @@
-"""Words with the characters that they were in the text: what an answer needs to be cut from it unchanged."""
+"""Words with their character offsets, so that an answer can be cut from the original text."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from bert_elmo_jax.text.words import pattern_of
 
 
 class WordSpans(NamedTuple):
-    """The words of a text, and of each its first character and the one behind its last."""
+    """The words of a text and their (start, end) offsets."""
 
     words: tuple[str, ...]
     spans: Int32[np.ndarray, "T 2"]
 
 
 def word_spans(text: str, rule: str = "punctuation") -> WordSpans:
-    r"""The words that `split_words` finds, and where each of them is: `text[start:end]`.
+    r"""Return the words that `split_words` finds and their offsets: each word is `text[start:end]`.
 
     >>> words, spans = word_spans("배를\r\n탔다. 😀!")
     >>> words, spans.tolist()

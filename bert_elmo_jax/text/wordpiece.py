@@ -1,4 +1,4 @@
-"""WordPiece: the sub-words of BERT, released or trained here, through the `tokenizers` library."""
+"""WordPiece tokenizers, released or trained here, on top of the `tokenizers` library."""
 
 import hashlib
 import json
@@ -30,10 +30,10 @@ from bert_elmo_jax.text.wordpiece_vocabulary import (
 
 
 class WordPiece:
-    """A WordPiece tokenizer: a list of pieces, and how text is normalised before it is cut into them.
+    """A WordPiece tokenizer: a list of pieces and the options that normalise text.
 
     `encode` and `encode_words` read a literal `[MASK]` (or another special piece) in the text as that piece, as
-    released tokenizers do. `encode_lines` reads corpora, where such a string is text like any other.
+    released tokenizers do. `encode_lines` reads it as ordinary text.
 
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "the", "ship", "play", "##ing"]
     >>> tokenizer = WordPiece(pieces)
@@ -56,7 +56,6 @@ class WordPiece:
         continues = np.array([piece.startswith("##") for piece in self.tokens])
         self.word_starts: Bool[np.ndarray, "V"] = ~continues
         self.word_starts[[index[piece] for piece in SPECIALS]] = False
-        # Lists and dictionaries written by json are the same bytes everywhere.
         self.fingerprint = hashlib.sha256(
             json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True).encode()
         ).hexdigest()
@@ -70,32 +69,31 @@ class WordPiece:
         ]
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """One text, or two as `[CLS] text [SEP] pair [SEP]`; a text of any length, an empty one gives no pieces."""
+        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating."""
         return self._join(self._encode_one(text), None if pair is None else self._encode_one(pair), specials)
 
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
     ) -> Encoding:
-        """Text that is split into words already; `word_ids` count the given words, offsets are within each word.
+        """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
 
-        A word that the normalisation empties (a control character, say) has no piece, so its number does not occur.
+        A word that normalises to "" (a control character, say) has no piece.
         """
         return self._join(
             self._encode_one(list(words)), None if pair is None else self._encode_one(list(pair)), specials
         )
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """The ids of many lines, one after the other, and how many each line has; no special pieces.
+        """Return the concatenated ids of many lines and the length of each line, without special pieces.
 
-        This is the bulk path: it runs on all cores (`RAYON_NUM_THREADS` limits them). Give it a few thousand lines at
-        a time.
+        Runs on all cores (`RAYON_NUM_THREADS` limits them). Pass a few thousand lines per call.
         """
         lines = list(lines)
         try:
             encodings = self._texts.encode_batch_fast(lines, add_special_tokens=False)
         except (TypeError, UnicodeError) as error:
             reject_text(lines, error)
-        # array.fromlist is the quickest way from a Python list to int32: half the time of np.array.
+        # array.fromlist converts a list to int32 twice as fast as np.array.
         ids = array("i")
         lengths = np.empty(len(lines), np.int64)
         for number, encoding in enumerate(encodings):
@@ -105,7 +103,7 @@ class WordPiece:
         return np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32), lengths
 
     def normalize(self, text: str) -> str:
-        r"""The text as the ids remember it: normalised words and punctuation, single spaces between them.
+        r"""Return the normalised words and punctuation marks, separated by single spaces.
 
         >>> WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).normalize("  It's\tfine. ")
         "It ' s fine ."
@@ -117,19 +115,11 @@ class WordPiece:
         return " ".join(word for word, _ in self._texts.pre_tokenizer.pre_tokenize_str(normal))
 
     def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
-        """The text of some ids: `normalize` of what was encoded, as far as no `[UNK]` hides it.
-
-        `[CLS]`, `[SEP]` and `[PAD]` are left out; `[UNK]` and `[MASK]` show.
-        """
-        numbers = check_ids(ids, self.vocab_size)
-        written = self._written
-        return "".join([written[number] for number in numbers]).removeprefix(" ")
+        """Return the normalised text of ids, without `[CLS]`, `[SEP]` and `[PAD]`."""
+        return "".join([self._written[number] for number in check_ids(ids, self.vocab_size)]).removeprefix(" ")
 
     def save(self, folder: str | Path) -> None:
-        """Writes `tokenizer_config.json` and `vocab.txt`, which other programs read too.
-
-        `load_tokenizer(folder)` gives a tokenizer with the same fingerprint.
-        """
+        """Write `tokenizer_config.json` and `vocab.txt`, which Hugging Face's libraries read too."""
         folder = Path(folder)
         config = self.options.config()
         config[OWN_KEY]["fingerprint"] = self.fingerprint
@@ -162,10 +152,10 @@ class WordPiece:
 
 
 def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPiece:
-    """A released or saved tokenizer: a folder with `vocab.txt` or `tokenizer.json`, or the path of a vocabulary file.
+    """Load a released or saved tokenizer from a vocabulary file or its folder.
 
-    Whether text is lower-cased, and the other options, come from `tokenizer_config.json` or `tokenizer.json` beside
-    it, else from the pieces themselves (see `guess_options`); `lowercase` overrides.
+    The options come from `tokenizer_config.json` or `tokenizer.json` in the same folder, else from the pieces (see
+    `guess_options`); `lowercase` overrides.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -191,16 +181,12 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
 
 
 def train_wordpiece(
-    texts: Iterable[str],
-    vocab_size: int,
-    *,
-    lowercase: bool = False,
-    strip_accents: bool = False,
+    texts: Iterable[str], vocab_size: int, *, lowercase: bool = False, strip_accents: bool = False
 ) -> WordPiece:
-    """A vocabulary learnt from texts (lines, documents, whatever): the same pieces whatever their order or the threads.
+    """Train a tokenizer on texts; the result does not depend on their order or the number of threads.
 
-    Text is kept composed (NFC). `vocab_size` counts the five special pieces, which get the ids 0 to 4; a small corpus
-    may not hold enough pieces to fill it. The distinct words are held in memory, so give it a sample of a large corpus.
+    Text is composed (NFC). `vocab_size` includes the five special pieces, which get the ids 0 to 4; a small corpus may
+    give fewer pieces. The distinct words are held in memory, so pass a sample of a large corpus.
 
     >>> train_wordpiece(["the sea the ship"] * 9, vocab_size=40).encode("the shape", specials=False).tokens
     ('the', 's', '##h', '##a', '##p', '##e')

@@ -1,7 +1,7 @@
-"""How a WordPiece vocabulary wants its text: lower-casing, accents, composition, Chinese characters.
+"""Normalisation options of WordPiece: lower-casing, accents, composition, Chinese characters.
 
-The released rule is one switch: lower-casing also decomposes the text (NFD) and drops the accents, which takes Hangul
-apart. Vocabularies that we train keep composed text (NFC) instead, and accents unless asked otherwise.
+Released BERTs have one switch: lower-casing also decomposes the text (NFD) and strips accents, which splits Hangul
+into jamo. Vocabularies trained here compose text (NFC) and keep accents by default.
 """
 
 import unicodedata
@@ -18,7 +18,7 @@ from bert_elmo_jax.text.special import UNK
 
 @dataclass(frozen=True)
 class WordPieceOptions:
-    """Everything besides the vocabulary that changes ids.
+    """The settings that change ids, apart from the vocabulary.
 
     >>> WordPieceOptions(lowercase=True, compose=True).normalizer().normalize_str("Café 배")
     'café 배'
@@ -30,22 +30,22 @@ class WordPieceOptions:
     strip_accents: bool = False
     split_chinese: bool = True
     compose: bool = False
-    # A longer word is one [UNK], as in released tokenizers: matching takes quadratic time.
+    # A longer word is one [UNK], as in released tokenizers, because matching takes quadratic time.
     longest_word: int = 100
 
     def normalizer(self) -> normalizers.Normalizer:
-        """Cleans control characters and whitespace as BERT does, then applies the options."""
+        """Return a normalizer that cleans whitespace and control characters as BERT does and applies the options."""
         clean = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.split_chinese,
             strip_accents=self.strip_accents,
             lowercase=self.lowercase,
         )
-        # Last, because neither lower-casing nor stripping accents keeps text composed.
+        # Composition comes last, because lower-casing and stripping accents can decompose text.
         return normalizers.Sequence([clean, normalizers.NFC()]) if self.compose else clean
 
     def config(self) -> dict[str, Any]:
-        """The part of `tokenizer_config.json` that says so; other programs read all but our own key.
+        """Return the options as entries of `tokenizer_config.json`; all but our own key are Hugging Face's.
 
         >>> WordPieceOptions(compose=True).config()["strip_accents"]
         False
@@ -59,10 +59,10 @@ class WordPieceOptions:
 
 
 def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = None) -> WordPieceOptions:
-    """Options of a released or saved vocabulary: from its configuration files, else guessed from its pieces.
+    """Read the options of a vocabulary from its configuration files, or guess them from its pieces.
 
-    `tokenizer_config.json` wins over `tokenizer.json`, as it does in Hugging Face. `lowercase` overrides both. Accents
-    follow lower-casing, as released, unless a file says otherwise or, without a file, the pieces have accents.
+    `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json`. Lower-casing strips accents, as in
+    released BERTs, unless a file disagrees or, without a file, a piece has an accent.
 
     >>> read_options(Path("no/such/folder"), ["[PAD]", "play", "##ing", "cafe"]).strip_accents
     True
@@ -97,14 +97,14 @@ def _read_config(file: Path) -> dict[str, Any]:
     for key, honoured in {"word_tokenizer_type": "basic", "do_word_tokenize": True, "do_basic_tokenize": True}.items():
         if config.get(key, honoured) != honoured:
             raise ValueError(
-                f"{file}: {key} is {config[key]!r}; only {honoured!r}, BERT's own splitting into words, is supported. "
+                f"{file}: {key} is {config[key]!r}; only {honoured!r}, BERT's own word splitting, is supported. "
                 "Split the text with that tool first and use encode_words."
             )
     return config
 
 
 def _read_whole(file: Path) -> dict[str, Any]:
-    """The options in a `tokenizer.json`, by their names in `tokenizer_config.json`; others are refused."""
+    """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
     whole = read_json(file)
     if not whole:
         return {}
@@ -120,8 +120,8 @@ def _read_whole(file: Path) -> dict[str, Any]:
     wrong = [f"{part} is {given!r} (expected {right!r})" for part, (given, right) in expected.items() if given != right]
     if wrong:
         raise ValueError(
-            f"{file} is no BERT tokenizer: {', '.join(wrong)}. If vocab.txt alone says it all, remove {file.name} "
-            "from a copy of the folder."
+            f"{file} is not a BERT tokenizer: {', '.join(wrong)}. If vocab.txt is complete, remove {file.name} from a "
+            "copy of the folder."
         )
     return {
         "do_lower_case": normalizer.get("lowercase"),
@@ -132,10 +132,10 @@ def _read_whole(file: Path) -> dict[str, Any]:
 
 
 def guess_options(pieces: Sequence[str]) -> WordPieceOptions:
-    """What a bare `vocab.txt` was made for.
+    """Guess the options of a `vocab.txt` that has no configuration file.
 
-    Lower-cased: it has cased letters, and none is upper-case (a vocabulary of Hangul alone is left as it is). Without
-    accents: no piece would change if they were stripped, composed Hangul included.
+    Text is lower-cased if the pieces hold cased letters and none is upper-case. Accents, too, are then stripped if no
+    piece would change by it (composed Hangul would).
 
     >>> guess_options(["play", "##ed"]).lowercase, guess_options(["Play", "play"]).lowercase
     (True, False)

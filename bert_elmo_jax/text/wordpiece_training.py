@@ -1,9 +1,8 @@
-"""Learning WordPiece vocabularies, the same one whatever the order of the texts, the process or the threads.
+"""Training WordPiece vocabularies deterministically: order of texts, process and threads make no difference.
 
-The library's trainer merges the most frequent pair of pieces and breaks ties by their ids, and it hands out the ids of
-the alphabet's continuation pieces (`##x`) in the order of a hash map, which differs from process to process. So it is
-given the whole alphabet, in both forms, as fixed entries: then nothing is left to chance. It counts words by itself,
-hence it is fed distinct words repeated as often as they occur, from counts that Python makes in a fraction of the time.
+The library breaks ties between merges by id, and numbers the continuation pieces (`##x`) in the order of a hash map,
+which differs between processes. We therefore pass the whole alphabet, in both forms, as special tokens with fixed
+ids. The library also counts words slowly, so we count them and feed each distinct word as often as it occurs.
 """
 
 from collections import Counter
@@ -17,7 +16,7 @@ from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
 
 
 def count_words(texts: Iterable[str], options: WordPieceOptions) -> Counter[str]:
-    """How often each word, normalised and split from its punctuation, occurs.
+    """Count the words of texts after normalising them and splitting off punctuation.
 
     >>> sorted(count_words(["A ship, a sea."], WordPieceOptions(lowercase=True)).items())
     [(',', 1), ('.', 1), ('a', 2), ('sea', 1), ('ship', 1)]
@@ -31,18 +30,17 @@ def count_words(texts: Iterable[str], options: WordPieceOptions) -> Counter[str]
         except UnicodeError as error:
             reject_text([string], error)
         for word, _ in splitter.pre_tokenize_str(normal):
-            # A longer word is one [UNK], whatever its pieces.
             if len(word) <= options.longest_word:
                 words[word] += count
     return words
 
 
 def learn_pieces(words: Counter[str], vocab_size: int) -> list[str]:
-    """A vocabulary: the special pieces, the alphabet by code point, then longer pieces, the most useful first.
+    """Return a vocabulary: special pieces, the alphabet by code point, then longer pieces in order of merging.
 
-    A character that never joins others (punctuation, a Chinese character) is one piece. Every other one is two, `x` and
-    `##x`, seen or not, so that a new word of known characters is never unknown. Words with a character outside the
-    alphabet are left out, as they will be unknown.
+    A character that never joins others (punctuation, a Chinese character) is one piece. Any other gets both `x` and
+    `##x`, seen or not, so that a new word of known characters is never `[UNK]`. Words with a character outside the
+    alphabet are left out.
 
     >>> learn_pieces(Counter({"sea": 3, "seas": 2, ".": 9}), 15)[5:]
     ['##a', '##e', '##s', '.', 'a', 'e', 's', '##ea', 'sea', 'seas']

@@ -1,4 +1,4 @@
-"""The pieces of a WordPiece vocabulary: where they are read from, and what must be true of any."""
+"""Reading and checking the pieces of a WordPiece vocabulary."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from bert_elmo_jax.text.files import read_json, read_utf8
 from bert_elmo_jax.text.special import SPECIALS
 
-# Newer releases of Hugging Face write the second one alone.
+# Newer versions of Hugging Face's libraries write only the second.
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 
 
 def find_vocabulary(folder: Path) -> Path | None:
-    """The file of a folder that holds its WordPiece vocabulary.
+    """Return the vocabulary file of a folder, or None.
 
     >>> find_vocabulary(Path("no/such/folder")) is None
     True
@@ -20,10 +20,10 @@ def find_vocabulary(folder: Path) -> Path | None:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    r"""The pieces in a `vocab.txt`, one a line, in the order of their ids.
+    r"""Return the pieces of a `vocab.txt` or `tokenizer.json` by id.
 
-    Only \n (or \r\n) ends a line: released vocabularies hold pieces such as U+2028 at which `str.splitlines` would
-    split, and ones that `str.strip` would empty. Blank lines at the end are no pieces.
+    Only \n or \r\n ends a line of `vocab.txt`: released vocabularies hold pieces such as U+2028, where
+    `str.splitlines` would split, and pieces that `str.strip` would empty. Blank lines at the end are ignored.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +41,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str] = SPECIALS) -> None:
-    """Raises where a piece is there twice or a special piece is not there; the error lists all of them.
+    """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them.
 
     >>> check_vocabulary(["[PAD]", "[UNK]", "a", "b", "a"], "vocab.txt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -67,13 +67,13 @@ def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str]
     if problems:
         raise ValueError(
             f"{source} cannot be used as a vocabulary ({len(pieces)} pieces): {'; '.join(problems)}. "
-            "Add what is missing and remove what is there twice, one piece a line, keeping the ids the weights were "
+            "Add missing pieces and remove repeated ones, one piece per line, keeping the ids that the weights were "
             "trained with."
         )
 
 
 def check_added(folder: Path, pieces: Sequence[str]) -> None:
-    """Raises where files beside a vocabulary add pieces to it: their ids would otherwise be lost without a word.
+    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently.
 
     >>> check_added(Path("no/such/folder"), ["[PAD]"])
     """
@@ -86,7 +86,7 @@ def check_added(folder: Path, pieces: Sequence[str]) -> None:
     unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
     if unknown:
         raise ValueError(
-            f"{folder} adds pieces that its vocabulary does not hold at their ids: "
+            f"{folder} adds pieces that are not in its vocabulary at these ids: "
             f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
             "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
         )
@@ -96,7 +96,7 @@ def _read_whole(path: Path) -> list[str]:
     vocabulary = read_json(path).get("model", {}).get("vocab")
     if not isinstance(vocabulary, dict):
         raise ValueError(
-            f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object of pieces and ids"
+            f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object that maps pieces to ids"
         )
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError(

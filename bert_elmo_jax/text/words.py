@@ -1,4 +1,4 @@
-"""Words: splitting text into them, and the frequency-sorted vocabulary of a word or character language model."""
+"""Word splitting, and the frequency-sorted vocabulary of a language model over words."""
 
 import hashlib
 import io
@@ -16,12 +16,12 @@ from bert_elmo_jax.text.special import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
 
-# The ideographs that BERT, too, takes one by one, as nothing stands between Chinese words.
+# BERT, too, splits these ideographs one by one, because Chinese has no spaces between words.
 IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f"
 
 
 def _punctuation_class() -> str:
-    """Unicode's punctuation, and of ASCII also the symbols such as $ and +, as ranges of a regular expression."""
+    """Return Unicode's punctuation and ASCII's symbols ($, +) as ranges for a regular expression."""
     codes = [
         code
         for code in range(33, 0x20000)
@@ -34,8 +34,8 @@ def _punctuation_class() -> str:
 
 _APART = _punctuation_class() + IDEOGRAPHS
 
-# Each rule as a pattern whose matches are the words, for loops that split millions of lines. The first alternative of
-# `punctuation` changes nothing but the speed (three times): most words begin with characters from a small class.
+# Each pattern matches the words. The first alternative of `punctuation` only makes it three times faster: most words
+# begin with characters from a small class.
 WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "whitespace": re.compile(r"\S+"),
     "punctuation": re.compile(rf"[0-9A-Za-z가-힣]++(?:[^\s{_APART}]++)?|[^\s{_APART}]++|\S"),
@@ -43,7 +43,7 @@ WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
 
 
 def split_words(text: str, rule: str = "punctuation") -> list[str]:
-    """The words of a text, unchanged; by `punctuation`, a mark or a Chinese character is a word of its own as in BERT.
+    """Return the words of a text; `punctuation` also splits off punctuation marks and Chinese characters, as BERT does.
 
     >>> split_words("배를 탔다. It's 漢字!")
     ['배를', '탔다', '.', 'It', "'", 's', '漢', '字', '!']
@@ -54,21 +54,21 @@ def split_words(text: str, rule: str = "punctuation") -> list[str]:
 
 
 def pattern_of(rule: str) -> re.Pattern[str]:
-    """The pattern whose matches are the words.
+    """Return the regular expression that matches the words.
 
     >>> pattern_of("whitespace").findall("배를 탔다.")
     ['배를', '탔다.']
     """
     if rule not in WORD_PATTERNS:
-        raise ValueError(f"there is no rule {rule!r} for splitting words; the rules are {', '.join(WORD_PATTERNS)}")
+        raise ValueError(f"there is no rule {rule!r} for splitting words; expected one of {', '.join(WORD_PATTERNS)}")
     return WORD_PATTERNS[rule]
 
 
 class WordVocabulary:
-    """Words by frequency, `<S>`, `</S>` and `<UNK>` first; what a language model predicts.
+    """The words of a language model: `<S>`, `</S>` and `<UNK>`, then the others by frequency.
 
-    The order matters: the sampled softmax takes a word's rank for its frequency. `counts` is None where they are not
-    known, as for released vocabularies, and so is `rule`, by which `split_words` made words of the text.
+    The order matters, because the sampled softmax derives a word's frequency from its rank. `counts` and `rule` (of
+    `split_words`) are None where unknown, as for released vocabularies.
 
     >>> vocabulary = WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6)
     >>> vocabulary.words
@@ -88,9 +88,7 @@ class WordVocabulary:
         if rule is not None:
             pattern_of(rule)
         if counts is not None and len(counts) != len(words):
-            raise ValueError(
-                f"{source} has {len(words)} words but {len(counts)} counts; they belong to different lists"
-            )
+            raise ValueError(f"{source} has {len(words)} words but {len(counts)} counts; expected one count per word")
         if counts is not None and (np.diff(counts[3:]) > 0).any():
             line = int(np.argmax(np.diff(counts[3:]) > 0)) + 5
             raise ValueError(
@@ -103,16 +101,16 @@ class WordVocabulary:
         self.vocab_size = len(self.words)
         self.bos_id, self.eos_id, self.unk_id = (self.words.index(word) for word in WORD_SPECIALS)
         self.fingerprint = hashlib.sha256(_file_of(self.words)).hexdigest()
-        # A literal "<S>" in a text is no sentence boundary: those are set by whoever builds the sentences.
+        # A literal "<S>" in a text is not a sentence boundary, so special words are not looked up.
         self._index = {word: number for number, word in enumerate(self.words) if number > 2}
 
     @classmethod
     def build(
         cls, counts: Mapping[str, int] | Iterable[tuple[str, int]], *, size: int | None = None, min_count: int = 1
     ) -> "WordVocabulary":
-        """The most frequent words, ties by code point; what is left out is counted as `<UNK>`.
+        """Keep the most frequent words, ties in code-point order, and count the others as `<UNK>`.
 
-        `size` counts the three special words. A word given twice is an error.
+        `size` includes the three special words. A repeated word is an error.
 
         >>> WordVocabulary.build([("b", 1), ("a", 1)]).words[3:]
         ('a', 'b')
@@ -132,9 +130,9 @@ class WordVocabulary:
 
     @classmethod
     def load(cls, path: str | Path) -> "WordVocabulary":
-        """From a folder with `words.txt` (and `counts.npy`, `words.json`), or from such a file, one word a line.
+        """Load a folder with `words.txt` (and perhaps `counts.npy`, `words.json`), or a file with one word per line.
 
-        Released vocabularies are such files too; their three special words may come in any order.
+        The three special words may come in any order, as in released vocabularies.
         """
         path = Path(path)
         file = path / "words.txt" if path.is_dir() else path
@@ -155,7 +153,7 @@ class WordVocabulary:
         return cls(words, counts, str(file), rule)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `words.json`, `counts.npy` and then `words.txt`, each complete or not at all."""
+        """Write `words.json`, `counts.npy` and then `words.txt`, each atomically."""
         folder = Path(folder)
         if self.rule is None:
             (folder / "words.json").unlink(missing_ok=True)
@@ -170,7 +168,7 @@ class WordVocabulary:
         write_atomically(folder / "words.txt", _file_of(self.words))
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
-        """The number of each word; a word that is not there, or reads like a special one, is `<UNK>`."""
+        """Return the id of each word; unknown words and literal special words are `<UNK>`."""
         return np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
 
     def __len__(self) -> int:
@@ -185,7 +183,7 @@ def _file_of(words: Sequence[str]) -> bytes:
 
 
 def _check_words(words: Sequence[str], source: str) -> None:
-    """Raises where the words cannot be a vocabulary; the error names all lines at fault, counted from 1."""
+    """Raise if the words cannot be a vocabulary; the error names all wrong lines, counted from 1."""
     problems = []
     if sorted(words[:3]) != sorted(WORD_SPECIALS):
         problems.append(
@@ -197,7 +195,7 @@ def _check_words(words: Sequence[str], source: str) -> None:
     blank = sorted(number for word, where in lines.items() if not word.strip() for number in where)
     if blank:
         problems.append(f"blank: line {', '.join(map(str, blank))}")
-    # Other readers of this layout strip each line, so that such a word would be another one there.
+    # Other programs strip each line and would read a different word.
     edged = [f"{where[0]} ({word!r})" for word, where in lines.items() if word.strip() and word != word.strip()]
     edged += [f"{where[0]} ({word!r})" for word, where in lines.items() if "\n" in word.strip()]
     if edged:
@@ -209,8 +207,8 @@ def _check_words(words: Sequence[str], source: str) -> None:
     ]
     if problems:
         raise ValueError(
-            f"{source} cannot be used as a word vocabulary ({len(words)} words): {'; '.join(problems)}. It needs one "
-            f"word a line, {', '.join(WORD_SPECIALS)} first, then the most frequent first, each once."
+            f"{source} cannot be used as a word vocabulary ({len(words)} words): {'; '.join(problems)}. Expected one "
+            f"word per line, each once: {', '.join(WORD_SPECIALS)}, then the most frequent words first."
         )
     try:
         _file_of(words)

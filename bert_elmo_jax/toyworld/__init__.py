@@ -1,6 +1,6 @@
-"""The toy world: a small generated language, English and Korean, of which everything is known exactly.
+"""The toy world: a small generated language in English and Korean whose statistics are known exactly.
 
-Write a corpus and tasks, train, and compare with the best score that anyone could reach:
+Write a corpus and tasks, train a model, and compare it with the best possible score:
 
 >>> world = ToyWorld("ko")
 >>> world.document(2).sentences[1].text

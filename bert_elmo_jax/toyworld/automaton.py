@@ -1,27 +1,24 @@
-"""Exact inference in a hidden Markov chain whose states emit words: sparse, over many sequences at once.
+"""Sparse, batched, exact inference in a hidden Markov chain whose states emit words.
 
 A state emits one word, then moves on or ends. An observed word leaves few states possible, so the passes carry lists of
-(sequence, state) pairs rather than dense vectors: their cost grows with what is uncertain, not with the automaton.
+(sequence, state) pairs rather than dense vectors: their cost grows with the uncertainty, not with the automaton.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-
-__all__ = ["MASKED", "Automaton", "Lattice", "chain", "infer", "reverse", "sums"]
 
 MASKED = -1
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """A chain in compressed rows: the arcs of state s are those from `arc_offsets[s]` to `arc_offsets[s + 1]`.
+    """A Markov chain in compressed rows: state s has the arcs `arc_offsets[s]` to `arc_offsets[s + 1]`.
 
-    State s draws its word from emission row `rows[s]`; the words of a row are sorted, and R1 is the number of rows and
-    one. `start`, `arc_weights` and `end` are probabilities, though `end` may be 1 where it shall not matter whether a
-    sequence ends.
+    State s draws its word from emission row `rows[s]`; the words of a row are sorted, and R1 is the number of rows plus
+    one. `start`, `arc_weights` and `end` are probabilities; set `end` to 1 to ignore whether a sequence ends.
 
     >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
     >>> coin.rows
@@ -41,17 +38,17 @@ class Automaton:
 
     @property
     def emission_keys(self) -> Int[np.ndarray, "E"]:
-        """One sorted number a (row, word) pair, for look-ups."""
+        """One sorted number per (row, word) pair, for look-ups."""
         row = np.repeat(np.arange(len(self.emission_offsets) - 1), np.diff(self.emission_offsets))
         return row * self.vocabulary + self.emission_words
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """What inference finds, as parallel arrays over the possible (sequence, position, state) triples.
+    """The result of inference, as parallel arrays over the possible (sequence, position, state) triples.
 
     `forward[b, t]` is log P(word t | the words before it), 0 beyond the end and for masked words; `ending[b]` is
-    log P(the sequence ends here | its words). Both are -inf from the first impossible word on.
+    log P(the sequence ends here | its words). Both are -inf from the first impossible word onwards.
     """
 
     sequences: Int[np.ndarray, "N"]
@@ -63,7 +60,7 @@ class Lattice:
 
     @property
     def log_likelihood(self) -> Float[np.ndarray, "B"]:
-        """Log P(the observed words, and that the sequence ends).
+        """Log P(the observed words, end of sequence).
 
         >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
         >>> np.exp(infer(coin, [[0, 1]]).log_likelihood)
@@ -80,7 +77,7 @@ def chain(
     rows: Sequence[int] | None = None,
     vocabulary: int | None = None,
 ) -> Automaton:
-    """Build an automaton from plain lists; `rows` gives every state's emission, by default its own.
+    """Build an automaton from plain lists; `rows` gives each state's emission row, by default its own.
 
     >>> chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}]).arc_offsets
     array([0, 1, 1])
@@ -108,7 +105,7 @@ def _offsets(counts: Int[np.ndarray, "S"]) -> Int[np.ndarray, "S+1"]:
 
 
 def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
-    """The automaton that reads the same sequences from the end, given each state's expected number of visits.
+    """Return the automaton that reads the same sequences backward, given each state's expected number of visits.
 
     Every path keeps its probability, so the backward language model is inference in the reversed automaton.
 
@@ -119,22 +116,18 @@ def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
     sources = np.repeat(np.arange(len(automaton.start)), np.diff(automaton.arc_offsets))
     order = np.argsort(automaton.arc_targets, kind="stable")
     targets = automaton.arc_targets[order]
-    return Automaton(
+    return replace(
+        automaton,
         start=visits * automaton.end,
         arc_offsets=_offsets(np.bincount(targets, minlength=len(automaton.start))),
         arc_targets=sources[order],
         arc_weights=visits[sources[order]] * automaton.arc_weights[order] / visits[targets],
         end=automaton.start / visits,
-        rows=automaton.rows,
-        emission_offsets=automaton.emission_offsets,
-        emission_words=automaton.emission_words,
-        emission_weights=automaton.emission_weights,
-        vocabulary=automaton.vocabulary,
     )
 
 
 def sums(owners: Int[np.ndarray, "N"], values: Float[np.ndarray, "N"], count: int) -> Float[np.ndarray, "count"]:
-    """The sum of each owner's values: a `bincount` that stays a float where there is nothing to sum.
+    """Return the sum of each owner's values: a `bincount` that is float even for empty input.
 
     >>> sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3)
     array([1.  , 0.  , 0.75])
@@ -144,7 +137,7 @@ def sums(owners: Int[np.ndarray, "N"], values: Float[np.ndarray, "N"], count: in
 
 @dataclass(frozen=True)
 class _Step:
-    """The possible states at one position, and the arcs that led to them from the states of the position before."""
+    """The possible states at one position, and the arcs that lead to them from the previous position."""
 
     sequences: Int[np.ndarray, "N"]
     states: Int[np.ndarray, "N"]
@@ -155,7 +148,7 @@ class _Step:
 
 
 def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarray, "_"]]) -> Lattice:
-    """Forward–backward over word ids; `MASKED` stands for any word.
+    """Run forward–backward over word ids; `MASKED` matches any word.
 
     >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
     >>> np.exp(infer(coin, [[0, MASKED, 1]]).forward).round(3)
@@ -163,12 +156,12 @@ def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarr
     """
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     if not len(lengths) or not lengths.all():
-        raise ValueError("cannot read an empty text: give at least one sequence, and at least one word in each")
+        raise ValueError("an empty text: give at least one sequence, and at least one word in each")
     words = np.full((len(lengths), np.max(lengths)), MASKED, dtype=np.int64)
     for row, length in enumerate(lengths):
         words[row, :length] = sequences[row]
     if np.min(words) < MASKED or np.max(words) >= automaton.vocabulary:
-        raise ValueError(f"word ids go from 0 to {automaton.vocabulary - 1}, or {MASKED} for a masked word")
+        raise ValueError(f"expected word ids from 0 to {automaton.vocabulary - 1}, or {MASKED} for a masked word")
     steps, forward = _forward(automaton, words, lengths)
     ending, betas = _backward(automaton, steps, lengths)
     dead = np.isneginf(forward).any(1)
@@ -192,37 +185,30 @@ def _forward(
     keys = automaton.emission_keys
     forward = np.zeros(words.shape)
     steps: list[_Step] = []
-    none = np.zeros(0, dtype=np.int64)
     for position in range(words.shape[1]):
         if position == 0:
-            owners, states, alpha = _start(automaton, keys, words[:, 0])
-            step = _Step(owners, states, alpha, none, none, np.zeros(0))
+            step = _start(automaton, keys, words[:, 0])
         else:
             step = _advance(automaton, keys, steps[-1], words[:, position], lengths > position)
         total = sums(step.sequences, step.alpha, len(words))
         with np.errstate(divide="ignore"):
             forward[:, position] = np.where(lengths > position, np.log(total), 0.0)
         scale = total[step.sequences]
-        weights = step.arc_weights / scale[step.arc_to]
-        steps.append(
-            _Step(step.sequences, step.states, step.alpha / scale, step.arc_from, step.arc_to, weights),
-        )
+        steps.append(replace(step, alpha=step.alpha / scale, arc_weights=step.arc_weights / scale[step.arc_to]))
     return steps, forward
 
 
 def _emission(
     automaton: Automaton, keys: Int[np.ndarray, "E"], states: Int[np.ndarray, "N"], words: Int[np.ndarray, "N"]
 ) -> Float[np.ndarray, "N"]:
-    """P(word | state) of each pair, 1 for masked words."""
+    """Return P(word | state) of each pair, 1 for masked words."""
     wanted = automaton.rows[states] * automaton.vocabulary + words
     index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(words == MASKED, 1.0, np.where(keys[index] == wanted, automaton.emission_weights[index], 0.0))
 
 
-def _start(
-    automaton: Automaton, keys: Int[np.ndarray, "E"], words: Int[np.ndarray, "B"]
-) -> tuple[Int[np.ndarray, "N"], Int[np.ndarray, "N"], Float[np.ndarray, "N"]]:
-    """There may be very many start states, so they are looked up once for each distinct first word."""
+def _start(automaton: Automaton, keys: Int[np.ndarray, "E"], words: Int[np.ndarray, "B"]) -> _Step:
+    """Return the first step; the many start states are looked up once per distinct first word."""
     candidates = np.flatnonzero(automaton.start)
     owners, states, alpha = [], [], []
     for word in np.unique(words):
@@ -232,15 +218,12 @@ def _start(
         owners.append(np.repeat(rows, len(found)))
         states.append(np.tile(candidates[found], len(rows)))
         alpha.append(np.tile(weight[found], len(rows)))
-    return np.concatenate(owners), np.concatenate(states), np.concatenate(alpha)
+    none = np.zeros(0, dtype=np.int64)
+    return _Step(np.concatenate(owners), np.concatenate(states), np.concatenate(alpha), none, none, np.zeros(0))
 
 
 def _advance(
-    automaton: Automaton,
-    keys: Int[np.ndarray, "E"],
-    last: _Step,
-    words: Int[np.ndarray, "B"],
-    alive: np.ndarray,
+    automaton: Automaton, keys: Int[np.ndarray, "E"], last: _Step, words: Int[np.ndarray, "B"], alive: np.ndarray
 ) -> _Step:
     sources = np.flatnonzero(alive[last.sequences])
     first = automaton.arc_offsets[last.states[sources]]
@@ -261,7 +244,7 @@ def _advance(
 def _backward(
     automaton: Automaton, steps: list[_Step], lengths: Int[np.ndarray, "B"]
 ) -> tuple[Float[np.ndarray, "B"], list[Float[np.ndarray, "_"]]]:
-    """Beta of every step, and of every sequence the probability of ending after its last word."""
+    """Return each sequence's probability of ending after its last word, and the beta of every step."""
     ending = np.zeros(len(lengths))
     betas: list[Float[np.ndarray, "_"]] = []
     for position in reversed(range(len(steps))):

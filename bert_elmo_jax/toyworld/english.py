@@ -1,15 +1,14 @@
-"""English: the forms of a word and the word order of a sentence."""
+"""English word forms and word order."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bert_elmo_jax.toyworld.lexicon import Entry, Hero
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token
 
-__all__ = ["comparative", "inflect", "past", "plural", "render", "sense"]
-
 
 def plural(word: str) -> str:
-    """The regular plural, which is also a verb's third person.
+    """Return the regular plural, which is also a verb's third person singular.
 
     >>> [plural(word) for word in ("net", "box", "lily", "day", "branch")]
     ['nets', 'boxes', 'lilies', 'days', 'branches']
@@ -22,10 +21,10 @@ def plural(word: str) -> str:
 
 
 def past(word: str) -> str:
-    """The regular past.
+    """Return the regular past tense.
 
-    >>> [past(word) for word in ("mend", "admire", "carry", "play")]
-    ['mended', 'admired', 'carried', 'played']
+    >>> [past(word) for word in ("pull", "admire", "carry", "play")]
+    ['pulled', 'admired', 'carried', 'played']
     """
     if word.endswith("e"):
         return word + "d"
@@ -35,7 +34,7 @@ def past(word: str) -> str:
 
 
 def comparative(word: str) -> str:
-    """The regular comparative.
+    """Return the regular comparative.
 
     >>> [comparative(word) for word in ("small", "strange", "pretty")]
     ['smaller', 'stranger', 'prettier']
@@ -44,7 +43,7 @@ def comparative(word: str) -> str:
 
 
 def inflect(entry: Entry | Hero, form: str) -> str:
-    """The form of a word: `plain`, `many`, `past`, `third` (she mends), `more`, or a hero's `name` and `pronoun`.
+    """Return a form of a word: `plain`, `many`, `past`, `third` (she pulls), `more`, or a hero's `name` or `pronoun`.
 
     >>> from bert_elmo_jax.toyworld.lexicon import entry
     >>> inflect(entry("catch/caught=잡다"), "past"), inflect(entry("catch/caught=잡다"), "third")
@@ -65,13 +64,17 @@ def inflect(entry: Entry | Hero, form: str) -> str:
 
 
 def sense(entry: Entry | Hero) -> str:
-    """The tag of a word with several senses, `O` for all others.
+    """Return the sense tag of an ambiguous word, `O` for all others.
 
     >>> from bert_elmo_jax.toyworld.lexicon import entry
     >>> sense(entry("bank#money=은행")), sense(entry("pear=배#pear"))
     ('bank.money', 'O')
     """
     return f"{entry.english}.{entry.sense_english}" if isinstance(entry, Entry) and entry.sense_english else "O"
+
+
+def _number(number: str | None) -> str:
+    return "many" if number == "many" else "plain"
 
 
 def _adverb(shape: Shape) -> list[Token]:
@@ -81,15 +84,14 @@ def _adverb(shape: Shape) -> list[Token]:
 def _subject(shape: Shape) -> list[Token]:
     if shape.subject in ("name", "pronoun"):
         return [Slot("hero", "heroes", shape.subject)]
-    tokens: list[Token] = ["the", Slot("agent", "people", "many" if shape.subject == "many" else "plain")]
-    return tokens + _near(shape)
+    return ["the", Slot("agent", "people", _number(shape.subject)), *_near(shape)]
 
 
 def _near(shape: Shape) -> list[Token]:
-    """What stands between a subject and its verb: a noun of its own number, for the verb to ignore."""
+    """Return the distractor between a subject and its verb: a noun whose number the verb must ignore."""
     if shape.near is None:
         return []
-    landmark = Slot("landmark", "landmarks", "many" if shape.near == "many" else "plain")
+    landmark = Slot("landmark", "landmarks", _number(shape.near))
     return ["near", "the", Slot("landmark_look", "landmark_looks", "plain"), landmark]
 
 
@@ -100,13 +102,13 @@ def _verb(shape: Shape, name: str, list_name: str) -> Slot:
 
 def _thing(shape: Shape) -> list[Token]:
     look: list[Token] = [Slot("look", f"looks{shape.group}", "plain")] if shape.look else []
-    return ["the", *look, Slot("thing", f"things{shape.group}", "many" if shape.number == "many" else "plain")]
+    return ["the", *look, Slot("thing", f"things{shape.group}", _number(shape.number))]
 
 
 def _place(shape: Shape) -> list[Token]:
-    return (
-        [Slot("preposition", "prepositions", "plain"), "the", Slot("place", "places", "plain")] if shape.place else []
-    )
+    if not shape.place:
+        return []
+    return [Slot("preposition", "prepositions", "plain"), "the", Slot("place", "places", "plain")]
 
 
 def _be(shape: Shape) -> str:
@@ -115,7 +117,7 @@ def _be(shape: Shape) -> str:
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
-    """The words of a sentence in order: fixed ones as text, the others as slots to be filled.
+    """Return the words of a sentence in order: fixed words as text, content words as slots.
 
     >>> from bert_elmo_jax.toyworld.shapes import Shape
     >>> [token if isinstance(token, str) else token.form for token in render(Shape("act", subject="many", place=True))]
@@ -126,50 +128,35 @@ def render(shape: Shape) -> tuple[Token, ...]:
     tokens: list[Token]
     match shape.frame:
         case "opening":
-            where: list[Token] = [Slot("place_look", "place_looks", "plain"), Slot("place", "places", "plain"), "."]
+            where: list[Token] = [Slot("place_look", "place_looks", "plain"), Slot("place", "places", "plain")]
             tokens = ["one", Slot("time", "times", "plain"), *_subject(shape), "was"]
             tokens += [Slot("preposition", "prepositions", "plain"), "the", *where]
         case "do":
-            tokens = [
-                *_adverb(shape),
-                *_subject(shape),
-                _verb(shape, "verb", verb),
-                *_thing(shape),
-                *_place(shape),
-                ".",
-            ]
+            tokens = [*_adverb(shape), *_subject(shape), _verb(shape, "verb", verb), *_thing(shape), *_place(shape)]
         case "act":
-            tokens = [*_adverb(shape), *_subject(shape), _verb(shape, "act", "acts"), *_place(shape), "."]
+            tokens = [*_adverb(shape), *_subject(shape), _verb(shape, "act", "acts"), *_place(shape)]
         case "look":
             thing = _thing(Shape("look", group=shape.group, number=shape.number))
-            tokens = [
-                *thing,
-                *_near(shape),
-                *_place(shape),
-                _be(shape),
-                Slot("look", f"looks{shape.group}", "plain"),
-                ".",
-            ]
+            look = Slot("look", f"looks{shape.group}", "plain")
+            tokens = [*thing, *_near(shape), *_place(shape), _be(shape), look]
         case "compare":
-            number = "many" if shape.number == "many" else "plain"
-            first, second = ("even", "odd") if shape.half == 0 else ("odd", "even")
-            tokens = ["the", Slot("thing", f"{first}{shape.group}", number), _be(shape)]
+            number = _number(shape.number)
+            half, other = ("even", "odd") if shape.half == 0 else ("odd", "even")
+            tokens = ["the", Slot("thing", f"{half}{shape.group}", number), _be(shape)]
             tokens += [Slot("comparison", "comparisons", "more"), "than", "the"]
-            tokens += [Slot("other", f"{second}{shape.group}", number), "."]
+            tokens += [Slot("other", f"{other}{shape.group}", number)]
         case "say":
             say = "said" if shape.tense == "past" else "says"
-            agent = Slot("agent", "people", "many" if shape.near == "many" else "plain")
-            tokens = [*_subject(shape), say, "that", "the", agent, Slot("verb", verb, "past"), *_thing(shape), "."]
+            agent = Slot("agent", "people", _number(shape.near))
+            tokens = [*_subject(shape), say, "that", "the", agent, Slot("verb", verb, "past"), *_thing(shape)]
         case "who":
-            tokens = ["who", _verb(shape, "verb", verb), *_thing(shape), "?"]
+            tokens = ["who", _verb(shape, "verb", verb), *_thing(shape)]
         case "what":
-            tokens = ["what", do, *_subject(shape), Slot("verb", verb, "plain"), *_place(shape), "?"]
+            tokens = ["what", do, *_subject(shape), Slot("verb", verb, "plain"), *_place(shape)]
         case "where":
-            tokens = ["where", do, *_subject(shape), Slot("verb", verb, "plain"), *_thing(shape), "?"]
+            tokens = ["where", do, *_subject(shape), Slot("verb", verb, "plain"), *_thing(shape)]
         case _:
             raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
-    return (_capital(tokens[0]), *tokens[1:])
-
-
-def _capital(token: Token) -> Token:
-    return token.capitalize() if isinstance(token, str) else Slot(token.name, token.list, token.form, capital=True)
+    first = tokens[0]
+    first = first.capitalize() if isinstance(first, str) else replace(first, capital=True)
+    return first, *tokens[1:], "?" if shape.frame in ("who", "what", "where") else "."

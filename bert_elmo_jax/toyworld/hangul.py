@@ -1,11 +1,9 @@
-"""Korean morphology: particles chosen by the final consonant, and verb endings with their contractions."""
-
-__all__ = ["attributive", "has_final", "honorific", "particle", "past", "present", "question"]
+"""Korean morphology: particles that depend on the final consonant, and verb endings with their contractions."""
 
 _FIRST = 0xAC00
 _VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 _FINALS = ["", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"]
-# A stem's last vowel and the vowel of 아/어 melt into one; ㅟ and ㅢ do not.
+# A stem's last vowel contracts with the vowel of 아/어; ㅟ and ㅢ do not.
 _CONTRACTED = {"ㅗ": "ㅘ", "ㅜ": "ㅝ", "ㅣ": "ㅕ", "ㅚ": "ㅙ", **{vowel: vowel for vowel in "ㅏㅓㅐㅔㅕㅖ"}}
 _HONORIFIC_WORDS = {"먹": "드시", "자": "주무시", "말하": "말씀하시", "있": "계시"}
 _PARTICLES = {"topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를")}
@@ -14,7 +12,7 @@ _PARTICLES = {"topic": ("은", "는"), "subject": ("이", "가"), "object": ("�
 def _split(syllable: str) -> tuple[int, str, str]:
     code = ord(syllable) - _FIRST
     if not 0 <= code < 19 * 21 * 28:
-        raise ValueError(f"{syllable!r} is not a Hangul syllable: Korean words of the toy world are written in Hangul")
+        raise ValueError(f"{syllable!r} is not a Hangul syllable: write Korean words of the toy world in Hangul")
     return code // 588, _VOWELS[code % 588 // 28], _FINALS[code % 28]
 
 
@@ -28,7 +26,7 @@ def _with_final(word: str, final: str) -> str:
 
 
 def has_final(word: str) -> bool:
-    """Whether the last syllable ends in a consonant (batchim).
+    """Return True if the last syllable ends in a consonant (batchim).
 
     >>> has_final("책"), has_final("나무")
     (True, False)
@@ -37,7 +35,7 @@ def has_final(word: str) -> bool:
 
 
 def particle(word: str, kind: str) -> str:
-    """The word with its topic, subject or object particle.
+    """Return the word with its topic, subject or object particle.
 
     >>> particle("책", "topic"), particle("나무", "subject"), particle("눈", "object")
     ('책은', '나무가', '눈을')
@@ -47,12 +45,12 @@ def particle(word: str, kind: str) -> str:
 
 
 def _bright(syllable: str) -> bool:
-    """Vowel harmony: after ㅏ, ㅑ and ㅗ comes 아, after all others 어."""
+    """Return True if vowel harmony asks for 아 (after ㅏ, ㅑ and ㅗ), False for 어."""
     return _split(syllable)[1] in "ㅏㅑㅗ"
 
 
 def past(stem: str, irregular: bool = False) -> str:
-    """The past stem, to which an ending is added: 고치 → 고쳤 (다, 나요, 다고).
+    """Return the past stem, without its ending: 고치 → 고쳤 (다, 나요, 다고).
 
     >>> [past("찾"), past("보"), past("고르"), past("바쁘"), past("하"), past("가꾸"), past("줍", irregular=True)]
     ['찾았', '봤', '골랐', '바빴', '했', '가꿨', '주웠']
@@ -85,11 +83,11 @@ def _irregular_past(stem: str, vowel: str, final: str) -> str:
     if final == "ㅎ":
         initial = _split(stem[-1])[0]
         return stem[:-1] + _join(initial, {"ㅏ": "ㅐ", "ㅓ": "ㅐ", "ㅑ": "ㅒ", "ㅕ": "ㅖ"}[vowel], "ㅆ")
-    raise ValueError(f"the stem {stem!r} is marked irregular, but only finals ㅂ, ㄷ, ㅅ and ㅎ are")
+    raise ValueError(f"the stem {stem!r} is marked irregular, but does not end in ㅂ, ㄷ, ㅅ or ㅎ; remove the mark")
 
 
 def _before_eu(stem: str, irregular: bool) -> str:
-    """The stem as it stands before 시 and ㄴ, with the 으 that a consonant asks for."""
+    """Return the form of the stem before 시 and ㄴ, with 으 after a consonant."""
     final = _split(stem[-1])[2]
     if final in ("", "ㄹ") or (irregular and final == "ㅎ"):
         return _with_final(stem, "")
@@ -100,7 +98,7 @@ def _before_eu(stem: str, irregular: bool) -> str:
 
 
 def honorific(stem: str, irregular: bool = False) -> str:
-    """The stem that agrees with an elder subject.
+    """Return the honorific stem.
 
     >>> [honorific("고치"), honorific("찾"), honorific("만들"), honorific("듣", irregular=True), honorific("먹")]
     ['고치시', '찾으시', '만드시', '들으시', '드시']
@@ -109,7 +107,7 @@ def honorific(stem: str, irregular: bool = False) -> str:
 
 
 def present(stem: str) -> str:
-    """The plain present of a verb.
+    """Return the plain present of a verb.
 
     >>> [present("고치"), present("찾"), present("만들"), present("줍")]
     ['고친다', '찾는다', '만든다', '줍는다']
@@ -118,7 +116,7 @@ def present(stem: str) -> str:
 
 
 def question(stem: str) -> str:
-    """The present question.
+    """Return the present question form.
 
     >>> [question("고치"), question("찾"), question("만들")]
     ['고치나요', '찾나요', '만드나요']
@@ -127,7 +125,7 @@ def question(stem: str) -> str:
 
 
 def attributive(stem: str, irregular: bool = False) -> str:
-    """An adjective before its noun.
+    """Return the form of an adjective before its noun.
 
     >>> [attributive("크"), attributive("작"), attributive("길"), attributive("맛있"), attributive("하얗", True)]
     ['큰', '작은', '긴', '맛있는', '하얀']

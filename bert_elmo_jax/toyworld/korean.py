@@ -1,14 +1,12 @@
-"""Korean: the forms of a word and the word order of a sentence."""
+"""Korean word forms and word order."""
 
 from bert_elmo_jax.toyworld import hangul
 from bert_elmo_jax.toyworld.lexicon import Entry, Hero
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token
 
-__all__ = ["inflect", "render", "sense"]
-
 
 def inflect(entry: Entry | Hero, form: str) -> str:
-    """The form of a word; a form is written `kind` or `kind+honorific` (the subject is an elder).
+    """Return a form of a word, given as `kind` or `kind+honorific` (the subject is an elder).
 
     Nouns: plain, topic, subject, object, at (에서), in (에), than (보다), of (의); `many-…` adds 들. Verbs: past,
     present, said (았다고), asked (past question), ask (present question). Adjectives: before, is, was.
@@ -50,7 +48,7 @@ def _conjugate(stem: str, irregular: bool, kind: str, honorific: bool) -> str:
 
 
 def sense(entry: Entry | Hero) -> str:
-    """The tag of a word with several senses, `O` for all others.
+    """Return the sense tag of an ambiguous word, `O` for all others.
 
     >>> from bert_elmo_jax.toyworld.lexicon import entry
     >>> sense(entry("pear=배#pear"))
@@ -80,7 +78,7 @@ def _near(shape: Shape) -> list[Token]:
 
 
 def _verb(shape: Shape, name: str, list_name: str, form: str) -> Slot:
-    """Honorific agreement reaches from the subject at the beginning to the verb at the end."""
+    """Return the verb slot, which agrees in honorifics with the subject at the beginning of the sentence."""
     return Slot(name, list_name, form + ("+hero" if _hero(shape) else ""))
 
 
@@ -94,7 +92,7 @@ def _place(shape: Shape) -> list[Token]:
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
-    """The words of a sentence in order: fixed ones as text, the others as slots to be filled.
+    """Return the words of a sentence in order: fixed words as text, content words as slots.
 
     >>> from bert_elmo_jax.toyworld.shapes import Shape
     >>> [token if isinstance(token, str) else token.name for token in render(Shape("do", place=True))]
@@ -106,14 +104,8 @@ def render(shape: Shape) -> tuple[Token, ...]:
     match shape.frame:
         case "opening":
             where: list[Token] = [Slot("place_look", "place_looks", "before"), Slot("place", "places", "in")]
-            return (
-                "어느",
-                Slot("time", "times", "plain"),
-                *_subject(shape),
-                *where,
-                _verb(shape, "be", "beings", "past"),
-                ".",
-            )
+            be = _verb(shape, "be", "beings", "past")
+            return ("어느", Slot("time", "times", "plain"), *_subject(shape), *where, be, ".")
         case "do":
             last = _verb(shape, "verb", verb, shape.tense)
             return (*_adverb(shape), *_subject(shape), *_place(shape), *_thing(shape), last, ".")

@@ -1,4 +1,4 @@
-"""The lexicon: every word of both languages with its senses, in lists that are addressed by name and topic."""
+"""The lexicon: the words of both languages with their senses, in lists addressed by name and topic."""
 
 import functools
 import re
@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 from bert_elmo_jax.toyworld.topics import TOPICS
 
-__all__ = ["HEROES", "Entry", "Hero", "Lexicon", "Topic", "lexicon"]
-
 
 @dataclass(frozen=True)
 class Entry:
     """One meaning with its word in each language.
 
-    `sense_*` is set where that language uses the same word for something else too; `english_other` is an irregular
-    plural, past or comparative; `irregular` says that the final consonant of the Korean stem changes (굽다 → 구웠다).
+    `sense_*` is set if the word has other senses in that language; `english_other` is an irregular plural, past or
+    comparative; `irregular` marks a Korean stem whose final consonant changes (굽다 → 구웠다).
 
     >>> entry("pear=배#pear").korean, entry("pear=배#pear").sense_korean
     ('배', 'pear')
@@ -30,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Hero:
-    """The one whom a document follows; the elders take honorific agreement in Korean.
+    """The main character of a document; elders take honorific agreement in Korean.
 
     >>> [hero.korean for hero in HEROES if hero.honorific]
     ['할머니', '할아버지', '어머니', '아버지']
@@ -54,8 +52,8 @@ HEROES = (
     Hero("Father", "아버지", "he", "그분", True),
 )
 
-# Lists that no topic owns. General verbs and looks follow the topic's own, so that a sentence may say little about
-# its topic: what the best reader cannot know is part of the world.
+# Lists shared by all topics. General verbs and looks follow the topic's own, so a sentence may say little about its
+# topic: some uncertainty remains even for an ideal reader.
 GENERAL = {
     "verbs": "see/saw=보다, find/found=찾다, like=좋아하다, draw/drew=그리다",
     "looks": "big=크다, small=작다, strange=이상하다, good=좋다",
@@ -80,24 +78,22 @@ _ENTRY = re.compile(
 
 
 def entry(text: str) -> Entry:
-    """Read `english#sense/irregular=korean*#sense`.
+    """Parse `english#sense/irregular=korean*#sense`.
 
     >>> entry("mouse#animal/mice=쥐")
     Entry(english='mouse', korean='쥐', english_other='mice', sense_english='animal', sense_korean='', irregular=False)
     """
     match = _ENTRY.fullmatch(text.strip())
     if not match:
-        raise ValueError(
-            f"cannot read the lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense"
-        )
-    fields = {name: value or "" for name, value in match.groupdict().items()}
+        raise ValueError(f"invalid lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense")
+    fields = match.groupdict(default="")
     irregular = fields.pop("irregular") == "*"
     return Entry(**fields, irregular=irregular)
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's names, the preposition of its places, and its word lists (things, verbs, looks of groups 0 and 1).
+    """A topic's names, the preposition of its places, and its word lists (things, verbs and looks in two groups).
 
     >>> lexicon(topics=4, words=3).topics[3].lists["things0"][0].korean
     '배'
@@ -111,7 +107,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The topics in use and the lists common to them.
+    """The topics in use and their common lists.
 
     >>> [e.english for e in lexicon(topics=2, words=2).entries("verbs1", topic=1)][:4]
     ['count', 'keep', 'see', 'find']
@@ -121,9 +117,9 @@ class Lexicon:
     general: dict[str, tuple[Entry, ...]]
 
     def entries(self, name: str, topic: int) -> tuple[Entry, ...]:
-        """The entries of a list in a topic, the most frequent first.
+        """Return the entries of a list in a topic, the most frequent first.
 
-        `even0` and `odd0` are the two halves of `things0`: what is compared is never the same thing twice.
+        `even0` and `odd0` are the two halves of `things0`, so that a thing is never compared with itself.
         """
         lists = self.topics[topic].lists
         if name.startswith(("even", "odd")):
@@ -139,16 +135,16 @@ def _read(line: str, words: int) -> tuple[Entry, ...]:
 
 @functools.cache
 def lexicon(topics: int, words: int) -> Lexicon:
-    """The first `topics` topics with at most `words` entries in each of their lists.
+    """Return the first `topics` topics with at most `words` entries per list.
 
     >>> len(lexicon(topics=24, words=6).topics)
     24
     """
     stanzas = TOPICS.strip().split("\n\n")
     if not 2 <= topics <= len(stanzas):
-        raise ValueError(f"topics={topics}: the toy world has from 2 to {len(stanzas)} topics")
+        raise ValueError(f"topics={topics}: expected from 2 to {len(stanzas)} topics")
     if not 2 <= words <= 6:
-        raise ValueError(f"words={words}: a topic's list has from 2 to 6 words")
+        raise ValueError(f"words={words}: expected from 2 to 6 words per list")
     read = []
     for stanza in stanzas[:topics]:
         head, *lines = stanza.split("\n")

@@ -1,8 +1,8 @@
-"""From shapes and lexicon to the automaton of a document: its hidden state is (topic, hero, place in the sentence)."""
+"""Build the automaton of a document from shapes and lexicon; hidden states are (topic, hero, place in the sentence)."""
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,12 +13,10 @@ from bert_elmo_jax.toyworld.automaton import Automaton
 from bert_elmo_jax.toyworld.lexicon import HEROES, Entry, Hero, Lexicon, lexicon
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token, body_shapes, opening_shapes
 
-__all__ = ["LANGUAGES", "Network", "build", "entries", "topic_weights", "word_form", "zipf"]
-
 
 @dataclass(frozen=True)
 class Language:
-    """What a language is to the world: word order, forms of words, tags of senses."""
+    """The functions of a language: word order, word forms and sense tags."""
 
     render: Callable[[Shape], tuple[Token, ...]]
     inflect: Callable[[Entry | Hero, str], str]
@@ -33,12 +31,12 @@ LANGUAGES = {
 
 @dataclass(frozen=True)
 class Network:
-    """The automaton of a document, with what its states and words mean.
+    """The automaton of a document, with the meaning of its states and words.
 
-    States are numbered (topic, hero, node), the node fastest. `part` tells of every node whether it ends the opening
-    (0), another sentence (1), or none (-1). `visits[s]` is the expected number of visits of state s in a document,
-    `sentence_start` where a sentence begins that is drawn from all sentences alike. `tags` numbers the sense of every
-    emission in `senses`, where 0 is `O`.
+    States are numbered (topic, hero, node), the node fastest. `part[node]` is 0 if the node ends the opening, 1 if it
+    ends another sentence, -1 otherwise. `visits[s]` is the expected number of visits of state s per document,
+    `sentence_start` the distribution of the first state of a uniformly drawn sentence. `tags` holds the sense of every
+    emission as an index into `senses`, where 0 is `O`.
     """
 
     document: Automaton
@@ -58,29 +56,28 @@ class Network:
 
 
 @functools.cache
-def zipf(count: int) -> tuple[float, ...]:
-    """Probabilities that fall as one over the rank.
+def zipf(count: int, offset: int = 0) -> tuple[float, ...]:
+    """Return probabilities proportional to 1 / (offset + rank).
 
     >>> [round(p, 3) for p in zipf(3)]
     [0.545, 0.273, 0.182]
     """
-    total = sum(1 / rank for rank in range(1, count + 1))
-    return tuple(1 / rank / total for rank in range(1, count + 1))
+    weights = [1 / (offset + rank) for rank in range(1, count + 1)]
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
 
 
-@functools.cache
 def topic_weights(count: int) -> tuple[float, ...]:
-    """Topics differ a little in frequency: even enough that two documents seldom share one.
+    """Return the probabilities of the topics: even enough that two documents seldom share one.
 
     >>> [round(p, 2) for p in topic_weights(4)]
     [0.27, 0.26, 0.24, 0.23]
     """
-    total = sum(1 / (20 + rank) for rank in range(1, count + 1))
-    return tuple(1 / (20 + rank) / total for rank in range(1, count + 1))
+    return zipf(count, offset=20)
 
 
 def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry | Hero, ...]:
-    """The entries of a list for a topic and a hero.
+    """Return the entries of a list for a topic and a hero.
 
     >>> from bert_elmo_jax.toyworld.lexicon import lexicon
     >>> [e.english for e in entries(lexicon(topics=2, words=2), "heroes", topic=0, hero=2)]
@@ -94,7 +91,7 @@ def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry |
 
 
 def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
-    """The word that fills a slot; a form that ends in `+hero` agrees with the hero.
+    """Return the word that fills a slot; a form that ends in `+hero` agrees with the hero.
 
     >>> from bert_elmo_jax.toyworld.lexicon import entry
     >>> word_form("ko", Slot("verb", "verbs0", "past+hero"), entry("mend=고치다"), hero=2)
@@ -107,12 +104,12 @@ def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
     return word[0].upper() + word[1:] if slot.capital else word
 
 
-# A node is a token and what may follow it; equal nodes are one.
+# The next nodes and their probabilities.
 _Future = tuple[tuple[int, Fraction], ...]
 
 
 class _Graph:
-    """The smallest acyclic graph of a mixture of word orders: prefixes shared as a trie, equal futures merged."""
+    """The minimal acyclic graph of a mixture of word orders: prefixes shared as in a trie, equal futures merged."""
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
@@ -121,7 +118,7 @@ class _Graph:
         self._known: dict[tuple[Token, _Future, int], int] = {}
 
     def add(self, orders: Sequence[tuple[Fraction, tuple[Token, ...]]], part: int) -> _Future:
-        """Add word orders with their probabilities; returns the first nodes. Parts share no nodes with each other."""
+        """Add word orders with their probabilities and return the first nodes; parts share no nodes."""
         groups: dict[Token, list[tuple[Fraction, tuple[Token, ...]]]] = {}
         for weight, tokens in orders:
             groups.setdefault(tokens[0], []).append((weight, tokens[1:]))
@@ -130,28 +127,24 @@ class _Graph:
         for token, rest in groups.items():
             weight = sum((w for w, _ in rest), Fraction(0))
             longer = [(w, tokens) for w, tokens in rest if tokens]
-            future = self.add(longer, part) if longer else ()
-            first.append((self._node(token, future, part), weight / total))
+            key = (token, self.add(longer, part) if longer else (), part)
+            if key not in self._known:
+                self._known[key] = len(self.tokens)
+                self.tokens.append(token)
+                self.arcs.append(key[1])
+                self.parts.append(part)
+            first.append((self._known[key], weight / total))
         return tuple(sorted(first))
-
-    def _node(self, token: Token, future: _Future, part: int) -> int:
-        key = (token, future, part)
-        if key not in self._known:
-            self._known[key] = len(self.tokens)
-            self.tokens.append(token)
-            self.arcs.append(future)
-            self.parts.append(part)
-        return self._known[key]
 
 
 def _anonymous(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Slots of one list and form emit alike, whatever they are called."""
-    return tuple(t if isinstance(t, str) else Slot("", t.list, t.form, t.capital) for t in tokens)
+    """Remove the names of slots: slots with the same list and form have the same emissions."""
+    return tuple(t if isinstance(t, str) else replace(t, name="") for t in tokens)
 
 
 @functools.lru_cache(maxsize=4)
 def build(language: str, topics: int, words: int, sentences: int) -> Network:
-    """The network of a language; `sentences` is the mean length of a document.
+    """Build the network of a language; `sentences` is the mean length of a document.
 
     >>> network = build("en", topics=2, words=2, sentences=4)
     >>> "bank" in network.words, "bank.money" in network.senses
@@ -162,10 +155,6 @@ def build(language: str, topics: int, words: int, sentences: int) -> Network:
     graph = _Graph()
     opening = graph.add([(weight, _anonymous(render(shape))) for weight, shape in opening_shapes()], part=0)
     body = graph.add([(weight, _anonymous(render(shape))) for weight, shape in body_shapes()], part=1)
-    return _assemble(language, world, graph, opening, body, sentences)
-
-
-def _assemble(language: str, world: Lexicon, graph: _Graph, opening: _Future, body: _Future, sentences: int) -> Network:
     stop = 1 / (sentences - 1)
     nodes = len(graph.tokens)
     part = np.full(nodes, -1)
@@ -179,8 +168,7 @@ def _assemble(language: str, world: Lexicon, graph: _Graph, opening: _Future, bo
     ]
     start = _spread(opening, nodes)
     visits = _visits(start, following)
-    rows, table, words, senses = _emissions(language, world, graph.tokens)
-    topics = len(world.topics)
+    rows, table, vocabulary, senses = _emissions(language, world, graph.tokens)
     prior = np.repeat(topic_weights(topics), len(HEROES)) / len(HEROES)
     base = np.arange(len(prior))[:, None] * nodes
     targets = np.array([target for arcs in following for target, _ in arcs])
@@ -196,12 +184,12 @@ def _assemble(language: str, world: Lexicon, graph: _Graph, opening: _Future, bo
         emission_offsets=np.concatenate([[0], np.cumsum([len(row) for row in emissions])]),
         emission_words=np.array([word for row in emissions for word, _, _ in row]),
         emission_weights=np.array([weight for row in emissions for _, _, weight in row]),
-        vocabulary=len(words),
+        vocabulary=len(vocabulary),
     )
     sentence_start = (start + _spread(body, nodes) / stop) / sentences
     return Network(
         document=document,
-        words=words,
+        words=vocabulary,
         senses=senses,
         tags=np.array([tag for row in emissions for _, tag, _ in row]),
         topics=topics,
@@ -220,7 +208,7 @@ def _spread(first: _Future, nodes: int) -> Float[np.ndarray, "N"]:
 
 
 def _visits(start: Float[np.ndarray, "N"], following: list[list[tuple[int, float]]]) -> Float[np.ndarray, "N"]:
-    """How often a document comes by each node: visits = start + what flows in from all visits."""
+    """Return the expected number of visits per node: visits = start + flow into the node."""
     flow = np.eye(len(start))
     for node, arcs in enumerate(following):
         for target, weight in arcs:
@@ -234,11 +222,8 @@ _Row = tuple[tuple[int, int, float], ...]
 def _emissions(
     language: str, world: Lexicon, tokens: list[Token]
 ) -> tuple[Int[np.ndarray, "Z N"], list[_Row], tuple[str, ...], tuple[str, ...]]:
-    """The emission row of every state, the rows as (word, tag, probability), the words and the tags.
-
-    States share a row where they emit alike, whatever the reason.
-    """
-    # What a token emits depends on little of the state: each distribution is made once.
+    """Return the emission row of every state, the rows as (word, tag, probability), the words and the tags."""
+    # A token's emissions depend on few parts of the state: compute each distribution once.
     cells: dict[tuple[Token, int, int], dict[str, tuple[str, float]]] = {}
     keys = []
     for topic in range(len(world.topics)):
@@ -261,7 +246,7 @@ def _emissions(
 
 
 def _dependence(world: Lexicon, token: Token, topic: int, hero: int) -> tuple[Token, int, int]:
-    """The token with the topic and the hero if they matter to it, else with the first of those that emit the same."""
+    """Return the token with its topic and hero, replaced by the first equivalent ones if they do not matter."""
     if isinstance(token, str):
         return token, 0, 0
     topic = 0 if token.list in world.general or token.list == "heroes" else topic
@@ -280,8 +265,6 @@ def _distribution(language: str, world: Lexicon, token: Token, topic: int, hero:
         word, tag = word_form(language, token, entry, hero), LANGUAGES[language].sense(entry)
         known_tag, known_weight = cell.get(word, (tag, 0.0))
         if known_tag != tag:
-            raise ValueError(
-                f"{word!r} has two senses, {known_tag} and {tag}, in one list ({token.list}): no context tells"
-            )
+            raise ValueError(f"{word!r} has two senses in one list ({token.list}), {known_tag} and {tag}: remove one")
         cell[word] = (tag, known_weight + weight)
     return cell

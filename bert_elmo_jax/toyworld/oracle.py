@@ -1,9 +1,9 @@
-"""What an ideal reader knows: exact probabilities of words, senses, topics and next sentences, from text alone.
+"""The ideal reader: exact probabilities of words, senses, topics and next sentences given the text.
 
-Texts and the ways of reading them are defined in reading.py.
+Texts and readings are defined in reading.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,29 +14,17 @@ from bert_elmo_jax.toyworld.lexicon import HEROES
 from bert_elmo_jax.toyworld.reading import MASK, Direction, Reading, automaton, batches, encode, infer_texts
 from bert_elmo_jax.toyworld.world import ToyWorld
 
-__all__ = [
-    "Row",
-    "fill_masks",
-    "mask_words",
-    "masked_posteriors",
-    "next_sentence_probabilities",
-    "sense_posteriors",
-    "sense_priors",
-    "topic_posteriors",
-    "word_log_probabilities",
-]
-
 Row = str | tuple[str, str]
 
 
 def word_log_probabilities(
     world: ToyWorld, texts: Sequence[str], reading: Reading = "sentence", direction: Direction = "forward"
 ) -> list[Float[np.ndarray, "_"]]:
-    """The true log-probability of every target of a language model, in the order of the text.
+    """Return the true log-probability of every target of a language model, in the order of the text.
 
-    Forward: each word given the words before it, then that the text ends (`</S>`: certain after the full stop of a
-    sentence). Backward: that the text begins (`<S>`), then each word given the words after it. The sum is the
-    probability of the text, the same in both directions.
+    Forward: each word given the words before it, then the end of the text (`</S>`, certain after the full stop of a
+    sentence). Backward: the beginning of the text (`<S>`), then each word given the words after it. The sum is the
+    log-probability of the text, the same in both directions.
 
     >>> [p] = word_log_probabilities(ToyWorld("en"), ["The bankers close the company ."])
     >>> np.exp(p).round(2)
@@ -44,17 +32,31 @@ def word_log_probabilities(
     """
     chain = automaton(world, reading, direction)
     found: list[np.ndarray] = [np.zeros(0)] * len(texts)
-    encoded = [encode(world, text, masks=False) for text in texts]
     step = 1 if direction == "forward" else -1
-    for batch in batches(encoded, len):
-        lattice = infer_texts(chain, [texts[i] for i in batch], [encoded[i][::step] for i in batch])
+    for batch, ids, lattice in _lattices(world, chain, texts, masks=False, step=step):
         for row, i in enumerate(batch):
-            found[i] = np.append(lattice.forward[row, : len(encoded[i])], lattice.ending[row])[::step]
+            found[i] = np.append(lattice.forward[row, : len(ids[row])], lattice.ending[row])[::step]
     return found
 
 
+def _lattices(
+    world: ToyWorld,
+    chain: Automaton,
+    texts: Sequence[str],
+    *,
+    masks: bool = True,
+    impossible: bool = False,
+    step: int = 1,
+) -> Iterator[tuple[list[int], list[Int[np.ndarray, "_"]], Lattice]]:
+    """Yield (indices of the texts, their word ids, their lattice) per batch; raise on impossible texts by default."""
+    encoded = [encode(world, text, masks)[::step] for text in texts]
+    for batch in batches(encoded):
+        ids = [encoded[i] for i in batch]
+        yield batch, ids, infer(chain, ids) if impossible else infer_texts(chain, [texts[i] for i in batch], ids)
+
+
 def mask_words(text: str, positions: Sequence[int]) -> str:
-    """The text with the words at these positions hidden.
+    """Return the text with the words at these positions masked.
 
     >>> mask_words("그물은 하얗다 .", [0])
     '[MASK] 하얗다 .'
@@ -62,17 +64,17 @@ def mask_words(text: str, positions: Sequence[int]) -> str:
     words = text.split()
     outside = [position for position in positions if not 0 <= position < len(words)]
     if outside:
-        raise ValueError(f"cannot mask word {outside[0]} of a text of {len(words)} words; positions count from 0")
+        raise ValueError(f"cannot mask word {outside[0]} of a text of {len(words)} words; positions start at 0")
     for position in positions:
         words[position] = MASK
     return " ".join(words)
 
 
 def masked_posteriors(world: ToyWorld, rows: Sequence[Row]) -> list[Float[np.ndarray, "M V"]]:
-    """P(word | every unmasked word on both sides) of each masked word, in order, over `world.network.words`.
+    """Return P(word | all unmasked words) of each masked word, in order, over `world.network.words`.
 
-    A row is a passage, or a pair of passages as next-sentence prediction reads it: the second follows the first or is
-    from elsewhere, each as likely beforehand. Every masked word has its own marginal, the others summed out.
+    A row is a passage, or a pair of passages for next-sentence prediction: the second follows the first or comes from
+    another document, with equal prior probability. Every masked word has its own marginal, the others summed out.
 
     >>> world = ToyWorld("ko")
     >>> [posterior] = masked_posteriors(world, ["할머니께서는 항구에서 그물을 [MASK] ."])
@@ -97,12 +99,9 @@ def masked_posteriors(world: ToyWorld, rows: Sequence[Row]) -> list[Float[np.nda
 def _word_posteriors(
     world: ToyWorld, chain: Automaton, texts: Sequence[str], impossible: bool = False
 ) -> list[Float[np.ndarray, "_ V"]]:
-    """The marginals of masked words; zeros for an impossible text where that is no error."""
-    encoded = [encode(world, text) for text in texts]
+    """Return the marginals of masked words; zeros for an `impossible` text if those are allowed."""
     found: list[np.ndarray] = [np.zeros((0, chain.vocabulary))] * len(texts)
-    for batch in batches(encoded, len):
-        ids = [encoded[i] for i in batch]
-        lattice = infer(chain, ids) if impossible else infer_texts(chain, [texts[i] for i in batch], ids)
+    for batch, ids, lattice in _lattices(world, chain, texts, impossible=impossible):
         counts = [int((row == MASKED).sum()) for row in ids]
         number = np.full(lattice.forward.shape, -1)
         for b, row in enumerate(ids):
@@ -116,10 +115,10 @@ def _word_posteriors(
 def _mix_emissions(
     chain: Automaton, lattice: Lattice, owner: Int[np.ndarray, "N"], count: int
 ) -> Float[np.ndarray, "M V"]:
-    """The emissions of the lattice's states, weighted by their posteriors and summed by owner (-1 is nobody)."""
+    """Return the emissions of the lattice's states, weighted by posterior and summed by owner (-1: no owner)."""
     chosen = np.flatnonzero(owner >= 0)
     rows = len(chain.emission_offsets) - 1
-    # Many states share a row: add up their weights first.
+    # Many states share an emission row: add up their weights first.
     cells, inverse = np.unique(owner[chosen] * rows + chain.rows[lattice.states[chosen]], return_inverse=True)
     weights = sums(inverse, lattice.posteriors[chosen], len(cells))
     owners, emission_rows = np.divmod(cells, rows)
@@ -132,7 +131,7 @@ def _mix_emissions(
 
 
 def fill_masks(world: ToyWorld, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
-    """The likeliest words for each `[MASK]` of a passage, best first, with their probabilities.
+    """Return the `top` words for each `[MASK]` of a passage with their probabilities, best first.
 
     >>> [guesses] = fill_masks(ToyWorld("en"), "The nets near the old tree [MASK] strange .", top=2)
     >>> [(word, round(probability, 2)) for word, probability in guesses]
@@ -144,9 +143,9 @@ def fill_masks(world: ToyWorld, text: str, top: int = 5) -> list[list[tuple[str,
 
 
 def next_sentence_probabilities(world: ToyWorld, pairs: Sequence[tuple[str, str]]) -> Float[np.ndarray, "N"]:
-    """P(b follows a | both) where b either follows a in its document or is drawn from another, each as likely.
+    """Return P(b follows a | both), where b follows a in its document or comes from another, with equal prior.
 
-    a is never the end of its document, b one sentence or several. Words may be masked.
+    a is never the end of its document; b has one or more sentences. Words may be masked.
 
     >>> a = "선원은 그물을 당겼다 ."
     >>> pairs = [(a, "미나는 항구에서 쉬었다 ."), (a, "의사는 눈을 가렸다 .")]
@@ -156,12 +155,12 @@ def next_sentence_probabilities(world: ToyWorld, pairs: Sequence[tuple[str, str]
     if not pairs:
         return np.zeros(0)
     passage, stop = automaton(world, "passage"), world.network.stop
-    together = _log_likelihoods(passage, [" ".join(pair) for pair in pairs], world, impossible=True)
-    apart = _log_likelihoods(_unfinished(world), [a for a, _ in pairs], world) + _log_likelihoods(
-        passage, [b for _, b in pairs], world
-    )
-    # Passages of several sentences fit fewer documents: where b starts is not the same question in the two cases.
-    several = np.array([_several(b) for _, b in pairs])
+    together = _log_likelihoods(world, passage, [" ".join(pair) for pair in pairs], impossible=True)
+    first = _log_likelihoods(world, _unfinished(world), [a for a, _ in pairs])
+    apart = first + _log_likelihoods(world, passage, [b for _, b in pairs])
+    # Passages of several sentences fit fewer documents, so the position of b has another prior in the two cases.
+    # Only visible full stops tell them apart: masks can leave this open.
+    several = np.array([any(word in (".", "?") for word in b.split()[:-1]) for _, b in pairs])
     with np.errstate(divide="ignore"):
         fits = np.where(several, -np.log(1 - stop) - np.log1p(stop), 0.0)
     possible = ~np.isneginf(together)
@@ -170,32 +169,24 @@ def next_sentence_probabilities(world: ToyWorld, pairs: Sequence[tuple[str, str]
 
 
 def _unfinished(world: ToyWorld) -> Automaton:
-    """Passages after which their document goes on: certain after its opening sentence."""
+    """Return the automaton of passages that do not end their document; the opening sentence never does."""
     network = world.network
     opening = np.tile(network.part == 0, len(network.finals) // len(network.part))
-    goes_on = np.where(opening, 1.0, 1 - network.stop)
-    return replace(automaton(world, "passage"), end=np.where(network.finals, goes_on, 0.0))
-
-
-def _several(text: str) -> bool:
-    """Whether a text holds several sentences, by its visible full stops: the one case that masks can leave open."""
-    return any(word in (".", "?") for word in text.split()[:-1])
+    continues = np.where(opening, 1.0, 1 - network.stop)
+    return replace(automaton(world, "passage"), end=np.where(network.finals, continues, 0.0))
 
 
 def _log_likelihoods(
-    chain: Automaton, texts: Sequence[str], world: ToyWorld, impossible: bool = False
+    world: ToyWorld, chain: Automaton, texts: Sequence[str], impossible: bool = False
 ) -> Float[np.ndarray, "N"]:
-    encoded = [encode(world, text) for text in texts]
     found = np.zeros(len(texts))
-    for batch in batches(encoded, len):
-        ids = [encoded[i] for i in batch]
-        lattice = infer(chain, ids) if impossible else infer_texts(chain, [texts[i] for i in batch], ids)
+    for batch, _, lattice in _lattices(world, chain, texts, impossible=impossible):
         found[batch] = lattice.log_likelihood
     return found
 
 
 def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.ndarray, "T S"]]:
-    """P(sense | the whole passage) of every word, over `world.network.senses`, of which the first is `O`.
+    """Return P(sense | the whole passage) of every word, over `world.network.senses`; the first sense is `O`.
 
     >>> world = ToyWorld("en")
     >>> [senses] = sense_posteriors(world, ["The bankers close the bank ."])
@@ -205,11 +196,8 @@ def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.nda
     network = world.network
     chain = automaton(world, "passage")
     keys = chain.emission_keys
-    encoded = [encode(world, text, masks=False) for text in texts]
     found: list[np.ndarray] = [np.zeros((0, len(network.senses)))] * len(texts)
-    for batch in batches(encoded, len):
-        ids = [encoded[i] for i in batch]
-        lattice = infer_texts(chain, [texts[i] for i in batch], ids)
+    for batch, ids, lattice in _lattices(world, chain, texts, masks=False):
         padded = np.zeros_like(lattice.forward, dtype=np.int64)
         for row, words in enumerate(ids):
             padded[row, : len(words)] = words
@@ -219,12 +207,12 @@ def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.nda
         flat = sums(place, lattice.posteriors, padded.size * len(network.senses))
         shares = flat.reshape(len(batch), -1, len(network.senses))
         for row, i in enumerate(batch):
-            found[i] = shares[row, : len(encoded[i])]
+            found[i] = shares[row, : len(ids[row])]
     return found
 
 
 def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
-    """P(sense) of a word seen by itself.
+    """Return P(sense) of a word without context.
 
     >>> {sense: round(p, 2) for sense, p in sense_priors(ToyWorld("en"), "bank").items()}
     {'bank.money': 0.49, 'bank.riverside': 0.51}
@@ -239,19 +227,15 @@ def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
 
 
 def topic_posteriors(world: ToyWorld, texts: Sequence[str]) -> Float[np.ndarray, "N K"]:
-    """P(topic | the whole passage), over `world.topic_names`.
+    """Return P(topic | the whole passage), over `world.topic_names`.
 
     >>> world = ToyWorld("ko")
     >>> world.topic_names[topic_posteriors(world, ["선원은 그물을 당긴다 ."])[0].argmax()]
     'sea'
     """
     network = world.network
-    chain = automaton(world, "passage")
-    encoded = [encode(world, text) for text in texts]
     found = np.zeros((len(texts), network.topics))
-    for batch in batches(encoded, len):
-        ids = [encoded[i] for i in batch]
-        lattice = infer_texts(chain, [texts[i] for i in batch], ids)
+    for batch, ids, lattice in _lattices(world, automaton(world, "passage"), texts):
         last = lattice.positions == np.array([len(words) - 1 for words in ids])[lattice.sequences]
         topics = lattice.states[last] // (len(network.part) * len(HEROES))
         place = lattice.sequences[last] * network.topics + topics

@@ -1,4 +1,4 @@
-"""Span questions: who, what and where, asked of what a document tells exactly once."""
+"""Span questions (who, what and where) about facts that a document tells exactly once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,12 @@ from bert_elmo_jax.toyworld.network import LANGUAGES, entries, word_form
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, slots
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
-__all__ = ["Question", "questions"]
-
 
 @dataclass(frozen=True)
 class Question:
-    """A question and its answers, each (text, where it starts in the context); any of them is right.
+    """A question and its accepted answers, each (text, start in the context).
 
-    A Korean answer is given without its particle and, for readers that cannot split a word, with it.
+    A Korean answer comes without its particle and, for readers that cannot split a word, with it.
 
     >>> Question("누가 그물을 고쳤나요 ?", (("선원", 3), ("선원은", 3))).answers[0]
     ('선원', 3)
@@ -27,7 +25,7 @@ class Question:
 
 
 def questions(world: ToyWorld, document: Document) -> Iterator[Question]:
-    r"""All questions that the document, its sentences joined by spaces, answers unambiguously.
+    r"""Yield all questions that the document, its sentences joined by spaces, answers unambiguously.
 
     >>> world = ToyWorld("en")
     >>> document = world.document(2)
@@ -45,26 +43,27 @@ def questions(world: ToyWorld, document: Document) -> Iterator[Question]:
         start += len(sentence.text) + 1
     deeds = [(fact.verb, fact.thing) for fact in facts]
     own = [fact for fact in facts if fact.hero_acts]
+
+    def ask(fact: _Fact, answer: str, frame: str, *names: str) -> Question:
+        shape = fact.sentence.shape
+        number = shape.number if "thing" in names else "one"
+        asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
+        text = world.say(topic, hero, asked, tuple(fact.choices[name] for name in names)).text
+        return Question(text, _answer(world, fact, answer))
+
     for fact in facts:
-        shape, choices = fact.sentence.shape, fact.choices
-
-        def ask(frame: str, *names: str, shape: Shape = shape, choices: dict[str, int] = choices) -> str:
-            number = shape.number if "thing" in names else "one"
-            asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
-            return world.say(topic, hero, asked, tuple(choices[name] for name in names)).text
-
+        shape = fact.sentence.shape
         if shape.frame == "do" and shape.subject != "pronoun" and deeds.count((fact.verb, fact.thing)) == 1:
-            subject = "hero" if fact.hero_acts else "agent"
-            yield Question(ask("who", "verb", "thing"), _answer(world, fact, subject))
+            yield ask(fact, "hero" if fact.hero_acts else "agent", "who", "verb", "thing")
         if fact.hero_acts and sum(other.verb == fact.verb for other in own) == 1:
-            yield Question(ask("what", "verb"), _answer(world, fact, "thing"))
+            yield ask(fact, "thing", "what", "verb")
             if shape.place:
-                yield Question(ask("where", "verb", "thing"), _answer(world, fact, "place"))
+                yield ask(fact, "place", "where", "verb", "thing")
 
 
 @dataclass(frozen=True)
 class _Fact:
-    """A sentence to ask about; verb and thing as this language writes them, so that homonyms count as the same."""
+    """A sentence to ask about; verb and thing are words, not meanings, so that homonyms count as equal."""
 
     sentence: Sentence
     start: int
@@ -88,13 +87,12 @@ def _fact(world: ToyWorld, sentence: Sentence, start: int, topic: int, hero: int
 
 
 def _answer(world: ToyWorld, fact: _Fact, name: str) -> tuple[tuple[str, int], ...]:
-    """The phrase of a slot: in English from its article on, in Korean with its adjective."""
+    """Return the answers for a slot: its phrase from the article (English) or the adjective (Korean) onwards."""
     sentence = fact.sentence
     order = LANGUAGES[world.language].render(sentence.shape)
     names = [token.name if isinstance(token, Slot) else token.lower() for token in order]
-    last = names.index(name)
-    first = last
-    while first > 0 and (names[first - 1] in ("the", "look")):
+    first = last = names.index(name)
+    while first > 0 and names[first - 1] in ("the", "look"):
         first -= 1
     begin = fact.start + len(" ".join(sentence.words[:first])) + (first > 0)
     text = " ".join(sentence.words[first : last + 1])
@@ -107,7 +105,6 @@ def _without_particle(text: str) -> str:
     for ending in ("께서는", "에서"):
         if text.endswith(ending):
             return text.removesuffix(ending)
-    kinds = [kind for kind in ("topic", "object") if particle(text[:-1], kind) == text]
-    if not kinds:
-        raise ValueError(f"{text!r} ends in none of the particles that a question asks for")
+    if text not in (particle(text[:-1], "topic"), particle(text[:-1], "object")):
+        raise ValueError(f"{text!r}: expected a topic or object particle at the end")
     return text[:-1]

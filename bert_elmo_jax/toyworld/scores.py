@@ -1,4 +1,4 @@
-"""The best score anyone could reach on a sample: what the ideal reader of oracle.py gets right."""
+"""The best possible scores on a sample, reached by the ideal reader in oracle.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,13 @@ from bert_elmo_jax.toyworld.oracle import (
 from bert_elmo_jax.toyworld.reading import Direction, Reading
 from bert_elmo_jax.toyworld.world import Sentence, ToyWorld
 
-__all__ = ["Best", "best_masked", "best_next", "best_senses", "best_topics", "perplexity"]
-
 
 @dataclass(frozen=True)
 class Best:
-    """`accuracy` of the ideal reader on this very sample, what it `expected` of itself beforehand, and of how many.
+    """The ideal reader's `accuracy` on this sample, the accuracy it `expected`, and the `count` of predictions.
 
-    Compare a model with `accuracy`, which shares the sample's luck; `expected` has less noise and says where the
-    ceiling is in general.
+    Compare a model with `accuracy`, which is measured on the same sample; `expected` is a less noisy estimate of the
+    ceiling in general.
     """
 
     accuracy: float
@@ -36,16 +34,16 @@ class Best:
 
 def _best(right: Sequence[bool], expected: Sequence[float]) -> Best:
     if not right:
-        raise ValueError("nothing to score: the sample is empty")
+        raise ValueError("the sample is empty: give at least one prediction to score")
     return Best(float(np.mean(right)), float(np.mean(expected)), len(right))
 
 
 def perplexity(
     world: ToyWorld, texts: Sequence[str], reading: Reading = "sentence", direction: Direction = "forward"
 ) -> float:
-    """The true perplexity per target: words, punctuation, and the end (backward the beginning) of every text.
+    """Return the true perplexity per target: words, punctuation, and the end (backward: the beginning) of every text.
 
-    No language model has a lower one in the long run.
+    No language model has a lower perplexity in the long run.
 
     >>> 1 < perplexity(ToyWorld("en"), ["The bankers close the company ."]) < 100
     True
@@ -54,9 +52,9 @@ def perplexity(
 
 
 def best_masked(world: ToyWorld, rows: Sequence[Row], positions: Sequence[Sequence[int]]) -> Best:
-    """Accuracy of the best guesses for the words at these positions, all of a row masked at once.
+    """Return the accuracy of the best guesses for the words at these positions, which are masked together.
 
-    Positions count the words of a row, through both passages of a pair.
+    Positions count the words of a row, across both passages of a pair.
 
     >>> best_masked(ToyWorld("en"), ["The bankers close the company ."], [[3]]).accuracy
     1.0
@@ -83,7 +81,7 @@ def _masked(row: Row, positions: Sequence[int]) -> Row:
 
 
 def best_senses(world: ToyWorld, sentences: Sequence[Sentence]) -> Best:
-    """Accuracy of sense tagging, a sentence at a time, on the words that have a sense.
+    """Return the accuracy of sense tagging on ambiguous words, given one sentence at a time.
 
     >>> best_senses(ToyWorld("en"), [s for i in range(5) for s in ToyWorld("en").document(i).sentences]).count > 0
     True
@@ -98,7 +96,7 @@ def best_senses(world: ToyWorld, sentences: Sequence[Sentence]) -> Best:
 
 
 def best_topics(world: ToyWorld, texts: Sequence[str], topics: Sequence[str]) -> Best:
-    """Accuracy of naming the topic of a text.
+    """Return the accuracy of topic classification.
 
     >>> best_topics(ToyWorld("en"), ["The bankers close the company ."], ["money"]).accuracy
     1.0
@@ -109,7 +107,7 @@ def best_topics(world: ToyWorld, texts: Sequence[str], topics: Sequence[str]) ->
 
 
 def best_next(world: ToyWorld, pairs: Sequence[tuple[str, str]], labels: Sequence[int]) -> Best:
-    """Accuracy of telling a next passage (0) from a random one (1).
+    """Return the accuracy of distinguishing next passages (0) from random ones (1).
 
     >>> best_next(ToyWorld("en"), [("The bankers close the company .", "The captain pulls the net .")], [1]).accuracy
     1.0

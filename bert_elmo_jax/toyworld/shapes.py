@@ -1,20 +1,19 @@
-"""What a sentence may say, before any language: its shape, how often each occurs, and what is left to fill in.
+"""Language-independent sentence shapes, their probabilities, and the slots to fill in.
 
-A shape fixes everything but the content words. Given the topic, the hero and the shape, those are independent draws:
-that is what keeps the world finite-state in both languages although their word orders differ.
+A shape fixes everything but the content words. Given topic, hero and shape, the content words are independent draws,
+so the world is finite-state in both languages although their word orders differ.
 """
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["Shape", "Slot", "Token", "body_shapes", "opening_shapes", "slots"]
-
 
 @dataclass(frozen=True)
 class Slot:
-    """A word to be filled in: which choice of the sentence, from which list, in which form.
+    """A word to fill in: the name of the choice, the list to choose from, and the form of the word.
 
     >>> Slot("thing", "things0", "many").name
     'thing'
@@ -31,10 +30,10 @@ Token = str | Slot
 
 @dataclass(frozen=True)
 class Shape:
-    """The frame of a sentence and its grammatical features; fields that its frame has no use for keep their default.
+    """The frame of a sentence and its grammatical features; features that the frame does not use keep their defaults.
 
-    `subject`: name and pronoun mean the hero, one and many a person of the topic. `near`: the number of the landmark
-    that stands between a noun and its verb (in the frame `say`: the number of the inner subject).
+    `subject`: `name` and `pronoun` mean the hero, `one` and `many` a person of the topic. `near`: the number of the
+    landmark between a noun and its verb (in the frame `say`: the number of the inner subject).
 
     >>> Shape("do", subject="many", tense="present").group
     0
@@ -54,7 +53,7 @@ class Shape:
 
 Weighted = tuple[Fraction, Shape]
 
-# Tenths and twentieths throughout: the probabilities of the world are exact rationals.
+# Exact rationals, so that the probabilities of all shapes sum to exactly one.
 _SUBJECTS = {
     ("name", None): Fraction(7, 20),
     ("pronoun", None): Fraction(3, 20),
@@ -74,7 +73,7 @@ _TIMES = {
 }
 _GROUPS = {0: Fraction(3, 5), 1: Fraction(2, 5)}
 _NUMBERS = {"one": Fraction(7, 10), "many": Fraction(3, 10)}
-# What stands between a thing and its verb: nothing, a landmark, or a place.
+# Between a thing and its verb: nothing, a landmark, or a place.
 _GAPS = {
     (None, False): Fraction(3, 10),
     ("one", False): Fraction(1, 5),
@@ -87,16 +86,13 @@ _LOOK = {False: Fraction(3, 5), True: Fraction(2, 5)}
 
 
 def _product(*tables: dict) -> Iterator[tuple]:
-    """Independent features: (joint probability, value of each)."""
+    """Combine independent features: yield (joint probability, value of each)."""
     for items in itertools.product(*(table.items() for table in tables)):
-        weight = Fraction(1)
-        for _, probability in items:
-            weight *= probability
-        yield weight, *(value for value, _ in items)
+        yield math.prod(probability for _, probability in items), *(value for value, _ in items)
 
 
 def opening_shapes() -> list[Weighted]:
-    """The first sentence of a document sets the scene.
+    """Return the shape of the first sentence of a document, which sets the scene.
 
     >>> [shape.frame for _, shape in opening_shapes()]
     ['opening']
@@ -105,7 +101,7 @@ def opening_shapes() -> list[Weighted]:
 
 
 def body_shapes() -> list[Weighted]:
-    """All other sentences; the probabilities sum to one exactly.
+    """Return the shapes of all other sentences with probabilities that sum to exactly one.
 
     >>> sum(weight for weight, _ in body_shapes())
     Fraction(1, 1)
@@ -152,18 +148,16 @@ def _say() -> list[Weighted]:
 
 
 def _ask() -> list[Weighted]:
-    """Questions, so that the words of the question-answering task belong to the language."""
+    """Return questions, so that the words of the question-answering task belong to the language."""
     third = Fraction(1, 3)
-    who = [(third * w, Shape("who", tense=t, group=g, number=n)) for w, t, g, n in _product(_TENSES, _GROUPS, _NUMBERS)]
+    about_things = [(third * w, t, g, n) for w, t, g, n in _product(_TENSES, _GROUPS, _NUMBERS)]
+    who, where = ([(w, Shape(f, tense=t, group=g, number=n)) for w, t, g, n in about_things] for f in ("who", "where"))
     what = [(third * w, Shape("what", tense=t, group=g, place=p)) for w, t, g, p in _product(_TENSES, _GROUPS, _COIN)]
-    where = [
-        (third * w, Shape("where", tense=t, group=g, number=n)) for w, t, g, n in _product(_TENSES, _GROUPS, _NUMBERS)
-    ]
     return who + what + where
 
 
 def slots(shape: Shape) -> tuple[tuple[str, str], ...]:
-    """What is drawn for a shape, in a fixed order that no language decides: (name of the choice, name of the list).
+    """Return the draws of a shape as (name of the choice, name of the list), in the same order for every language.
 
     >>> slots(Shape("act", subject="one", place=True))
     (('agent', 'people'), ('act', 'acts'), ('place', 'places'))

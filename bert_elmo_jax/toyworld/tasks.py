@@ -1,6 +1,6 @@
-"""Files of the toy world: plain text to pretrain on, aligned sentences, and four labelled tasks with their splits.
+"""Files of the toy world: a pretraining corpus, aligned sentences, and four labelled tasks with their splits.
 
-Every split has documents of its own, so that nothing a task tests was read in pretraining.
+Every split has its own documents, so that no test example occurs in the pretraining corpus.
 """
 
 import json
@@ -13,18 +13,6 @@ import numpy as np
 
 from bert_elmo_jax.toyworld.questions import questions
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
-
-__all__ = [
-    "SPLITS",
-    "next_examples",
-    "question_examples",
-    "sense_examples",
-    "sentence_pairs",
-    "topic_examples",
-    "write_corpus",
-    "write_pairs",
-    "write_tasks",
-]
 
 # The number of a split's first document.
 SPLITS = {"corpus": 0, "held_out": 2**30, "train": 2 * 2**30, "dev": 2 * 2**30 + 2**29, "test": 3 * 2**30}
@@ -39,7 +27,7 @@ def _documents(world: ToyWorld, split: str, offset: int = 0) -> Iterator[Documen
 
 
 def sense_examples(world: ToyWorld, split: str) -> Iterator[Sentence]:
-    """Sentences with at least one word of several senses, without end.
+    """Yield sentences with at least one ambiguous word, endlessly.
 
     >>> any(tag != "O" for tag in next(sense_examples(ToyWorld("ko"), "train")).tags)
     True
@@ -49,7 +37,7 @@ def sense_examples(world: ToyWorld, split: str) -> Iterator[Sentence]:
 
 
 def topic_examples(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
-    """(sentence, topic), one sentence a document, without end.
+    """Yield (sentence, topic), one sentence per document, endlessly.
 
     >>> next(topic_examples(ToyWorld("en"), "train"))[1] in ToyWorld("en").topic_names
     True
@@ -59,9 +47,9 @@ def topic_examples(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
 
 
 def next_examples(world: ToyWorld, split: str) -> Iterator[tuple[str, str, int]]:
-    """(a, b, label) without end: label 0 where b follows a, 1 where it is any sentence of another document.
+    """Yield (a, b, label) endlessly: label 0 if b follows a, 1 if b is a sentence of another document.
 
-    Every neighbouring pair of a document comes once, its second sentence exchanged by a coin.
+    Every pair of neighbouring sentences occurs once; its second sentence is replaced with probability 0.5.
 
     >>> sorted({label for _, _, label in islice(next_examples(ToyWorld("en"), "dev"), 20)})
     [0, 1]
@@ -75,7 +63,7 @@ def next_examples(world: ToyWorld, split: str) -> Iterator[tuple[str, str, int]]
 
 
 def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
-    """Paragraphs of SQuAD v1.1 (context, qas), without end; a paragraph is the first sentences of a document.
+    """Yield SQuAD v1.1 paragraphs (context, qas) endlessly; a context is the beginning of a document.
 
     >>> paragraph = next(question_examples(ToyWorld("ko"), "train"))
     >>> answer = paragraph["qas"][0]["answers"][0]
@@ -87,7 +75,7 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
         document = world.document(i)
         told = replace(document, sentences=document.sentences[:_LONGEST_CONTEXT])
         asked = list(questions(world, told))
-        # Two at most, of any kinds: a document with much to ask about should not dominate.
+        # At most two questions, so that documents with many facts do not dominate.
         chosen = [asked.pop(int(pick() * len(asked))) for _ in range(min(2, len(asked)))]
         if chosen:
             qas = [
@@ -102,7 +90,7 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
 
 
 def sentence_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
-    """(English, Korean) sentences of one meaning, without end.
+    """Yield (English, Korean) sentences with the same meaning, endlessly.
 
     >>> next(sentence_pairs(ToyWorld(), "corpus"))
     ('One morning Grandmother was in the quiet auditorium .', '어느 아침 할머니께서는 조용한 강당에 계셨다 .')
@@ -113,7 +101,7 @@ def sentence_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
 
 
 def write_corpus(folder: str | Path, world: ToyWorld, documents: int = 10_000, held_out: int = 500) -> list[Path]:
-    """Write `corpus.txt` and `held_out.txt`: a sentence a line, a blank line after each document.
+    """Write `corpus.txt` and `held_out.txt`: one sentence per line, a blank line after each document.
 
     >>> import tempfile
     >>> [path.name for path in write_corpus(tempfile.mkdtemp(), ToyWorld("ko"), documents=2, held_out=1)]
@@ -129,7 +117,7 @@ def write_corpus(folder: str | Path, world: ToyWorld, documents: int = 10_000, h
 def write_pairs(
     folder: str | Path, world: ToyWorld, train: int = 10_000, dev: int = 500, test: int = 500
 ) -> list[Path]:
-    """Write aligned sentences as `pairs/{train,dev,test}.tsv` with the columns english and korean.
+    """Write aligned sentences to `pairs/{train,dev,test}.tsv` with the columns english and korean.
 
     >>> import tempfile
     >>> len(write_pairs(tempfile.mkdtemp(), ToyWorld(), train=2, dev=1, test=1)[0].read_text("utf-8").splitlines())
@@ -137,12 +125,12 @@ def write_pairs(
     """
     return [
         _write(Path(folder) / "pairs" / f"{split}.tsv", _tsv(("english", "korean"), pairs))
-        for split, pairs in _cut(lambda split: sentence_pairs(world, split), train, dev, test)
+        for split, pairs in _take(sentence_pairs, world, train, dev, test)
     ]
 
 
 def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int = 500, test: int = 500) -> list[Path]:
-    """Write four tasks, each with three splits of so many sentences, sentences, pairs and paragraphs.
+    """Write four tasks, each with `train`, `dev` and `test` examples: sentences, sentences, pairs and paragraphs.
 
     `senses/*.conll` (word TAB tag, blank line after a sentence), `topics/*.tsv` (text, label), `next/*.tsv` (a, b,
     label: 1 is random), `questions/*.json` (SQuAD v1.1).
@@ -153,14 +141,14 @@ def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int
     """
     folder = Path(folder)
     written = []
-    for split, sentences in _cut(lambda split: sense_examples(world, split), train, dev, test):
+    for split, sentences in _take(sense_examples, world, train, dev, test):
         lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) + "\n" for s in sentences)
         written.append(_write(folder / "senses" / f"{split}.conll", lines))
-    for split, texts in _cut(lambda split: topic_examples(world, split), train, dev, test):
+    for split, texts in _take(topic_examples, world, train, dev, test):
         written.append(_write(folder / "topics" / f"{split}.tsv", _tsv(("text", "label"), texts)))
-    for split, pairs in _cut(lambda split: next_examples(world, split), train, dev, test):
+    for split, pairs in _take(next_examples, world, train, dev, test):
         written.append(_write(folder / "next" / f"{split}.tsv", _tsv(("a", "b", "label"), pairs)))
-    for split, paragraphs in _cut(lambda split: question_examples(world, split), train, dev, test):
+    for split, paragraphs in _take(question_examples, world, train, dev, test):
         title = f"toy world, {world.language}"
         data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
         text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
@@ -168,9 +156,11 @@ def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int
     return written
 
 
-def _cut(examples: Callable[[str], Iterator], train: int, dev: int, test: int) -> Iterator[tuple[str, Iterator]]:
+def _take(
+    examples: Callable[[ToyWorld, str], Iterator], world: ToyWorld, train: int, dev: int, test: int
+) -> Iterator[tuple[str, Iterator]]:
     for split, size in (("train", train), ("dev", dev), ("test", test)):
-        yield split, islice(examples(split), size)
+        yield split, islice(examples(world, split), size)
 
 
 def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
@@ -180,7 +170,7 @@ def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
-    """Write all or nothing: a file under its final name is complete."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     with open(unfinished, "w", encoding="utf-8", newline="\n") as file:

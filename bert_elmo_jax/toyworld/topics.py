@@ -1,9 +1,9 @@
-"""The words of every topic in both languages: plain data, read by lexicon.py.
+"""The words of every topic in both languages: plain data, parsed by lexicon.py.
 
-A stanza is a topic: its English and Korean names and the preposition of its places, then its word lists, most frequent
-word first. An entry is `english=korean`. What follows a slash is an irregular form (plural, past, comparative);
-`#` names the sense of a word that has several in its language; `*` marks an irregular Korean stem (굽다 → 구웠다).
-A topic has two groups of things; any verb and any look of a group goes with any thing of it.
+Each stanza is a topic: its English and Korean names, the preposition of its places, then its word lists, most frequent
+word first. An entry is `english=korean`. A slash introduces an irregular form (plural, past or comparative), `#` names
+the sense of an ambiguous word, `*` an irregular Korean stem (굽다 → 구웠다). A topic has two groups of things; any verb
+or look of a group fits any thing of that group.
 """
 
 TOPICS = """

@@ -1,4 +1,4 @@
-"""Documents of the toy world: document i is a function of the seed and i, the same story in every language."""
+"""Documents of the toy world: document i depends only on the seed and i, and tells the same story in every language."""
 
 import functools
 from bisect import bisect_right
@@ -12,17 +12,15 @@ from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
 from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, entries, topic_weights, word_form, zipf
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, body_shapes, opening_shapes, slots
 
-__all__ = ["Document", "Sentence", "ToyWorld"]
-
 _DOCUMENTS = 2**32
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence: its words (punctuation is a word), the sense of each, and its meaning.
+    """A sentence: its words (punctuation is a word), the sense of each word, and its meaning.
 
-    `choices` are the ranks of the words drawn for `slots(shape)`, in that order: with the shape, the topic and the hero
-    they are the meaning, from which the sentence can be said in any language.
+    `choices` are the ranks of the words drawn for `slots(shape)`, in that order. Together with shape, topic and hero
+    they are the meaning, which any language can express.
 
     >>> sentence = ToyWorld("en").document(0).sentences[0]
     >>> sentence.text == " ".join(sentence.words), len(sentence.tags) == len(sentence.words)
@@ -36,7 +34,7 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """The sentence as a line of text.
+        """The sentence as one line of text.
 
         >>> ToyWorld("en").document(0).sentences[0].text.startswith("One ")
         True
@@ -46,7 +44,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Document:
-    r"""A story: one topic, one hero, two sentences or more.
+    r"""A story: one topic, one hero, at least two sentences.
 
     >>> document = ToyWorld("ko").document(0)
     >>> document.text.count("\n") + 1 == len(document.sentences)
@@ -59,7 +57,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The document, a sentence a line.
+        """The document, one sentence per line.
 
         >>> ToyWorld("ko").document(0).text.startswith("어느 ")
         True
@@ -71,9 +69,9 @@ class Document:
 class ToyWorld:
     """A small language with known statistics, in English (`en`) or Korean (`ko`).
 
-    `topics` and `words` (the longest word list a topic may have) set the size of the language, `sentences` the mean
-    length of a document. Worlds that differ in `language` alone tell the same stories. Text depends on these five
-    numbers alone: draws are `random()` of PCG64 seeded with (seed, i), compared with sums of IEEE doubles.
+    `topics` and `words` (the maximum length of a topic's word lists) set the size of the language, `sentences` the mean
+    length of a document. Worlds that differ only in `language` tell the same stories. The text depends on these five
+    fields only: draws are `random()` of PCG64 seeded with (seed, i), compared with sums of IEEE doubles.
 
     >>> ToyWorld("en").document(2).sentences[1].text
     'The bankers close the company .'
@@ -89,16 +87,16 @@ class ToyWorld:
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
-            raise ValueError(f"language {self.language!r}: the toy world speaks {' and '.join(LANGUAGES)}")
+            raise ValueError(f"language={self.language!r}: expected one of {', '.join(LANGUAGES)}")
         if not 0 <= self.seed < _DOCUMENTS:
-            raise ValueError(f"seed {self.seed}: expected a whole number from 0 to {_DOCUMENTS - 1}")
+            raise ValueError(f"seed={self.seed}: expected a whole number from 0 to {_DOCUMENTS - 1}")
         if self.sentences < 2:
-            raise ValueError(f"sentences={self.sentences}: a document has two sentences at least, so their mean is ≥ 2")
+            raise ValueError(f"sentences={self.sentences}: expected a mean of 2 or more, the minimum of a document")
         lexicon(self.topics, self.words)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """The topics in use, by their English names.
+        """The English names of the topics in use.
 
         >>> ToyWorld(topics=3).topic_names
         ('river', 'money', 'orchard')
@@ -107,7 +105,7 @@ class ToyWorld:
 
     @property
     def network(self) -> Network:
-        """The automaton that emits this world's documents, with the meaning of its states.
+        """The automaton that generates this world's documents, with the meaning of its states.
 
         >>> ToyWorld(topics=2, words=2).network.topics
         2
@@ -115,20 +113,19 @@ class ToyWorld:
         return build(self.language, self.topics, self.words, self.sentences)
 
     def document(self, i: int) -> Document:
-        """Document i, for any i from 0 to 2³² − 1.
+        """Return document i, for any i from 0 to 2³² − 1.
 
         >>> ToyWorld("en").document(5) == ToyWorld("en").document(5)
         True
         """
         if not 0 <= i < _DOCUMENTS:
             raise ValueError(f"document {i}: documents are numbered from 0 to {_DOCUMENTS - 1}")
-        topic, hero, story = _story(self, i)
-        speaker = _speaker(self.language, self.topics, self.words)
-        names = self.topic_names[topic], HEROES[hero].english
-        return Document(*names, tuple(speaker.say(topic, hero, shape, choices) for shape, choices in story))
+        topic, hero, story = _draw_story(self, i)
+        sentences = tuple(self.say(topic, hero, shape, choices) for shape, choices in story)
+        return Document(self.topic_names[topic], HEROES[hero].english, sentences)
 
     def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
-        """A meaning as a sentence of this world's language; `choices` belong to `slots(shape)`.
+        """Express a meaning in this world's language; `choices` belong to `slots(shape)`.
 
         >>> ToyWorld("ko").say(3, 2, Shape("do", place=True), (0, 1, 0)).text
         '할머니께서는 항구에서 그물을 당기셨다 .'
@@ -136,29 +133,20 @@ class ToyWorld:
         return _speaker(self.language, self.topics, self.words).say(topic, hero, shape, choices)
 
 
+@functools.cache
 def _sums(weights: tuple[float, ...]) -> list[float]:
-    """Cumulative weights without the last, so that rounding can lose no draw."""
+    """Return the cumulative weights without the last, so that a draw near 1 is never lost to rounding."""
     return list(accumulate(weights))[:-1]
-
-
-@functools.cache
-def _zipf_sums(count: int) -> list[float]:
-    return _sums(zipf(count))
-
-
-@functools.cache
-def _topic_sums(count: int) -> list[float]:
-    return _sums(topic_weights(count))
 
 
 @functools.lru_cache(maxsize=4)
 def _plans(topics: int, words: int) -> tuple[list, list, list[float]]:
-    """Opening and body shapes with the lengths of their lists in every topic, and the sums of the body's weights."""
+    """Return opening and body shapes with the sums of their lists' weights per topic, and the body's sums."""
     world = lexicon(topics, words)
 
     def plan(shape: Shape) -> tuple[Shape, list[list[list[float]]]]:
         names = [name for _, name in slots(shape)]
-        lists = [[_zipf_sums(len(entries(world, name, topic, 0))) for name in names] for topic in range(topics)]
+        lists = [[_sums(zipf(len(entries(world, name, topic, 0)))) for name in names] for topic in range(topics)]
         return shape, lists
 
     opening = [plan(shape) for _, shape in opening_shapes()]
@@ -172,11 +160,11 @@ def _uniforms(seed: int, i: int) -> Iterator[float]:
         yield from generator.random(64).tolist()
 
 
-def _story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[int, ...]]]]:
-    """Topic, hero and meanings of document i; no language is involved."""
+def _draw_story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[int, ...]]]]:
+    """Draw topic, hero and meanings of document i, independently of the language."""
     draw = _uniforms(world.seed, i).__next__
     opening, body, body_sums = _plans(world.topics, world.words)
-    topic = bisect_right(_topic_sums(world.topics), draw())
+    topic = bisect_right(_sums(topic_weights(world.topics)), draw())
     hero = int(draw() * len(HEROES))
     stop = 1 / (world.sentences - 1)
     shape, lists = opening[0]
@@ -188,7 +176,7 @@ def _story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[i
 
 
 class _Speaker:
-    """Says meanings in one language; word forms are made once for each slot, topic and hero."""
+    """Express meanings in one language, with word forms cached per slot, topic and hero."""
 
     def __init__(self, language: str, topics: int, words: int) -> None:
         self.language = language

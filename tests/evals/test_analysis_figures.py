@@ -1,4 +1,4 @@
-"""Senses, neighbours, separation and attention against what is counted by hand, or by plain loops."""
+"""Tests of senses, neighbours, separation and attention heads against hand-computed values and plain loops."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.evals import attention_heads, nearest, probing, senses
 
 
-def test_the_most_frequent_label_of_a_word():
+def test_most_frequent_label_of_a_word():
     words, labels = ["a", "a", "a", "b", "c"], ["X", "Y", "Y", "X", "X"]
     assert probing.by_word(words, labels, ["a", "b", "눈"]) == ["Y", "X", "X"]
     assert probing.by_word(words, labels, ["눈"], unknown="Z") == ["Z"]
@@ -39,15 +39,15 @@ def test_nearest_senses():
     items, keys = ["배", "배", "배", "눈"], ["ship", "pear", "pear", "snow"]
     test = np.array([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     asked = ["배", "배", "배", "눈", "말"]
-    # By direction, not by length; without a vector the first sense; among the item's own senses; unseen is nobody's.
+    # By cosine; the first sense for a zero vector; only the item's own senses; None for unseen items.
     assert senses.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
     assert senses.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
     with pytest.raises(ValueError, match="4 vectors, 3 items and 4 senses"):
         senses.nearest_senses(train, items[1:], keys, test, asked)
 
 
-def test_the_same_vector_for_all_has_the_first_sense():
-    """What static vectors can do, and layer 0 of a character model: rounding must not decide."""
+def test_equal_vectors_get_the_first_sense():
+    """Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide."""
     same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
     found = senses.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
     assert found == ["b"] * 5
@@ -71,13 +71,13 @@ def test_separation():
     nothing = nearest.separation(draw.normal(size=(600, 4)), groups * 10)
     assert abs(nothing.accuracy - 1 / 3) < 0.1
     assert nearest.separation(apart, groups, seed=3).plane.tolist() == found.plane.tolist()
-    with pytest.raises(ValueError, match="at least two groups of two"):
+    with pytest.raises(ValueError, match="expected at least two groups of two"):
         nearest.separation(apart[:2], ["a", "b"])
     with pytest.raises(ValueError, match="60 vectors and 2 groups"):
         nearest.separation(apart, ["a", "b"])
 
 
-def test_the_plane_keeps_the_two_largest_directions():
+def test_plane_keeps_the_two_largest_directions():
     draw = np.random.default_rng(1)
     values = draw.normal(size=(500, 5)) * [9, 0.1, 4, 0.1, 0.1]
     plane = nearest.principal_plane(values)
@@ -99,8 +99,8 @@ def test_word_maps_equal_a_loop(seed):
             assert np.allclose(found[:, :, a, b], expected)
 
 
-def test_arcs_followed():
-    # Two maps over three words: the first looks left (word 0 right), the second always at word 2 (which looks at 0).
+def test_follows_and_offsets():
+    # Two maps of three words: in the first, words attend to the left (word 0 to the right), in the second to word 2.
     attended = np.array([[1, 0, 1], [2, 2, 0]])
     hits = attention_heads.follows(attended, [(1, 0), (0, 2)])
     assert hits.shape == (2, 2, 2)  # directions, arcs, maps
@@ -111,6 +111,6 @@ def test_arcs_followed():
     assert (fixed[0] == fixed[1][:, ::-1]).all()
 
 
-def test_a_word_does_not_follow_itself():
+def test_words_do_not_attend_to_themselves():
     maps = np.eye(3)[None] * 0.9 + 0.01 * np.arange(3)[None, None, :]
     assert attention_heads.most_attended(maps).tolist() == [[2, 2, 1]]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.evals.entities import entities, score
 
 
-def test_the_figures_of_seqeval(goldens):
+def test_scores_match_seqeval(goldens):
     blocks = (goldens / "metrics" / "entities.txt").read_text("utf-8").strip().split("\n\n")
     columns = [list(zip(*(line.split() for line in block.split("\n")))) for block in blocks]
     figures = score([list(gold) for _, gold, _ in columns], [list(predicted) for _, _, predicted in columns])
@@ -22,20 +22,20 @@ def test_the_figures_of_seqeval(goldens):
     [
         ("O I-PER I-PER O", [("PER", 1, 3)]),  # a stray I- begins an entity
         ("I-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),  # IOB1
-        ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),  # another type, another entity
+        ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),  # another type begins another entity
         ("B-PER B-PER", [("PER", 0, 1), ("PER", 1, 2)]),
         ("B-PER I-PER E-PER S-PER", [("PER", 0, 3), ("PER", 3, 4)]),
-        ("E-PER I-PER", [("PER", 0, 1), ("PER", 1, 2)]),  # an entity ends behind E-
+        ("E-PER I-PER", [("PER", 0, 1), ("PER", 1, 2)]),  # E- ends an entity
         ("S-PER I-PER E-PER", [("PER", 0, 1), ("PER", 1, 3)]),
         ("I-PER I-PER E-PER E-PER", [("PER", 0, 3), ("PER", 3, 4)]),  # IOE
         ("B-creative-work I-creative-work", [("creative-work", 0, 2)]),
-        ("B I O B", [("", 0, 2), ("", 3, 4)]),  # chunks of one kind, without a name
+        ("B I O B", [("", 0, 2), ("", 3, 4)]),  # chunks without a type
         ("B-인물 I-인물", [("인물", 0, 2)]),
         ("O O", []),
         ("", []),
     ],
 )
-def test_what_is_an_entity(tags, expected):
+def test_entities_of_tags(tags, expected):
     assert entities(tags.split()) == expected
 
 
@@ -43,7 +43,7 @@ def test_entities_do_not_cross_sentences():
     assert score([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold"] == 2
 
 
-def test_by_type_and_in_all():
+def test_scores_by_type_and_in_total():
     gold = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG"]]
     predicted = [["B-PER", "O", "O", "B-LOC"], ["B-LOC"]]
     figures = score(gold, predicted)
@@ -59,12 +59,12 @@ def test_by_type_and_in_all():
     assert json.loads(json.dumps(figures)) == figures
 
 
-def test_the_two_sides_may_use_different_schemes():
+def test_sides_may_use_different_schemes():
     assert score([["I-PER", "I-PER", "B-PER"]], [["B-PER", "E-PER", "S-PER"]])["f1"] == 1.0
 
 
 @pytest.mark.parametrize("tags", [[], [["O", "O"]], [[]]])
-def test_nothing_to_find_is_no_error(tags):
+def test_no_entities(tags):
     figures = score(tags, tags)
     assert figures["f1"] == figures["precision"] == figures["recall"] == 0.0
     assert figures["types"] == {}
@@ -83,7 +83,7 @@ def test_nothing_to_find_is_no_error(tags):
         ([[""]], [["O"]], "gold tag ''"),
     ],
 )
-def test_what_is_no_tag(gold, predicted, message):
+def test_invalid_tags_raise(gold, predicted, message):
     with pytest.raises(ValueError, match=message):
         score(gold, predicted)
 
@@ -92,7 +92,7 @@ spans = st.lists(st.tuples(st.sampled_from(["PER", "LOC"]), st.integers(1, 3), s
 
 
 def written(found, scheme):
-    """The tags of entities (type, words, words outside behind it), as a scheme writes them."""
+    """Return the tags of entities (type, words, words outside after it) in a scheme."""
     tags, before = [], None
     for kind, words, gap in found:
         if scheme == "BIOES":
@@ -106,7 +106,7 @@ def written(found, scheme):
 
 
 @given(spans)
-def test_every_scheme_writes_the_same_entities(found):
+def test_all_schemes_give_the_same_entities(found):
     expected, at = [], 0
     for kind, words, gap in found:
         expected.append((kind, at, at + words))

@@ -15,7 +15,7 @@ def official(goldens):
 
 
 @pytest.mark.parametrize("case", ["binary", "three_way", "regression", "one class predicted"])
-def test_the_figures_of_scikit_learn_and_scipy(official, case):
+def test_metrics_match_scikit_learn_and_scipy(official, case):
     recorded = official[case]
     lists = recorded["labels"], recorded["predictions"]
     names = set(recorded) - {"labels", "predictions"}
@@ -25,7 +25,7 @@ def test_the_figures_of_scikit_learn_and_scipy(official, case):
             assert glue.METRICS[name](labels, predictions) == pytest.approx(recorded[name], abs=1e-12), name
 
 
-def test_names_do_as_well_as_numbers(official):
+def test_names_score_like_numbers(official):
     recorded = official["binary"]
     labels, predictions = ([("아니다", "그렇다")[i] for i in recorded[side]] for side in ("labels", "predictions"))
     assert glue.accuracy(labels, predictions) == recorded["accuracy"]
@@ -33,7 +33,7 @@ def test_names_do_as_well_as_numbers(official):
     assert glue.mcc(labels, predictions) == pytest.approx(recorded["mcc"])
 
 
-def test_one_label_only():
+def test_single_label():
     same = [1, 1, 1]
     assert glue.accuracy(same, same) == glue.f1(same, same) == glue.macro_f1(same, same) == 1.0
     assert glue.mcc(same, same) == glue.mcc([0, 1, 1], same) == 0.0
@@ -41,21 +41,21 @@ def test_one_label_only():
     assert glue.macro_f1([0, 0, 1], [0, 0, 0]) == pytest.approx(0.4)
 
 
-def test_a_constant_side_has_no_correlation():
+def test_constant_values_have_no_correlation():
     assert math.isnan(glue.pearson([1.0, 2.0, 3.0], [2.5] * 3))
     assert math.isnan(glue.spearman([1, 1, 1], [1, 2, 3]))
-    # 0.1 has no exact mean, which must not pass for a spread.
+    # The mean of 0.1 is not exact, but the deviation must count as 0.
     assert math.isnan(glue.pearson([0.1] * 7, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
 
 
-def test_equal_numbers_share_a_rank():
-    # ranks 1.5 1.5 3.5 3.5 5 and 2 1 3 5 4
+def test_ties_share_a_rank():
+    # The ranks are 1.5 1.5 3.5 3.5 5 and 2 1 3 5 4.
     a, b = [1.5, 1.5, 3.5, 3.5, 5], [2, 1, 3, 5, 4]
     assert glue.spearman([0, 0, 2, 2, 9], [20, 10, 30, 50, 40]) == pytest.approx(np.corrcoef(a, b)[0, 1])
 
 
-def test_more_than_two_labels_in_mcc():
-    """Gorodkin's formula, by hand: 3 of 5 right; gold 2 1 2, predicted 1 2 2 of the three."""
+def test_mcc_of_three_labels():
+    """Gorodkin's formula by hand: 3 of 5 right; gold counts 2 1 2, predicted counts 1 2 2."""
     labels, predictions = [0, 0, 1, 2, 2], [0, 1, 1, 2, 2]
     right, total, products = 4, 5, 2 * 1 + 1 * 2 + 2 * 2
     expected = (right * total - products) / math.sqrt((25 - (4 + 1 + 4)) * (25 - (1 + 4 + 4)))
@@ -71,26 +71,26 @@ def test_more_than_two_labels_in_mcc():
         (glue.accuracy, [1, 0], [0.7, 0.2], r"predictions\[0\] is 0.7: expected the number or the name"),
         (glue.accuracy, [1, 0], [1, float("nan")], r"predictions\[1\] is nan"),
         (glue.accuracy, [1, None], [1, 0], "labels such as 1: expected all of them"),
-        (glue.f1, ["yes", "no"], ["yes", "no"], "positive=1 is no label like 'yes'"),
+        (glue.f1, ["yes", "no"], ["yes", "no"], "positive=1 is not a label like 'yes'"),
         (glue.pearson, [1.0, 2.0], [1.0, float("nan")], r"predictions\[1\] is nan: expected a finite"),
         (glue.spearman, [1.0, float("inf")], [1.0, 2.0], r"labels\[1\] is inf"),
-        (glue.pearson, [1.0], [1.0], "two examples at least"),
+        (glue.pearson, [1.0], [1.0], "at least two examples"),
         (glue.pearson, ["a", "b"], [1.0, 2.0], "have no correlation"),
     ],
 )
-def test_what_cannot_be_scored(metric, labels, predictions, message, as_users_run):
+def test_invalid_inputs_raise(metric, labels, predictions, message, as_users_run):
     with pytest.raises(ValueError, match=message):
         metric(labels, predictions)
 
 
-def test_every_task_has_metrics_that_exist():
+def test_metrics_of_all_tasks_exist():
     for names in glue.TASK_METRICS.values():
         assert set(names) <= set(glue.METRICS)
-    with pytest.raises(ValueError, match="there is no task 'nli'; the tasks with metrics are cola"):
+    with pytest.raises(ValueError, match="there are no metrics for the task 'nli'; expected one of cola"):
         glue.score("nli", [1], [1])
 
 
-def test_what_tasks_are_reported_by():
+def test_metrics_of_tasks():
     assert set(glue.score("mrpc", ["0", "1"], ["1", "1"])) == {"f1", "accuracy"}
     assert glue.score("mrpc", ["0", "1"], ["1", "1"])["f1"] == pytest.approx(2 / 3)
     assert glue.score("cola", [0, 1, 1], [0, 1, 1]) == {"mcc": 1.0}
@@ -101,7 +101,7 @@ def test_what_tasks_are_reported_by():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
-def test_what_holds_for_all_labels(pairs):
+def test_properties_of_classification_metrics(pairs):
     labels, predictions = (list(side) for side in zip(*pairs))
     assert glue.micro_f1(labels, predictions) == pytest.approx(glue.accuracy(labels, predictions))
     assert -1 - 1e-12 <= glue.mcc(labels, predictions) <= 1 + 1e-12

@@ -8,7 +8,7 @@ from bert_elmo_jax.evals.squad import normalize, score
 
 
 def data(*answers, version="v2.0"):
-    """Question i (as a text) with the answers i."""
+    """Return data whose question i has the answers i."""
     qas = [
         {"id": str(i), "question": "?", "answers": [{"text": text, "answer_start": 0} for text in texts]}
         for i, texts in enumerate(answers)
@@ -17,7 +17,7 @@ def data(*answers, version="v2.0"):
 
 
 @pytest.mark.parametrize("name", ["squad_v1.1", "squad_v2", "korquad_v1"])
-def test_the_figures_of_the_official_scripts(goldens, name):
+def test_scores_match_the_official_scripts(goldens, name):
     folder = goldens / "metrics"
     official = json.loads((folder / f"{name}.official.json").read_text())
     doubts = folder / f"{name}.na_probabilities.json"
@@ -30,15 +30,15 @@ def test_the_figures_of_the_official_scripts(goldens, name):
     assert ("best_f1" in from_paths) == doubts.is_file()
 
 
-def test_what_is_compared():
+def test_normalize():
     assert normalize("The  U.S.-based “a” theatre an\tapple") == "usbased “ ” theatre apple"
     assert normalize("an", korean=True) == "an"
     assert normalize("〈강〉(물)‘의’ it's, A-B", korean=True) == "강 물 의 it s ab"
     assert normalize("É İ") == "é i̇"
 
 
-def test_an_answer_that_is_an_article_only():
-    """By the second script nothing is left to compare with, so that "" is right; by the first, "a" equals "the"."""
+def test_answer_of_an_article():
+    """In script 2.0, no answer is left, so "" is right; in script 1.1, "a" equals "the"."""
     both = data(["the"], ["sea"])
     assert score(both, {"0": "a", "1": "sea"})["f1"] == 100
     assert score(both, {"0": "a", "1": "sea"}, rules="squad1") == {
@@ -53,21 +53,21 @@ def test_an_answer_that_is_an_article_only():
     assert score(dot, {"0": "1864"})["exact"] == 100
 
 
-def test_words_count_as_often_as_they_are_there():
+def test_repeated_words_count():
     assert score(data(["tea tea coffee"]), {"0": "tea tea tea"})["f1"] == pytest.approx(100 * 2 / 3)
 
 
-def test_korean_is_compared_by_character():
+def test_korean_f1_is_over_characters():
     korean = data(["성 베드로 대성전"], version="KorQuAD_v1.0_dev")
     figures = score(korean, {"0": "성베드로 광장"})
     assert figures["exact_match"] == 0
-    # 4 of the 6 characters given, of the 7 wanted
+    # 4 of 6 predicted and of 7 gold characters
     assert figures["f1"] == pytest.approx(100 * 2 * (4 / 6) * (4 / 7) / (4 / 6 + 4 / 7))
     assert score(korean, {"0": "성베드로대성전"})["f1"] == 100
     assert score(korean, {"0": "성베드로대성전"})["exact_match"] == 0
 
 
-def test_no_answer_at_all():
+def test_questions_without_an_answer():
     figures = score(data([], ["sea"]), {"0": "", "1": ""})
     assert figures == {
         "exact": 50.0,
@@ -83,28 +83,28 @@ def test_no_answer_at_all():
     assert not [key for key in score(data([]), {"0": "a"}) if key.startswith("HasAns")]
 
 
-def test_a_threshold_turns_answers_into_none():
+def test_threshold_removes_answers():
     both = data([], ["sea"])
     given_ = {"0": "ship", "1": "sea"}
     doubts = {"0": 0.9, "1": 0.2}
     assert score(both, given_, doubts)["exact"] == 50
     assert score(both, given_, doubts, na_threshold=0.5)["exact"] == 100
     assert score(both, given_, doubts, na_threshold=0.1)["exact"] == 50
-    # At the threshold itself the question is answered.
+    # A probability equal to the threshold keeps the answer.
     assert score(both, given_, doubts, na_threshold=0.9)["exact"] == 50
 
 
-def test_the_best_threshold_of_log_odds():
+def test_best_threshold_of_log_odds():
     figures = score(data([], ["sea"], ["ship"]), {"0": "x", "1": "sea", "2": "ship"}, {"0": 3.5, "1": -7.0, "2": 2.0})
     assert (figures["best_exact"], figures["best_exact_thresh"]) == (100.0, 2.0)
-    # Better not to answer at all: the threshold stays 0, as in the script.
+    # If it is best to answer no question, the threshold stays 0, as in the script.
     none = score(data([], []), {"0": "x", "1": "y"}, {"0": 0.3, "1": 0.4})
     assert (none["best_f1"], none["best_f1_thresh"]) == (100.0, 0.0)
 
 
-def test_predictions_that_are_missing():
+def test_missing_predictions():
     both = data(["sea"], ["ship"])
-    with pytest.raises(ValueError, match="1 of 2 questions have no prediction, the first of them '1'"):
+    with pytest.raises(ValueError, match="1 of 2 questions have no prediction, the first is '1'"):
         score(both, {"0": "sea"})
     figures = score(both, {"0": "sea", "other": "is not asked"}, rules="squad1")
     assert (figures["exact_match"], figures["f1"], figures["missing"]) == (50.0, 50.0, 1)
@@ -124,16 +124,16 @@ def test_predictions_that_are_missing():
         (({"data": []}, {}), "hold no question"),
         (({"data": [{"context": "c"}]}, {}), "not in SQuAD's layout .*paragraphs"),
         (({"answers": 3}, {}), "not in SQuAD's layout"),
-        (([*data(["a"])["data"], *data(["a"])["data"]], {"0": "a"}), "the id '0' stands twice"),
+        (([*data(["a"])["data"], *data(["a"])["data"]], {"0": "a"}), "repeat the id '0'"),
         (("no/such.json", {}), "there is no file no/such.json"),
     ],
 )
-def test_what_cannot_be_scored(arguments, message, as_users_run):
+def test_invalid_inputs_raise(arguments, message, as_users_run):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         score(*arguments)
 
 
-def test_rules_that_do_not_fit(as_users_run):
+def test_unsuitable_rules_raise(as_users_run):
     with pytest.raises(ValueError, match="is not known; use squad2, squad1 or korquad"):
         score(data([]), {"0": ""}, rules="1.1")
     with pytest.raises(ValueError, match="na_probabilities were given, but the rules of squad1"):
@@ -142,7 +142,7 @@ def test_rules_that_do_not_fit(as_users_run):
         score(data([]), {"0": ""}, rules="squad1")
 
 
-def test_files_that_are_no_json(tmp_path):
+def test_invalid_json_raises(tmp_path):
     (tmp_path / "a.json").write_bytes(b'{"data": [')
     with pytest.raises(ValueError, match=r"data: .*a\.json is not JSON in UTF-8"):
         score(tmp_path / "a.json", {})
@@ -155,13 +155,13 @@ texts = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.lists(texts, max_size=3), texts, st.floats(0, 1)), min_size=1, max_size=6))
-def test_what_holds_for_all_predictions(questions):
+def test_properties_of_scores(questions):
     content = data(*(answers for answers, _, _ in questions))
     given_ = {str(i): text for i, (_, text, _) in enumerate(questions)}
     doubts = {str(i): value for i, (_, _, value) in enumerate(questions)}
     figures = score(content, given_, doubts)
     assert 0 <= figures["exact"] <= figures["f1"] + 1e-9 <= 100 + 1e-9
-    # With all questions answered, and with none, the best threshold is as good at least.
+    # The best threshold is at least as good as answering all questions, or none.
     assert figures["best_f1"] >= 100 * sum(not answers for answers, _, _ in questions) / len(questions) - 1e-9
     parts = [
         (figures[f"{part}_f1"], figures[f"{part}_total"]) for part in ("HasAns", "NoAns") if f"{part}_f1" in figures

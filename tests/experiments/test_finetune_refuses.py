@@ -82,7 +82,7 @@ def model(tmp_path_factory):
     [
         ({"dev": None}, {}, "--dev is needed, such as"),
         ({"task": "poetry"}, {}, "there is no task 'poetry'; there are classification"),
-        ({"text": "review"}, {}, "text='review' was given for 'sst2'"),
+        ({"text": "review"}, {}, "text='review': 'sst2' has fixed columns"),
         ({"train": "/nowhere.tsv"}, {}, "/nowhere.tsv: there is no such file"),
         ({}, {"init": "/nowhere/at/all"}, "nowhere"),
         ({}, {"init": None}, "--init=… is needed"),
@@ -125,6 +125,4 @@ def test_a_label_that_only_dev_has(refused, model, tmp_path):
     with open(fields["dev"], "a", encoding="utf-8") as file:
         file.write("good\t7\n")
     said = refused(fields, init=model)
-    assert re.match(
-        r"finetune: .*dev\.tsv:10: the label '7' is not among those of the training data \('0', '1'\)", said
-    )
+    assert re.match(r"finetune: .*dev\.tsv:10: the label '7' is not in the training data \('0', '1'\)", said)

@@ -149,7 +149,7 @@ REFUSED = [
     ({}, {"network": "Taggr"}, "did you mean tagger?"),
     ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
     ({}, {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
-    ({}, {"unknown": "guess"}, "unknown='guess' is not known; it is one of unk, classes"),
+    ({}, {"unknown": "guess"}, "unknown='guess' is not known; expected one of unk, classes"),
     ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file of them"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
     ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of an encoder that is trained along"),
@@ -180,7 +180,7 @@ def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
 def test_a_label_never_seen_in_training(program, files, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("서울 B-LOC\n은행 B-ORG\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not among those of the training data"):
+    with pytest.raises(ValueError, match=r"dev\.conll:2: the tag 'B-ORG' is not in the training data"):
         run_network(program, config_of({**files["entities"], "dev": str(dev)}), tmp_path / "run")
 
 

@@ -7,12 +7,12 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
+from bert_elmo_jax.heads.task_loss import init_task_params
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.heads.task_loss import init_task_params
 from bert_elmo_jax.inference import BertEncoder, TaskModel, write_run_directory
 from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread, to_json
 from bert_elmo_jax.inference.read_model import read_model
@@ -145,7 +145,7 @@ def test_a_task_that_is_none_is_named(runs, tmp_path):
         ([1], r"task is \[1\]; expected an object"),
         ({**facts["task"], "kind": "poetry"}, "task.kind is 'poetry'"),
         ({**facts["task"], "labels": "01"}, "task.labels is '01'; expected a list"),
-        ({**facts["task"], "colour": 1}, "task is not one of this version"),
+        ({**facts["task"], "colour": 1}, "task is invalid in this version"),
         ({**facts["task"], "max_length": 999}, "max_length=999: use 8 to 64"),
     ]:
         file.write_text(json.dumps({**facts, "task": task}), encoding="utf-8")

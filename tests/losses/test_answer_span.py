@@ -1,4 +1,4 @@
-"""The loss of spans against all pairs written out."""
+"""Tests of the loss of answer spans against a loop over all pairs."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def by_pairs(start, end, none, answers):
 ANSWERS = jnp.array([[[1, 2], [-1, -1]], [[0, 4], [3, 3]], [[-1, -1], [-1, -1]]])
 
 
-def test_with_no_answer_among_all():
+def test_with_no_answer_score():
     start, end, none = drawn(3)
     total, weight = LOSS(start, end, none, ANSWERS, jnp.array([1.0, 0.5, 2.0]))
     start, end = np.asarray(start), np.asarray(end)
@@ -40,17 +40,17 @@ def test_with_no_answer_among_all():
     assert float(weight) == 3.5
 
 
-def test_without_it_is_the_cross_entropies_of_start_and_end():
+def test_without_no_answer_score_is_two_cross_entropies():
     start, end, _ = drawn(3)
     weights = jnp.array([1.0, 1.0, 1.0])
     total, weight = LOSS(start, end, None, ANSWERS[:, :1], weights)
     there = jnp.array([1.0, 1.0, 0.0])
     apart = [jax.jit(cross_entropy)(side, ANSWERS[:, 0, n], there)[0] for n, side in enumerate((start, end))]
     assert float(total) == pytest.approx(float(sum(apart)), rel=1e-5)
-    assert float(weight) == 2  # the row without an answer has nothing to learn
+    assert float(weight) == 2  # the row without an answer has no weight
 
 
-def test_gradients_are_those_of_numbers():
+def test_gradients_match_finite_differences():
     start, end, none = drawn(3, seed=1)
 
     def total(start, end, none):
@@ -67,7 +67,7 @@ def test_gradients_are_those_of_numbers():
             assert float(gradient[place]) == pytest.approx((two[0] - two[1]) / 0.1, abs=2e-3)
 
 
-def test_rows_of_weight_zero_take_no_part():
+def test_rows_of_weight_zero_are_ignored():
     start, end, none = drawn(3)
     bad = [np.array(side) for side in (start, end, none)]
     for side in bad:
@@ -87,13 +87,13 @@ def test_rows_of_weight_zero_take_no_part():
         assert not any(np.asarray(gradient).any() for gradient in gradients if gradient is not None)
 
 
-def test_a_place_outside_is_no_number():
+def test_positions_outside_give_nan():
     start, end, none = drawn(1)
     assert np.isnan(LOSS(start, end, none, jnp.array([[[0, T]]]), jnp.ones(1))[0])
 
 
-def test_masked_scores_leave_nothing_over():
-    """Scores of padding as the reader gives them, in a row of nothing but padding too."""
+def test_masked_scores_are_ignored():
+    """Padding with the scores of the reader, also in a row that is all padding."""
     start, end, none = drawn(2)
     far = np.array([[0, 0, 1, 1, 1], [1] * 5], bool)
     start, end = (jnp.asarray(np.where(far, np.float32(-1e9), side)) for side in (start, end))

@@ -1,4 +1,4 @@
-"""The conditional random field, held against every path written out."""
+"""Tests of the conditional random field against an enumeration of all paths."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from bert_elmo_jax.losses import crf
 
 TAGS, LONGEST = (1, 2, 3), 4
 
-# Compiled once for each number of tags: every row is padded to the longest.
+# All rows are padded to the longest, so that each function compiles once per number of tags.
 log_partition, marginals, viterbi = (jax.jit(f) for f in (crf.log_partition, crf.marginals, crf.viterbi))
 path_score, log_likelihood = jax.jit(crf.path_score), jax.jit(crf.log_likelihood)
 
@@ -29,7 +29,7 @@ def make(tags, rows=LONGEST + 1, seed=0, spread=2.0):
 
 
 def paths(tags, length, legal=None):
-    """Every path, as a tuple of tags."""
+    """Return all paths as tuples of tags."""
     for path in itertools.product(range(tags), repeat=length):
         steps = itertools.pairwise([tags, *path, tags]) if length else ()
         if legal is None or all(legal[a, b] for a, b in steps):
@@ -37,7 +37,7 @@ def paths(tags, length, legal=None):
 
 
 def score(scores, transitions, path):
-    """In float64, a step at a time."""
+    """Compute the score of a path in float64, step by step."""
     tags = scores.shape[-1]
     if not path:
         return 0.0
@@ -46,7 +46,7 @@ def score(scores, transitions, path):
 
 
 def brute(scores, transitions, length, legal=None):
-    """log Z, marginals, the best score."""
+    """Return log Z, the marginals and the best score."""
     size, tags = scores.shape
     found = [(path, score(scores, transitions, path)) for path in paths(tags, length, legal)]
     values = np.array([value for _, value in found])
@@ -60,13 +60,13 @@ def brute(scores, transitions, length, legal=None):
 
 @pytest.mark.usefixtures("strict_dtypes")
 @pytest.mark.parametrize("tags", TAGS)
-def test_equals_brute_force(tags):
-    """Rows of no word to four, together."""
+def test_matches_brute_force(tags):
+    """A batch of rows with zero to four words."""
     scores, transitions = make(tags)
     lengths = np.arange(LONGEST + 1)
     expected = [brute(row, transitions, n) for row, n in zip(scores, lengths)]
     for row, n in zip(scores, lengths):
-        row[n:] = np.nan  # what is behind the end is nobody's business
+        row[n:] = np.nan  # padding must be ignored
     z = log_partition(scores, transitions, lengths)
     np.testing.assert_allclose(z, [e[0] for e in expected], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(marginals(scores, transitions, lengths), [e[1] for e in expected], rtol=1e-4, atol=1e-5)
@@ -78,7 +78,7 @@ def test_equals_brute_force(tags):
 
 
 @pytest.mark.parametrize("tags", TAGS)
-def test_likelihoods_of_all_paths_add_up_to_one(tags):
+def test_likelihoods_of_all_paths_sum_to_one(tags):
     row, transitions = make(tags, rows=1)
     every = [path for n in range(1, LONGEST + 1) for path in paths(tags, n)]
     lengths = np.array([len(path) for path in every])
@@ -92,7 +92,7 @@ def test_likelihoods_of_all_paths_add_up_to_one(tags):
 
 
 @pytest.mark.parametrize("tags", TAGS)
-def test_under_masks(tags):
+def test_forbidden_transitions(tags):
     scores, transitions = make(tags, seed=1)
     lengths = np.arange(LONGEST + 1)
     draw = np.random.default_rng(tags)
@@ -122,7 +122,7 @@ def test_gradients():
     scores, transitions = make(tags)
     lengths = np.arange(LONGEST + 1)
     target = np.random.default_rng(0).integers(0, tags, (len(scores), LONGEST)).astype(np.int32)
-    # For each row, how often a path uses each score and each transition: its own path first, then all.
+    # For each row, the counts of each score and transition on its own path minus their expected counts.
     most = 1 + tags**LONGEST
     words, steps = np.zeros((len(scores), most, LONGEST, tags)), np.zeros((len(scores), most, tags + 1, tags + 1))
     counts = []
@@ -158,7 +158,7 @@ def test_gradients():
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-4)
 
 
-def test_gradients_are_finite_wherever():
+def test_gradients_are_finite():
     scores, transitions = make(3, rows=3, spread=300.0)
     scores[2] = np.nan
     lengths = np.array([4, 2, 0])
@@ -173,7 +173,7 @@ def test_gradients_are_finite_wherever():
         assert not np.asarray(found[0])[2].any()
 
 
-def test_no_words_at_all():
+def test_rows_without_words():
     scores, transitions = jnp.zeros((2, 0, 3)), jnp.ones((4, 4))
     lengths = jnp.zeros(2, jnp.int32)
     assert crf.log_partition(scores, transitions, lengths).tolist() == [0.0, 0.0]
@@ -186,7 +186,7 @@ def test_no_words_at_all():
 
 
 @pytest.mark.parametrize("tag", [-1, 3])
-def test_a_tag_that_is_none(tag):
+def test_invalid_tags_give_nan(tag):
     scores, transitions = make(3, rows=1)
     found = log_likelihood(scores, transitions, np.array([2]), np.array([[0, tag, 0, 0]], np.int32))
     assert np.isnan(found[0])
@@ -207,8 +207,8 @@ ENTITIES = {
 
 
 @pytest.mark.parametrize("scheme", ENTITIES)
-def test_the_mask_is_what_the_reader_of_files_accepts(scheme):
-    """A path is legal exactly where a file of it alone, beside one of the scheme, keeps to the scheme."""
+def test_legal_transitions_match_the_file_reader(scheme):
+    """A path is legal if and only if a file with this path and a sentence of the scheme has that scheme."""
     tags = find_tags([ENTITIES[scheme]], entities=True)
     legal = legal_transitions(tags, scheme)
     for length in (1, 2, 3):
@@ -224,7 +224,7 @@ def test_the_mask_is_what_the_reader_of_files_accepts(scheme):
 @pytest.mark.parametrize("scheme", ENTITIES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_an_illegal_path_never_comes_out(scheme, data):
+def test_viterbi_returns_only_legal_paths(scheme, data):
     tags = find_tags([ENTITIES[scheme]], entities=True)
     legal = legal_transitions(tags, scheme)
     numbers = st.floats(-(2.0**100), 2.0**100, width=32) | st.floats(-10, 10, width=32) | st.just(0.0)
@@ -238,7 +238,7 @@ def test_an_illegal_path_never_comes_out(scheme, data):
     assert all(legal[a, b] for a, b in itertools.pairwise(steps))
 
 
-def test_only_one_tag_and_no_scheme():
+def test_single_tag_without_a_scheme():
     assert legal_transitions(["O"], "IOB2").all()
     assert legal_transitions(["NOUN", "I-am-no-entity"], None).all()
     path, _ = crf.viterbi(np.zeros((1, 3, 1), np.float32), np.zeros((2, 2), np.float32), np.array([3]))

@@ -1,4 +1,4 @@
-"""Cross entropy and accuracy on gathered positions: exact values, masking, hostile positions, bf16."""
+"""Tests of cross entropy and accuracy: exact values, masking, invalid positions, bfloat16."""
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,13 @@ from bert_elmo_jax import losses
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
-# Compiled once for each shape; one test runs it as it stands.
+# Compiled once per shape; one test runs it without jit.
 cross_entropy, accuracy = jax.jit(losses.cross_entropy), jax.jit(losses.accuracy)
 gradient_of = jax.jit(jax.grad(lambda *arrays: losses.cross_entropy(*arrays)[0]))
 
 
 def by_hand(logits, targets, weights):
-    """In float64, position by position."""
+    """Compute the loss in float64, position by position."""
     total = 0.0
     for row, target, weight in zip(logits.reshape(-1, logits.shape[-1]), targets.ravel(), weights.ravel()):
         if weight:
@@ -32,7 +32,7 @@ def draw(seed, *shape, vocabulary=11):
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4)])
-def test_against_float64(shape):
+def test_matches_float64(shape):
     logits, targets, weights = draw(0, *shape)
     total, weight = cross_entropy(*map(jnp.asarray, (logits, targets, weights)))
     expected = by_hand(logits, targets, weights)
@@ -42,7 +42,7 @@ def test_against_float64(shape):
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_masked_equals_the_subset(seed):
+def test_masked_equals_subset(seed):
     logits, targets, weights = draw(seed, 12)
     weights = np.random.default_rng(seed).permutation(np.repeat([0, 0.5, 1], [6, 3, 3])).astype(np.float32)
     logits[weights == 0], targets[weights == 0] = np.nan, -100
@@ -58,7 +58,7 @@ def test_masked_equals_the_subset(seed):
     np.testing.assert_array_equal(everything[2], subset[2])
 
 
-def test_nothing_to_predict_is_zero_with_finite_gradients():
+def test_zero_weights_give_zero_with_finite_gradients():
     logits, targets, weights = jnp.full((2, 3, 5), jnp.nan), jnp.full((2, 3), -1), jnp.zeros((2, 3))
     total, weight = losses.cross_entropy(logits, targets, weights)
     assert total == 0 and weight == 0
@@ -89,12 +89,12 @@ def test_large_logits_do_not_overflow():
 
 
 @pytest.mark.parametrize("target", [-1, -100, 5, 2**31 - 1])
-def test_a_target_outside_the_vocabulary_is_nan_and_not_another_word(target):
+def test_targets_outside_the_vocabulary_give_nan(target):
     assert np.isnan(cross_entropy(jnp.zeros((1, 5)), jnp.array([target]), jnp.ones(1))[0])
     assert accuracy(jnp.zeros((1, 5)), jnp.array([target]), jnp.ones(1)) == (0, 1)
 
 
-def test_integer_weights_count_too():
+def test_integer_weights():
     assert cross_entropy(jnp.zeros((2, 4)), jnp.array([0, 1]), jnp.array([1, 0]))[1] == 1
 
 
@@ -106,20 +106,20 @@ def test_accuracy_by_hand():
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([jnp.float32, jnp.bfloat16]))
-def test_accuracy_is_that_of_the_first_of_the_largest(seed, dtype):
+def test_accuracy_takes_the_first_of_ties(seed, dtype):
     rng = np.random.default_rng(seed)
-    logits = rng.integers(-2, 2, (40, 7)).astype(np.float32)  # few values: most rows have several largest ones
+    logits = rng.integers(-2, 2, (40, 7)).astype(np.float32)  # few values, so that most rows have ties
     targets, weights = rng.integers(0, 7, 40), rng.integers(0, 3, 40).astype(np.float32)
     right, weight = accuracy(jnp.asarray(logits, dtype), jnp.asarray(targets), jnp.asarray(weights))
     assert (right, weight) == (weights[logits.argmax(-1) == targets].sum(), weights.sum())
 
 
-def test_what_is_no_number_is_not_right():
+def test_nan_logits_are_not_right():
     logits = jnp.array([[jnp.nan, 1.0], [jnp.nan, 1.0], [-jnp.inf, -jnp.inf]])
     assert accuracy(logits, jnp.array([0, 1, 0]), jnp.ones(3)) == (1, 3)
 
 
-def test_sums_add_up_over_parts_as_one_batch():
+def test_sums_of_parts_equal_one_batch():
     logits, targets, weights = (jnp.asarray(a) for a in draw(5, 8))
     parts = [cross_entropy(logits[i::2], targets[i::2], weights[i::2]) for i in range(2)]
     np.testing.assert_allclose(np.sum(parts, axis=0), cross_entropy(logits, targets, weights), rtol=1e-6)

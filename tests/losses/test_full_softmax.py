@@ -1,4 +1,4 @@
-"""The softmax in pieces is the softmax: value, gradients and memory."""
+"""Tests of the chunked softmax: values, gradients and memory."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def at_once(hidden, table, bias, targets, weights):
 
 
 @pytest.mark.parametrize("chunk", [1, 10, 52, 54])
-def test_any_chunk_gives_the_value_and_the_gradients_of_the_whole(chunk):
+def test_chunks_match_the_whole(chunk):
     hidden, table, bias, targets, weights = draw()
     ours = lambda *arrays: full_softmax(*arrays, targets, weights, chunk)[0]  # noqa: E731
     whole = lambda *arrays: at_once(*arrays, targets, weights)[0]  # noqa: E731
@@ -36,7 +36,7 @@ def test_any_chunk_gives_the_value_and_the_gradients_of_the_whole(chunk):
     assert full_softmax(hidden, table, bias, targets, weights, chunk)[1] == weights.sum()
 
 
-def test_masked_positions_take_no_part():
+def test_masked_positions_are_ignored():
     hidden, table, bias, targets, weights = draw()
     weights = weights.at[:2].set(0)
     hostile = hidden.at[:2].set(jnp.nan), targets.at[:2].set(-100)
@@ -50,13 +50,13 @@ def test_masked_positions_take_no_part():
     assert nothing[0] == 0 and not np.any(nothing[1])
 
 
-def test_a_target_outside_is_nan():
+def test_targets_outside_give_nan():
     hidden, table, bias, targets, weights = draw()
     assert np.isnan(full_softmax(hidden, table, bias, targets.at[0].set(53), weights.at[0].set(1))[0])
 
 
-def test_words_that_are_impossible():
-    """A bias of -inf takes a word out, even if a whole piece is gone."""
+def test_words_with_a_bias_of_minus_infinity():
+    """A bias of -inf removes a word; a whole chunk may be removed."""
     hidden, table, bias, targets, weights = draw()
     bias = bias.at[:20].set(-jnp.inf).at[45:].set(-jnp.inf)
     targets = targets % 25 + 20
@@ -65,7 +65,7 @@ def test_words_that_are_impossible():
     assert np.isfinite(gradient).all()
 
 
-def test_bf16_hidden_has_float32_logits_and_gradients_of_its_own_types():
+def test_bf16_hidden_has_float32_logits_and_typed_gradients():
     hidden, table, bias, targets, weights = draw(dtype=jnp.bfloat16)
     ours = jax.value_and_grad(lambda *a: full_softmax(*a, targets, weights, 10)[0], argnums=(0, 1, 2))
     value, gradients = ours(hidden, table, bias)
@@ -73,7 +73,7 @@ def test_bf16_hidden_has_float32_logits_and_gradients_of_its_own_types():
     assert [g.dtype for g in gradients] == [jnp.bfloat16, jnp.float32, jnp.float32]
 
 
-def test_second_use_under_jit_and_a_mesh():
+def test_jit_and_mesh():
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     hidden, table, bias, targets, weights = draw(words=64, positions=16)
     of = lambda spec: jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))  # noqa: E731
@@ -83,8 +83,8 @@ def test_second_use_under_jit_and_a_mesh():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5), alone, spread)
 
 
-def test_memory_is_that_of_a_piece():
-    """At 100,000 words the logits of 512 positions would be 205 MB."""
+def test_memory_is_bounded_by_a_chunk():
+    """With 100,000 words, the logits of 512 positions would take 205 MB."""
     words, positions, width, chunk = 100_000, 512, 8, 2048
     shapes = [(positions, width), (words, width), (words,), (positions,), (positions,)]
     arguments = [jax.ShapeDtypeStruct(s, jnp.int32 if i == 3 else jnp.float32) for i, s in enumerate(shapes)]
@@ -93,8 +93,8 @@ def test_memory_is_that_of_a_piece():
     assert temporary < 8 * positions * chunk * 4 < positions * words * 4 / 4
 
 
-def test_chunk_is_checked():
-    with pytest.raises(ValueError, match=r"chunk=0 was given.*at least 1"):
+def test_invalid_chunk_raises():
+    with pytest.raises(ValueError, match=r"chunk=0: expected.*at least 1"):
         full_softmax(*draw(), chunk=0)
 
 
@@ -102,5 +102,5 @@ def test_perplexity():
     assert perplexity(0, 3) == 1
     assert perplexity(jnp.log(jnp.float32(39.7)) * 8, jnp.float32(8)) == pytest.approx(39.7, rel=1e-5)
     assert perplexity(1e6, 1) == np.inf
-    with pytest.raises(ValueError, match=r"at least one predicted word; the weight given is 0"):
+    with pytest.raises(ValueError, match=r"at least one predicted word, but the weight is 0"):
         perplexity(0.0, 0.0)

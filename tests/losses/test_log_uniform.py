@@ -1,4 +1,4 @@
-"""The negatives against a loop that draws one word at a time until it has enough: both ways of drawing."""
+"""Tests of both methods of drawing negatives against a loop that draws one word at a time."""
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 
 def probabilities(words):
-    """In float64."""
+    """Compute the probabilities in float64."""
     return np.log1p(1 / np.arange(1.0, words + 1)) / np.log(words + 1)
 
 
 def one_by_one(rng, count, words):
-    """What is to be drawn: words until `count` different ones were seen; these in order, and the number of tries."""
+    """Draw words until `count` different ones were seen; return them in order, and the number of tries."""
     seen, tries = [], 0
     while len(seen) < count:
         word = int(np.exp(rng.random() * np.log(words + 1))) - 1
@@ -43,14 +43,14 @@ def many(way, count, words, samples):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count, words", [(5, 40), (12, 15)])
-def test_the_joint_distribution_is_that_of_drawing_one_by_one(way, count, words):
+def test_joint_distribution_matches_drawing_one_by_one(way, count, words):
     samples, rng = 4000, np.random.default_rng(1)
     ids, tries = many(way, count, words, samples)
     drawn = [one_by_one(rng, count, words) for _ in range(samples)]
     their_ids, their_tries = np.array([d[0] for d in drawn]), np.array([d[1] for d in drawn])
     assert (np.diff(np.sort(ids, axis=1)) > 0).all() and ids.min() >= 0 and ids.max() < words
     assert scipy.stats.ks_2samp(tries, their_tries).pvalue > 1e-3
-    # Which words stand first, last and anywhere; and how tries hang together with the last word.
+    # Compare the first words, the last words, all words, and the correlation of the last word with the tries.
     for mine, theirs in ((ids[:, 0], their_ids[:, 0]), (ids[:, -1], their_ids[:, -1]), (ids, their_ids)):
         tables = np.stack([np.bincount(np.ravel(a), minlength=words) for a in (mine, theirs)])
         tables = tables[:, tables.sum(axis=0) > 10]
@@ -61,12 +61,12 @@ def test_the_joint_distribution_is_that_of_drawing_one_by_one(way, count, words)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_counts_are_as_expected(way):
-    """Given the tries, a word is there with probability 1 - (1 - p)^tries, on average over the tries."""
+def test_counts_match_expectation(way):
+    """On average over the tries, a word is drawn with probability 1 - (1 - p)^tries."""
     words, samples = 60, 6000
     ids, tries = many(way, 20, words, samples)
     there = np.bincount(ids.ravel(), minlength=words) / samples
-    # Stopping at the twentieth word makes the formula an approximation, TensorFlow's; its error is of one try.
+    # Stopping at the twentieth word makes TensorFlow's formula approximate, with an error of one try.
     expected = np.mean(-np.expm1(tries[:, None] * np.log1p(-probabilities(words))), axis=0)
     np.testing.assert_allclose(there, expected, atol=0.03)
     np.testing.assert_allclose(there.sum(), 20)
@@ -90,13 +90,13 @@ def test_single_draws_have_the_right_probability(words):
     assert scipy.stats.chisquare(observed, expected).pvalue > 1e-3
 
 
-def test_neighbours_at_the_far_end_of_a_large_vocabulary_are_equally_likely():
-    """A logarithm in float32 would skip some of these words and draw others twice as often."""
+def test_adjacent_rare_words_are_equally_likely():
+    """With a float32 logarithm, some of these words would never be drawn, and others twice as often."""
     words = 800_000
     draw = jax.jit(lambda key: log_uniform(key, 2_000_000, words))
     drawn = np.concatenate([np.asarray(draw(jax.random.key(seed))) for seed in range(3)])
     tail = drawn[drawn >= 600_000]
-    # Every remainder by 7 is as likely as any other, and words turn up as often as a Poisson law says.
+    # All remainders by 7 are equally likely, and word counts follow a Poisson distribution.
     assert scipy.stats.chisquare(np.bincount(tail % 7)).pvalue > 1e-3
     counts = np.bincount(tail - 600_000, minlength=200_000)
     mean = counts.mean()
@@ -105,7 +105,7 @@ def test_neighbours_at_the_far_end_of_a_large_vocabulary_are_equally_likely():
 
 
 @pytest.mark.parametrize("count, words", [(1, 2), (999, 1000), (500, 50_000)])
-def test_always_as_many_different_words_as_asked_for(count, words):
+def test_draws_the_requested_number_of_distinct_words(count, words):
     draw = jax.jit(lambda key: draw_negatives(key, count, words))
     for seed in range(5):
         negatives = draw(jax.random.key(seed))
@@ -115,7 +115,7 @@ def test_always_as_many_different_words_as_asked_for(count, words):
         assert (np.asarray(negatives.expected(negatives.ids)) > 0).all()
 
 
-def test_almost_surely_enough():
+def test_enough_draws():
     for count, words in ((64, 1000), (8192, 200_000)):
         draws = enough_draws(count, words)
         draw = jax.jit(lambda key, draws=draws, words=words: log_uniform(key, draws, words))
@@ -123,7 +123,7 @@ def test_almost_surely_enough():
         assert min(different) >= count and draws < words
 
 
-def test_the_same_key_draws_the_same_inside_jit_and_out_of_it():
+def test_same_key_draws_the_same_with_and_without_jit():
     alone = draw_negatives(jax.random.key(5), 20, 100)
     compiled = jax.jit(lambda key: draw_negatives(key, 20, 100))(jax.random.key(5))
     np.testing.assert_array_equal(alone.ids, compiled.ids)
@@ -131,12 +131,12 @@ def test_the_same_key_draws_the_same_inside_jit_and_out_of_it():
 
 
 @pytest.mark.parametrize("count", [20, 95])
-def test_other_generators_will_do(count):
+def test_other_generators_work(count):
     negatives = jax.jit(lambda key: draw_negatives(key, count, 100))(jax.random.key(5, impl="rbg"))
     assert len(np.unique(negatives.ids)) == count <= int(negatives.tries)
 
 
 @pytest.mark.parametrize("count, words", [(8192, 8192), (10, 5), (0, 5), (-1, 5)])
-def test_as_many_negatives_as_words_is_an_error_that_names_the_full_softmax(count, words):
+def test_too_many_negatives_raise(count, words):
     with pytest.raises(ValueError, match=rf"{count} different negatives.*{words} words.*full_softmax"):
         draw_negatives(jax.random.key(0), count, words)

@@ -1,4 +1,4 @@
-"""The sampled softmax against TensorFlow's, and its odd corners."""
+"""Tests of the sampled softmax against TensorFlow's, and of its edge cases."""
 
 import functools
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 @pytest.fixture(scope="module")
 def golden(goldens):
-    """TensorFlow's losses and gradients of one batch of 24 positions with 64 negatives out of 1,000 words."""
+    """TensorFlow's losses and gradients of a batch of 24 positions with 64 negatives from 1,000 words."""
     with np.load(goldens / "sampled_softmax.npz") as stored:
         return {name: jnp.asarray(stored[name]) for name in stored.files if name != "note"}
 
 
 def tries(golden):
-    """How many draws TensorFlow made: from the counts that it expected."""
+    """Return the number of draws that TensorFlow made, from its expected counts."""
     probability = np.log1p(1 / (np.asarray(golden["sampled"]) + 1.0)) / np.log(1001)
     counts = np.asarray(golden["sampled_expected_count"], np.float64)
     return round(np.median(np.log1p(-counts) / np.log1p(-probability)))
@@ -38,7 +38,7 @@ def of_golden(golden, remove_hits, expected, weights):
 
 @pytest.mark.parametrize("name", ["remove_hits", "keep_hits"])
 @pytest.mark.parametrize("counts", ["given", "ours"])
-def test_values_and_gradients_are_tensorflows(golden, name, counts):
+def test_values_and_gradients_match_tensorflow(golden, name, counts):
     expected = golden["true_expected_count"][:, 0], golden["sampled_expected_count"]
     if counts == "ours":
         negatives = Negatives(golden["sampled"], jnp.int32(tries(golden)), 1000)
@@ -50,11 +50,13 @@ def test_values_and_gradients_are_tensorflows(golden, name, counts):
     np.testing.assert_allclose(total, golden[f"{name}/loss"].sum(), rtol=1e-6)
     assert weight == 24
     for gradient, theirs in zip(gradients, ("inputs", "weights", "biases")):
-        np.testing.assert_allclose(gradient / 24, golden[f"{name}/grad_{theirs}"], atol=5e-7)  # theirs of the mean
+        np.testing.assert_allclose(
+            gradient / 24, golden[f"{name}/grad_{theirs}"], atol=5e-7
+        )  # TensorFlow's gradient is of the mean
 
 
 @pytest.mark.parametrize("name", ["remove_hits", "keep_hits"])
-def test_each_positions_loss_is_tensorflows(golden, name):
+def test_losses_by_position_match_tensorflow(golden, name):
     expected = golden["true_expected_count"][:, 0], golden["sampled_expected_count"]
     for position in (0, 5, 6, 21):
         (loss, _), _ = of_golden(golden, name == "remove_hits", expected, jnp.eye(24)[position])
@@ -80,7 +82,7 @@ toy_gradient = jax.jit(jax.value_and_grad(of_toy, has_aux=True))
 nine = jax.jit(lambda: draw_negatives(jax.random.key(2), 9, 50))
 
 
-def test_masked_positions_take_no_part():
+def test_masked_positions_are_ignored():
     hidden, negatives = jax.random.normal(jax.random.key(0), (6, 4)), nine()
     targets, weights = jnp.array([3, 4, 5, 6, 7, 8]), jnp.array([1.0, 0, 2, 0, 1, 0])
     (total, weight), gradient = toy_gradient(hidden, targets, negatives, weights)
@@ -93,7 +95,7 @@ def test_masked_positions_take_no_part():
     assert nothing == 0 and not np.any(zero)
 
 
-def test_where_every_negative_is_the_target_the_loss_is_zero():
+def test_loss_is_zero_if_every_negative_is_the_target():
     negatives = Negatives(jnp.array([7]), jnp.int32(1), 50)
     (total, _), gradient = toy_gradient(jnp.ones((2, 4)), jnp.array([7, 7]), negatives, jnp.ones(2))
     assert total == 0 and np.array_equal(gradient, np.zeros((2, 4)))
@@ -101,7 +103,7 @@ def test_where_every_negative_is_the_target_the_loss_is_zero():
 
 
 @pytest.mark.parametrize("target", [50, -1])
-def test_a_target_outside_is_nan_and_not_another_word(target):
+def test_targets_outside_give_nan(target):
     table, negatives, one = jnp.ones((50, 4)), jnp.arange(9), jnp.ones(1)
     total, _ = jax.jit(sampled_softmax)(
         jnp.ones((1, 4)), table, jnp.zeros(50), jnp.array([target]), negatives, one, jnp.ones(9), one
@@ -109,8 +111,8 @@ def test_a_target_outside_is_nan_and_not_another_word(target):
     assert np.isnan(total)
 
 
-def test_an_impossible_word_does_not_harm_masked_positions():
-    """Word 0 stands in for the targets that do not count; its loss may be infinite."""
+def test_infinite_loss_of_word_0_does_not_affect_masked_positions():
+    """Targets of weight zero become word 0, whose loss may be infinite."""
     bias, ones = jnp.zeros(50).at[0].set(-jnp.inf), jnp.ones(2)
     total, _ = jax.jit(sampled_softmax)(
         jnp.ones((2, 4)), jnp.ones((50, 4)), bias, jnp.array([3, 7]), jnp.arange(10, 19), ones, jnp.ones(9),
@@ -119,7 +121,7 @@ def test_an_impossible_word_does_not_harm_masked_positions():
     np.testing.assert_allclose(total, np.log(10), rtol=1e-6)
 
 
-def test_all_other_words_as_negatives_is_the_full_softmax_but_for_the_correction():
+def test_all_other_words_as_negatives_equal_the_full_softmax():
     hidden, target = jax.random.normal(jax.random.key(0), (1, 4)), jnp.array([7])
     table, bias = jax.random.normal(jax.random.key(1), (50, 4)), jnp.linspace(-1, 1, 50)
     others = jnp.delete(jnp.arange(50), 7)
@@ -127,15 +129,15 @@ def test_all_other_words_as_negatives_is_the_full_softmax_but_for_the_correction
     np.testing.assert_allclose(ours, cross_entropy(hidden @ table.T + bias[None], target, jnp.ones(1))[0], rtol=1e-6)
 
 
-def test_its_gradient_is_that_of_the_full_softmax_on_average():
-    """What the correction by expected counts is for: many draws together pull where the full softmax pulls."""
+def test_mean_gradient_matches_the_full_softmax():
+    """With the correction by expected counts, the mean gradient equals the full softmax's."""
     words, hidden, target = 200, jax.random.normal(jax.random.key(0), (1, 4)), jnp.array([3])
     table, bias = 0.3 * jax.random.normal(jax.random.key(1), (words, 4)), -0.5 * jnp.log(jnp.arange(1.0, words + 1))
 
     def sampled(h, key, corrected):
         negatives = draw_negatives(key, 100, words)
         expected = jnp.where(corrected, negatives.expected(negatives.ids), jnp.ones(100))
-        # The target always takes part: it stands for itself once.
+        # The target is always present, so its expected count is 1.
         return sampled_softmax(h, table, bias, target, negatives.ids, jnp.ones(1), expected, jnp.ones(1))[0]
 
     mean = jax.jit(

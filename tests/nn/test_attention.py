@@ -20,7 +20,7 @@ def inputs(b=2, t=6, a=3, h=4, seed=0, dtype=jnp.float32):
 
 
 def by_hand(query, key, value, segments, causal):
-    """Attention as four loops in float64."""
+    """Compute attention by four loops in float64."""
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     out = np.zeros_like(query)
     for b, i, a in np.ndindex(query.shape[:3]):
@@ -36,13 +36,13 @@ def by_hand(query, key, value, segments, causal):
     segments=st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=2, max_size=2), causal=st.booleans()
 )
 @settings(max_examples=15, deadline=None)
-def test_any_segments_against_loops(attend, segments, causal):
+def test_matches_loops_with_any_segments(attend, segments, causal):
     q, k, v = inputs()
     ours = attend(q, k, v, jnp.array(segments), causal=causal)
     np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal), atol=2e-6)
 
 
-def test_whole_masks():
+def test_masks_by_hand():
     mask = visible(5, np.array([[1, 1, 2, 2, 0], [1, 1, 1, 0, 0]]), None, causal=False)
     assert mask.astype(int).tolist() == [
         [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]],
@@ -56,7 +56,7 @@ def test_whole_masks():
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_lengths_are_segments(attend, causal):
+def test_lengths_equal_segments(attend, causal):
     q, k, v = inputs()
     segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]])
     by_lengths = attend(q, k, v, lengths=np.array([4, 2]), causal=causal)
@@ -77,7 +77,7 @@ def test_fused_equals_reference_values_and_gradients():
 
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
-def test_rows_of_padding_are_finite_and_so_are_their_gradients(attend):
+def test_rows_of_padding_have_finite_values_and_gradients(attend):
     q, k, v = inputs()
     segments = jnp.array([[0] * 6, [1, 1, 1, 0, 0, 0]])
     value, gradients = jax.value_and_grad(lambda *x: attend(*x, segments).sum(), argnums=(0, 1, 2))(q, k, v)
@@ -85,14 +85,14 @@ def test_rows_of_padding_are_finite_and_so_are_their_gradients(attend):
 
 
 @pytest.mark.parametrize("attend", IMPLEMENTATIONS)
-def test_what_padding_holds_changes_nothing(attend):
+def test_padding_does_not_affect_real_tokens(attend):
     q, k, v = inputs()
     segments = jnp.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0]])
     loud = [x.at[:, 4:].set(1e9) for x in (q, k, v)]
     np.testing.assert_array_equal(attend(q, k, v, segments)[:, :4], attend(*loud, segments)[:, :4])
 
 
-def test_maps_sum_to_one_and_are_float32_in_bf16_too():
+def test_maps_sum_to_one_in_float32():
     q, k, _ = inputs(dtype=jnp.bfloat16)
     maps = attention_maps(q, k, jnp.array([[1, 1, 1, 2, 2, 0]] * 2))
     assert maps.dtype == jnp.float32
@@ -107,7 +107,7 @@ def test_bf16_is_close_to_float32(attend):
     np.testing.assert_allclose(attend(*rough).astype(jnp.float32), attend(*exact), atol=0.03)
 
 
-def test_dropout_of_the_maps_keeps_the_mean():
+def test_attention_dropout_keeps_the_mean():
     q, k, v = inputs(b=1, t=4)
     keys = jax.random.split(jax.random.key(1), 4000)
     drawn = jax.vmap(lambda key: reference(q, k, v, dropout=0.3, dropout_key=key))(keys)
@@ -115,18 +115,18 @@ def test_dropout_of_the_maps_keeps_the_mean():
     assert drawn.std(0).min() > 0.05
 
 
-def test_fused_refuses_what_it_cannot_do():
+def test_fused_raises_on_unsupported_options():
     q, k, v = inputs()
     with pytest.raises(ValueError, match=r"no dropout on the attention maps.*0\.1.*attention_dropout=0.*'reference'"):
         fused(q, k, v, dropout=0.1, dropout_key=jax.random.key(0))
     with pytest.raises(ValueError, match=r"16 bits.*float32.*dtype='bfloat16'"):
         fused(q, k, v, platform="gpu")
     layer = SelfAttention(num_heads=2, implementation="fused")
-    with pytest.raises(ValueError, match="never holds the attention maps"):
+    with pytest.raises(ValueError, match="cannot return the attention maps"):
         layer.init(jax.random.key(0), jnp.ones((1, 3, 8)), maps=True)
 
 
-def test_fused_on_a_gpu_asks_for_cudnn_and_nothing_else(monkeypatch):
+def test_fused_uses_cudnn_on_a_gpu(monkeypatch):
     asked = []
 
     def spy(query, key, value, **options):
@@ -147,7 +147,7 @@ def test_fused_on_a_gpu_asks_for_cudnn_and_nothing_else(monkeypatch):
     assert asked[3]["mask"].shape == (2, 1, 6, 6)
 
 
-def test_segments_and_lengths_together_are_refused():
+def test_segments_with_lengths_raise():
     q, k, v = inputs()
     for attend in IMPLEMENTATIONS:
         for platform in {reference: [{}], fused: [{}, {"platform": "gpu"}]}[attend]:

@@ -1,4 +1,4 @@
-"""Attention between texts: what it is by loops, and what is not there."""
+"""Tests of attention between texts against loops, and of its masks."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def test_similarity_by_pairs(texts):
         assert float(found[b, t, q]) == pytest.approx(float(expected), rel=1e-5, abs=1e-5)
 
 
-def test_what_is_not_there_says_nothing(texts):
+def test_padding_has_no_effect(texts):
     x, y, params = texts
     there, asked = jnp.array([[True] * 3 + [False] * 2] * 2), jnp.array([[True] * 2 + [False]] * 2)
     wild_x = jnp.where(there[..., None], x, 1e6)
@@ -48,7 +48,7 @@ def test_no_word_attends_to_itself(texts):
     x, _, params = texts
     inner = {name: params[name] for name in ("both", "of_y")}
     whole = jnp.ones((B, T), bool)
-    one = self_flow(x[:, :1], inner, whole[:, :1])  # a word alone finds nothing
+    one = self_flow(x[:, :1], inner, whole[:, :1])  # a single word has no other to attend to
     np.testing.assert_array_equal(one[..., :D], x[:, :1])
     assert not one[..., D:].any()
     found = self_flow(x, inner, whole)[..., D : 2 * D]
@@ -60,7 +60,7 @@ def test_no_word_attends_to_itself(texts):
         np.testing.assert_allclose(found[b, t], (shares / shares.sum()) @ x[b][others], atol=1e-5)
 
 
-def test_nothing_at_all_is_zeros_and_so_is_its_gradient(texts):
+def test_empty_texts_give_zeros_and_zero_gradients(texts):
     x, y, params = texts
     nothing = jnp.zeros((B, Q), bool)
 
@@ -68,13 +68,13 @@ def test_nothing_at_all_is_zeros_and_so_is_its_gradient(texts):
         return attention_flow(x, y, params, jnp.zeros((B, T), bool), nothing).sum()
 
     gradient = jax.jit(jax.grad(total, argnums=(0, 1)))(x, y)
-    np.testing.assert_array_equal(gradient[0], jnp.ones_like(x))  # what is beside it
+    np.testing.assert_array_equal(gradient[0], jnp.ones_like(x))  # from the copy of x in the output
     assert not gradient[1].any()
     assert not jax.jit(attend)(jnp.zeros((B, T, Q)), y, jnp.zeros((B, T, Q), bool)).any()
 
 
-def test_no_array_of_pairs_is_made(texts):
-    """[T, Q, D] would be the largest by far."""
+def test_similarity_makes_no_array_of_pairs(texts):
+    """An array of [T, Q, D] would be the largest by far."""
     params = init_similarity(jax.random.key(0), 64)
     x, y = jnp.zeros((1, 128, 64)), jnp.zeros((1, 32, 64))
 
@@ -83,4 +83,4 @@ def test_no_array_of_pairs_is_made(texts):
 
     made = jax.make_jaxpr(jax.grad(lambda x, y: run(x, y).sum(), argnums=(0, 1)))(x, y)
     sizes = [v.aval.size for eqn in made.jaxpr.eqns for v in eqn.outvars]
-    assert max(sizes) == 128 * 64 * 4  # what comes out
+    assert max(sizes) == 128 * 64 * 4  # the output

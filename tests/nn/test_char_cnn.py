@@ -1,4 +1,4 @@
-"""The character CNN against one written out word by word, at every cut that may be made."""
+"""Tests of the character CNN against a word-by-word implementation, with padding cut at every width."""
 
 import functools
 import runpy
@@ -22,14 +22,14 @@ CONFIG = ElmoConfig(
     char_embedding_size=5, max_characters=MAXIMUM, filters=((1, 3), (2, 4), (3, 5), (7, 6), (MAXIMUM, 2)),
     num_highways=2, projection_size=4, cell_size=8,
 )  # fmt: skip
-# One letter, each length up to one that fills the word, longer, Hangul (three bytes a syllable), cut within one.
+# One letter, lengths up to a full word and beyond, and Hangul (three bytes per syllable), cut inside a syllable.
 WORDS = ["a", *("abcdefghijklmn"[:n] for n in range(2, 15)), "배", "강가", "은행나무", "Æon"]
 LONGEST = {word: min(len(word.encode()), MAXIMUM - 2) + 2 for word in WORDS}
 
 
 @functools.cache
 def params(**changes):
-    """Weights at which every detail shows: the original's own start is too small."""
+    """Large weights, so that every detail affects the output; the original's initial weights are too small."""
     tree = jax.eval_shape(make(**changes).init, jax.random.key(0), jnp.zeros((1, 3), jnp.int32))["params"]
     random = np.random.default_rng(0)
     return jax.tree.map(lambda x: jnp.asarray(random.normal(0, 0.5, x.shape), jnp.float32), tree)
@@ -54,7 +54,7 @@ def run(characters, tree=None, **changes):
 
 
 @pytest.mark.parametrize("changes", [{}, {"activation": "tanh"}, {"num_highways": 0}, {"size": None}])
-def test_every_word_against_the_oracle(changes):
+def test_words_match_a_plain_implementation(changes):
     table = np.concatenate([character_table(WORDS, MAXIMUM), boundary_characters(MAXIMUM), np.zeros((1, MAXIMUM), int)])
     config = ElmoConfig(
         **vars(CONFIG)
@@ -71,16 +71,16 @@ def test_every_word_against_the_oracle(changes):
 
 
 @pytest.mark.parametrize("cut", [3, 4, 6, 7, 10, 11])
-def test_a_cut_behind_the_longest_word_changes_nothing(cut):
+def test_cutting_padding_changes_nothing(cut):
     words = [word for word in WORDS if LONGEST[word] <= cut]
     table = np.concatenate([character_table(words, MAXIMUM), np.zeros((1, MAXIMUM), np.int32)])
     np.testing.assert_allclose(run(table[:, :cut]), run(table), atol=1e-6)
-    # It would, if padding took no part: the shortest word's vector depends on it.
+    # The shortest word's vector depends on the padding, so ignoring padding would fail this test.
     spoilt = params() | {"embedding": params()["embedding"].at[260].set(0.0)}
     assert np.abs(run(table[:, :cut], spoilt) - run(table))[0].max() > 1e-2
 
 
-def test_a_padded_word_is_no_characters_at_all():
+def test_padding_words_have_zero_embeddings():
     nothing = np.zeros((1, MAXIMUM), np.int32)
     whole = run(nothing)
     other = params() | {"embedding": params()["embedding"] * 7}
@@ -89,7 +89,7 @@ def test_a_padded_word_is_no_characters_at_all():
 
 
 def naive(characters, embedding, convolutions):
-    """By JAX's own gradient, every place at once."""
+    """Compute all positions at once, with JAX's own gradient."""
     x = jnp.concatenate([jnp.zeros_like(embedding[:1]), embedding])[characters]
     found = []
     for convolution in convolutions:
@@ -101,7 +101,7 @@ def naive(characters, embedding, convolutions):
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 1000])
-def test_gradients_however_many_places_are_multiplied_at_once(at_once, monkeypatch):
+def test_gradients_do_not_depend_on_at_once(at_once, monkeypatch):
     monkeypatch.setattr(module, "places_at_once", lambda words: at_once)
     tree = params()
     convolutions = [tree[f"conv_{n}"] for n in range(len(CONFIG.filters))]
@@ -118,22 +118,22 @@ def test_gradients_however_many_places_are_multiplied_at_once(at_once, monkeypat
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), ours, theirs)
 
 
-def test_leading_axes_and_no_words():
+def test_leading_axes_and_empty_batches():
     table = character_table(WORDS[:6], MAXIMUM)
     np.testing.assert_allclose(run(table.reshape(2, 3, MAXIMUM)), run(table).reshape(2, 3, -1), atol=1e-6)
     assert run(table[:0]).shape == (0, 4)
 
 
-def test_an_id_outside_the_table_is_nan_and_a_word_too_long_an_error():
+def test_invalid_ids_give_nan_and_too_long_words_raise():
     table = character_table(["a", "b"], MAXIMUM)
     table[1, 1] = 262
     ours = run(table)
     assert np.isfinite(ours[0]).all() and np.isnan(ours[1]).any()
-    with pytest.raises(ValueError, match="words of 13 characters were given to a model whose words have 12"):
+    with pytest.raises(ValueError, match="words have 13 characters, expected at least 1 and at most max_characters=12"):
         run(np.zeros((1, 13), np.int32))
 
 
-def test_highway_passes_on_what_the_gate_does_not_take():
+def test_highway_mixes_input_and_transform():
     x = jnp.asarray([[1.0, -2.0]])
     transform = {"kernel": jnp.eye(2), "bias": jnp.zeros(2)}
     for bias, expected in [(-100.0, [1.0, -2.0]), (100.0, [1.0, 0.0]), (0.0, [1.0, -1.0])]:
@@ -141,7 +141,7 @@ def test_highway_passes_on_what_the_gate_does_not_take():
         np.testing.assert_allclose(highway(x, carry, transform)[0], expected, atol=1e-6)
 
 
-def test_bfloat16_is_near_and_keeps_its_parameters_in_float32():
+def test_bfloat16_is_close_with_float32_parameters():
     table = character_table(WORDS, MAXIMUM)
     near = jax.jit(make(dtype=jnp.bfloat16).apply)({"params": params()}, table)
     assert near.dtype == jnp.bfloat16
@@ -151,7 +151,7 @@ def test_bfloat16_is_near_and_keeps_its_parameters_in_float32():
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_parameters_start_as_the_original_s(activation):
+def test_initialisation_matches_the_original(activation):
     cnn = CharCNN(16, ((1, 32), (7, 1024)), 1, 512, activation)
     tree = jax.tree.map(np.asarray, jax.jit(cnn.init)(jax.random.key(0), jnp.zeros((1, 3), jnp.int32))["params"])
     assert 0.99 < np.abs(tree["embedding"]).max() <= 1 and abs(tree["embedding"].std() - 1 / np.sqrt(3)) < 0.01

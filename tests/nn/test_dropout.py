@@ -21,7 +21,7 @@ def test_rate_scaling_and_mean(kind, rate):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_elements_are_independent(kind):
-    """Neighbours, along either axis and at powers of two, agree no more often than chance; so do two keys."""
+    """Elements at distances of powers of two, and masks of two keys, agree no more often than by chance."""
     keys = jax.random.split(jax.random.key(0, impl=kind), 2)
     a, b = (np.asarray(dropout(jnp.ones((512, 768)), 0.5, key)) > 0 for key in keys)
     for shift in [1, 2, 3, 16, 64, 256, 768, 768 * 2, 768 * 16, 768 * 256]:
@@ -32,7 +32,7 @@ def test_elements_are_independent(kind):
     assert np.abs(a.mean(1) - 0.5).max() < 6 * 0.5 / np.sqrt(768)
 
 
-def test_the_same_key_drops_the_same_in_and_out_of_jit_and_backwards():
+def test_same_key_gives_same_mask_in_jit_and_backward():
     x, key = jnp.arange(1.0, 1001.0), jax.random.key(5)
     once = dropout(x, 0.3, key)
     np.testing.assert_array_equal(once, jax.jit(lambda x: dropout(x, 0.3, key))(x))
@@ -42,7 +42,7 @@ def test_the_same_key_drops_the_same_in_and_out_of_jit_and_backwards():
 
 
 def test_rows_of_neighbouring_keys_are_independent():
-    """As a training loop draws them: keys folded with 0, 1, 2, …, short rows."""
+    """Keys folded with 0, 1, 2, …, as in a training loop, and short rows."""
     keys = [jax.random.fold_in(jax.random.key(0), step) for step in range(64)]
     drawn = np.stack([np.asarray(dropout(jnp.ones((64, 16)), 0.5, key)) > 0 for key in keys]).reshape(64 * 64, 16)
     correlation = np.corrcoef(drawn.T) - np.eye(16)
@@ -50,7 +50,7 @@ def test_rows_of_neighbouring_keys_are_independent():
     assert len({row.tobytes() for row in drawn}) > 0.95 * 2**16 * (1 - np.exp(-(64 * 64) / 2**16))
 
 
-def test_the_scale_is_not_rounded_to_16_bits():
+def test_scale_is_not_rounded_to_16_bits():
     dropped = dropout(jnp.linspace(1, 2, 100_000).astype(jnp.bfloat16), 0.1, jax.random.key(0)).astype(jnp.float32)
     kept = np.asarray(dropped)[np.asarray(dropped) > 0]
     exact = np.linspace(1, 2, 100_000)[np.asarray(dropped) > 0] / 0.9
@@ -58,12 +58,12 @@ def test_the_scale_is_not_rounded_to_16_bits():
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5])
-def test_a_rate_outside_its_range_is_refused(rate):
+def test_invalid_rates_raise(rate):
     with pytest.raises(ValueError, match="at least 0 and below 1"):
         dropout(jnp.ones(3), rate, jax.random.key(0))
 
 
-def test_no_key_or_no_rate_is_no_dropout():
+def test_no_dropout_without_key_or_rate():
     x = jnp.arange(5.0)
     assert dropout(x, 0.5, None) is x
     assert dropout(x, 0.0, jax.random.key(0)) is x

@@ -1,4 +1,4 @@
-"""Dense, layer norm, activations, embedding: small enough to be tested together."""
+"""Tests of dense layers, layer normalisation, activations and embeddings."""
 
 import math
 
@@ -13,7 +13,7 @@ from bert_elmo_jax.nn import ACTIVATIONS, Dense, activation, dense, embed, gelu,
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 
-def test_dense_is_a_matrix_product_in_the_type_of_its_input():
+def test_dense_is_a_matrix_product_in_its_input_type():
     x, kernel, bias = (jax.random.normal(jax.random.key(i), s) for i, s in enumerate([(2, 3, 4), (4, 5), (5,)]))
     np.testing.assert_allclose(
         dense(x, kernel, bias), np.einsum("btd,do->bto", x, kernel) + np.asarray(bias), atol=1e-6
@@ -27,11 +27,11 @@ def test_dense_keeps_its_parameters_in_float32():
     assert {p.dtype for p in jax.tree.leaves(params)} == {jnp.dtype("float32")}
 
 
-def test_initialisation_is_cut_at_two_deviations_and_not_corrected_for_it():
+def test_initialisation_is_truncated_without_correction():
     drawn = np.asarray(truncated_normal(0.02)(jax.random.key(0), (500, 500)))
     assert np.abs(drawn).max() <= 0.04
     assert abs(drawn.mean()) < 2e-4
-    # The deviation of a standard normal cut at ±2, from its density φ and distribution Φ.
+    # The deviation of a standard normal distribution truncated at ±2.
     density, inside = math.exp(-2) / math.sqrt(2 * math.pi), math.erf(math.sqrt(2))
     assert drawn.std() == pytest.approx(0.02 * math.sqrt(1 - 4 * density / inside), rel=0.01)
 
@@ -44,7 +44,7 @@ def test_layer_norm_against_float64():
     np.testing.assert_allclose(ours, expected, atol=2e-6)
 
 
-def test_layer_norm_of_a_constant_is_the_bias_with_finite_gradients():
+def test_layer_norm_of_constants_has_finite_gradients():
     value, gradient = jax.value_and_grad(lambda x: layer_norm(x, jnp.ones(8), jnp.full(8, 0.5)).sum())(
         jnp.full((1, 8), 3.0)
     )
@@ -62,7 +62,7 @@ def test_layer_norm_statistics_are_float32_in_bf16():
 X = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -100.0, 100.0]]).astype(np.float32)
 
 
-def test_gelu_against_scipy_with_its_derivative():
+def test_gelu_and_its_derivative_match_scipy():
     x = X.astype(np.float64)
     cdf, density = scipy.special.ndtr(x), np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(gelu(jnp.asarray(X)), x * cdf, atol=1e-6, rtol=1e-6)
@@ -87,12 +87,12 @@ def test_activations_keep_the_type_and_stay_finite(name):
         assert np.isfinite(jax.vmap(jax.grad(activation(name)))(x).astype(jnp.float32)).all()
 
 
-def test_an_unknown_activation_names_the_nearest():
+def test_unknown_activation_suggests_a_name():
     with pytest.raises(ValueError, match=r"no activation 'geluu'.*did you mean gelu"):
         activation("geluu")
 
 
-def test_embedding_gives_rows_their_gradients_and_nan_outside():
+def test_embed_gradients_and_invalid_ids():
     table = jnp.arange(12.0).reshape(4, 3)
     ids = jnp.array([[1, 1], [3, 0]])
     np.testing.assert_array_equal(embed(table, ids), np.asarray(table)[np.asarray(ids)])

@@ -1,4 +1,4 @@
-"""The projected LSTM against one written step by step, whose gradient is JAX's own."""
+"""Tests of the LSTM and its custom gradient against a step-by-step implementation with JAX's gradient."""
 
 import functools
 
@@ -29,7 +29,7 @@ def inputs(projection=True, seed=1):
 
 
 def naive(x, input_kernel, state_kernel, bias, projection, cell, hidden, lengths, cell_clip=None, proj_clip=None):
-    """Every row by itself, one step after the other."""
+    """Run each row separately, step by step."""
     rows, cells, hiddens = [], [], []
     for row, length in enumerate(lengths):
         c, h = cell[row], hidden[row]
@@ -50,13 +50,13 @@ def naive(x, input_kernel, state_kernel, bias, projection, cell, hidden, lengths
 
 
 def scored(function, lengths, clips):
-    """A number that depends on all that comes out, so that every gradient shows."""
+    """Return a scalar that depends on all outputs, so that every gradient is nonzero."""
 
     def score(w, x, cell, hidden):
         parts = function(
             x, w["input_kernel"], w["state_kernel"], w["bias"], w["projection"], cell, hidden, lengths, *clips
         )
-        # The state of a finished row counts too: what is held must hand its gradient back.
+        # Include the final states: gradients must pass through the finished steps of a row.
         mix = [
             jnp.asarray(np.random.default_rng(n).normal(size=part.shape), jnp.float32) for n, part in enumerate(parts)
         ]
@@ -70,14 +70,14 @@ def scored(function, lengths, clips):
 def test_values_and_every_gradient(projection, clips):
     w, (x, cell, hidden) = weights(projection), inputs(projection)
     ours, theirs = (scored(f, LENGTHS, clips)(w, x, cell, hidden) for f in (lstm, naive))
-    if clips[0]:  # the clips act, or this would show nothing
+    if clips[0]:  # check that the clips are active
         assert (np.abs(np.asarray(theirs[0][1][1])) == clips[0]).mean() > 0.2
     if clips[1] and projection:
         assert (np.abs(np.asarray(theirs[0][1][0])) == np.float32(clips[1])).mean() > 0.05
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5, rtol=2e-5), ours, theirs)
 
 
-def test_a_finished_row_keeps_its_state_and_gives_zeros():
+def test_finished_rows_keep_their_state_and_output_zeros():
     w, (x, cell, hidden) = weights(), inputs()
     outputs, after, last = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
     np.testing.assert_array_equal(after[1], cell[1])
@@ -88,7 +88,7 @@ def test_a_finished_row_keeps_its_state_and_gives_zeros():
             np.testing.assert_array_equal(last[row], outputs[row, n - 1])
 
 
-def test_what_lies_beyond_a_row_is_never_read_not_even_nan():
+def test_padding_is_ignored_even_if_nan():
     w, (x, cell, hidden) = weights(), inputs()
     beyond = np.arange(T)[None, :, None] >= LENGTHS[:, None, None]
     spoilt = jnp.where(beyond, jnp.nan, x)
@@ -101,7 +101,7 @@ def test_what_lies_beyond_a_row_is_never_read_not_even_nan():
         np.testing.assert_array_equal(gradients[0][name], spoilt_gradients[0][name])
 
 
-def test_two_windows_are_one_text():
+def test_state_continues_between_windows():
     w, (x, cell, hidden) = weights(), inputs()
     whole, *after = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS)
     first, *middle = lstm(x[:, :2], **w, cell=cell, hidden=hidden, lengths=np.minimum(LENGTHS, 2))
@@ -111,7 +111,7 @@ def test_two_windows_are_one_text():
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_gates_of_distinct_words_are_those_of_every_place(parts):
+def test_gates_of_distinct_words_equal_gates_of_all_positions(parts):
     w, (_, cell, hidden) = weights(), inputs()
     table = jnp.asarray(np.random.default_rng(3).normal(size=(parts, 6, D)), jnp.float32)
     words = np.random.default_rng(4).integers(0, 6, (T, B))
@@ -128,7 +128,7 @@ def test_gates_of_distinct_words_are_those_of_every_place(parts):
 
 
 def scans(jaxpr):
-    """Every scan in a jaxpr, however deep."""
+    """Yield all scans of a jaxpr, nested ones included."""
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "scan":
             yield eqn
@@ -139,21 +139,21 @@ def scans(jaxpr):
                     yield from scans(inner)
 
 
-def test_only_a_gradient_keeps_what_it_needs_and_its_loop_carries_only_the_state():
+def test_loops_carry_only_the_state():
     w, (x, cell, hidden) = weights(), inputs()
     run = functools.partial(lstm, cell=cell, hidden=hidden, lengths=LENGTHS)
     (forward,) = scans(jax.make_jaxpr(lambda w: run(x, **w)[0])(w).jaxpr)
     assert sorted(v.aval.shape for v in forward.outvars) == sorted([(B, C), (B, P), (T, B, P)])
     loops = list(scans(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
     (backward,) = (loop for loop in loops if loop.params["reverse"])
-    # What a loop hands on has the shape that one turn gives it; what it collects has an axis more.
+    # A carried array has the shape of one step's output; a collected array has one more axis.
     ends = zip(backward.outvars, backward.params["jaxpr"].jaxpr.outvars, strict=True)
     carried = [whole for whole, turn in ends if whole.aval.shape == turn.aval.shape]
     assert len(carried) >= 2
     assert {v.aval.shape for v in carried} <= {(), (B, C), (B, P)}
 
 
-def test_bfloat16_multiplies_in_16_bits_and_keeps_the_state_in_32():
+def test_bfloat16_products_with_float32_state():
     w, (x, cell, hidden) = weights(scale=0.4), inputs()
     exact = lstm(x, **w, cell=cell, hidden=hidden, lengths=LENGTHS, cell_clip=3.0, proj_clip=3.0)
     near = lstm(x.astype(jnp.bfloat16), **w, cell=cell, hidden=hidden, lengths=LENGTHS, cell_clip=3.0, proj_clip=3.0)
@@ -168,7 +168,7 @@ def test_bfloat16_multiplies_in_16_bits_and_keeps_the_state_in_32():
     assert {g.dtype for g in jax.tree.leaves(gradient)} == {jnp.dtype("float32")}
 
 
-def test_nothing_to_read():
+def test_empty_inputs():
     w, (x, cell, hidden) = weights(), inputs()
     outputs, after, last = lstm(x[:, :0], **w, cell=cell, hidden=hidden, lengths=np.zeros(B, np.int32))
     assert outputs.shape == (B, 0, P)

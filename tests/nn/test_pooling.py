@@ -1,4 +1,4 @@
-"""Pooling and alignment over real places alone: whatever stands behind them, and where there is none."""
+"""Tests of pooling and alignment over real positions, also in rows without any."""
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,8 @@ def draw(*shape, seed=0):
 
 
 @pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("shift", [-7.0, 0.0, 7.0])  # a largest below 0, a smallest above
-def test_pools_of_real_places(name, shift):
+@pytest.mark.parametrize("shift", [-7.0, 0.0, 7.0])  # a maximum below 0, a minimum above 0
+def test_pooling_over_real_positions(name, shift):
     pool, expected = POOLS[name]
     x = draw(4, 5, 3) + np.float32(shift)
     pooled = pool(jnp.asarray(x), jnp.asarray(REAL))
@@ -34,7 +34,7 @@ def test_pools_of_real_places(name, shift):
     np.testing.assert_allclose(gradient[:3].sum(axis=1), 1.0, rtol=1e-5)
 
 
-def test_shares_are_of_real_places():
+def test_masked_softmax_over_real_positions():
     scores = draw(4, 5) * 30
     shares = np.asarray(masked_softmax(jnp.asarray(scores), jnp.asarray(REAL)))
     for n, count in enumerate((5, 1, 3)):
@@ -46,14 +46,14 @@ def test_shares_are_of_real_places():
     np.testing.assert_array_equal(np.asarray(gradient)[~REAL], 0)
 
 
-def test_every_place_finds_what_is_like_it():
+def test_align():
     x, other = draw(4, 2, 3), draw(4, 5, 3, seed=1)
     found = np.asarray(align(jnp.asarray(x), jnp.asarray(other), jnp.asarray(REAL)))
     for n, count in enumerate((5, 1, 3)):
         odds = np.exp(x[n] @ other[n, :count].T)
         np.testing.assert_allclose(found[n], odds / odds.sum(axis=1, keepdims=True) @ other[n, :count], rtol=1e-4)
     np.testing.assert_array_equal(found[3], 0)
-    # Dot products of a thousand are no trouble: the nearest takes all.
+    # With dot products of about a thousand, the nearest position takes all the weight.
     far = np.asarray(align(jnp.asarray(x) * 1e3, jnp.asarray(other), jnp.asarray(REAL)))
     nearest = np.argmax(np.where(REAL[:, None, :], np.einsum("bsd,btd->bst", x, other), -np.inf), axis=2)[:3]
     np.testing.assert_allclose(far[:3], np.take_along_axis(other[:3], nearest[..., None], axis=1), atol=1e-3)

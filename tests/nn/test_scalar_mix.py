@@ -12,7 +12,7 @@ def draw(*shape, seed=0, mean=0.0, deviation=1.0):
     return np.random.default_rng(seed).normal(mean, deviation, shape).astype(np.float32)
 
 
-def test_the_mixture_and_its_gradients_against_numpy():
+def test_mixture_and_gradients_match_numpy():
     layers, weights, gamma = draw(3, 2, 5, 4), draw(3, seed=1), jnp.float32(1.7)
     shares = np.exp(weights) / np.exp(weights).sum()
     expected = gamma * np.einsum("l,lbtd->btd", shares, layers)
@@ -24,19 +24,19 @@ def test_the_mixture_and_its_gradients_against_numpy():
     np.testing.assert_allclose(of_weights, gamma * shares * (sums - (shares * sums).sum()), rtol=1e-4, atol=1e-5)
 
 
-def test_weights_count_only_against_each_other():
+def test_adding_a_constant_to_the_weights_changes_nothing():
     layers, weights = draw(3, 1, 2, 4), draw(3, seed=1)
     one, other = (scalar_mix(layers, weights + np.float32(shift)) for shift in (0, 50))
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_layers_in_16_bits_stay_so():
+def test_16_bit_layers_stay_16_bit():
     layers = jnp.asarray(draw(3, 1, 2, 4), jnp.bfloat16)
     assert scalar_mix(layers, np.zeros(3, np.float32)).dtype == jnp.bfloat16
     assert normalise_layer(layers[0], np.ones((1, 2), bool)).dtype == jnp.bfloat16
 
 
-def test_statistics_are_those_of_all_real_positions_together():
+def test_statistics_cover_all_real_positions():
     layer, mask = draw(3, 5, 4, mean=3, deviation=2), np.arange(5)[None, :] < np.array([5, 2, 0])[:, None]
     real = layer[mask].astype(np.float64)
     expected = (layer - real.mean()) / np.sqrt(real.var() + 1e-13)
@@ -47,8 +47,8 @@ def test_statistics_are_those_of_all_real_positions_together():
 
 
 @pytest.mark.parametrize("real", [0, 1])
-def test_nothing_to_normalise_is_zero_with_finite_gradients(real):
-    """No position at all, or one whose numbers are all the same."""
+def test_degenerate_layers_give_zeros_with_finite_gradients(real):
+    """No real position, or equal numbers."""
     mask = np.arange(2)[None, :] < real
     value, gradient = jax.value_and_grad(lambda x: normalise_layer(x, mask).sum())(jnp.full((1, 2, 3), 2.5))
     assert value == 0 and np.isfinite(gradient).all()

@@ -1,4 +1,4 @@
-"""The mean of checkpoints."""
+"""Tests of averaging checkpoints."""
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -8,7 +8,7 @@ import pytest
 from bert_elmo_jax.optim import average
 
 
-def test_mean_of_trees_in_their_own_types():
+def test_mean_keeps_the_types():
     rng = np.random.default_rng(0)
     trees = [{"a": {"b": rng.normal(size=(3, 4)).astype(np.float32)}, "c": rng.normal(size=2)} for _ in range(5)]
     mean = average(trees)
@@ -18,14 +18,14 @@ def test_mean_of_trees_in_their_own_types():
     assert mean["a"]["b"].dtype == np.float32 and mean["c"].dtype == np.float64
 
 
-def test_one_tree_is_its_own_mean_bit_for_bit_and_inputs_stay():
+def test_mean_of_one_tree_is_a_copy():
     tree = {"a": np.array([-0.0, 1e-40, 3.0], np.float32)}
     assert average([tree])["a"].tobytes() == tree["a"].tobytes()
     assert average(iter([tree, tree]))["a"].tobytes() == tree["a"].tobytes()
     np.testing.assert_array_equal(tree["a"], np.array([-0.0, 1e-40, 3.0], np.float32))
 
 
-def test_small_differences_survive_many_trees_and_low_precision():
+def test_sums_are_float64():
     base = np.float32(1e4)
     mean = average({"a": np.array([base + 0.01 * k], np.float32)} for k in range(100))
     np.testing.assert_allclose(mean["a"], 1e4 + 0.495, atol=1e-3)
@@ -41,11 +41,11 @@ def test_small_differences_survive_many_trees_and_low_precision():
         ({"a": np.zeros(2), "b": np.zeros(2), "c": np.zeros(1)}, r"differ in c: not there and \(1,\)"),
     ],
 )
-def test_other_models_are_named(other, message):
+def test_different_models_raise(other, message):
     with pytest.raises(ValueError, match=message):
         average([{"a": np.zeros(2), "b": np.zeros(2)}, other])
 
 
-def test_nothing_to_average():
+def test_no_trees_raise():
     with pytest.raises(ValueError, match="no tree was given"):
         average([])

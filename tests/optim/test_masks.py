@@ -1,13 +1,13 @@
-"""Rules on paths: what decays, what is frozen, how fast each layer learns."""
+"""Tests of rules on paths: weight decay, freezing, layer-wise learning rates."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
 from bert_elmo_jax.optim import adamw, bert_adam, decayed, depths, freeze, matches, scale_by_depth
@@ -19,7 +19,7 @@ def by_name(tree):
 
 
 def filled(make):
-    """A tree of the shapes that `make` gives; what stands in it does not matter here."""
+    """Return a tree with the shapes of `make` and arbitrary values."""
     return jax.tree.map(lambda of: jnp.asarray(np.ones(of.shape, np.float32)), jax.eval_shape(make))
 
 
@@ -35,7 +35,7 @@ def elmo():
     return filled(lambda: init_elmo_params(config, jax.random.key(0), lm=True))
 
 
-def test_bert_decays_its_matrices_and_embeddings_only(bert):
+def test_bert_decays_only_matrices_and_embeddings(bert):
     mask = by_name(decayed(bert))
     assert all(mask[f"encoder/embeddings/{table}"] for table in ("word", "position", "type"))
     assert mask["encoder/layer_3/attention/query/kernel"] and mask["encoder/pooler/kernel"] and mask["mlm/dense/kernel"]
@@ -44,7 +44,7 @@ def test_bert_decays_its_matrices_and_embeddings_only(bert):
     assert excluded == {name for name in mask if name.endswith(("bias", "norm/scale"))}
 
 
-def test_elmo_decays_no_bias_and_no_mixture(elmo):
+def test_elmo_decays_no_biases_and_mixtures(elmo):
     elmo = {**elmo, "mix": {"mix_0": {"weights": jnp.zeros(3), "gamma": jnp.ones(())}}}
     excluded = {name for name, decays in by_name(decayed(elmo)).items() if not decays}
     assert {"lm/bias", "mix/mix_0/weights", "mix/mix_0/gamma", "encoder/forward/layer_0/bias"} <= excluded
@@ -52,7 +52,7 @@ def test_elmo_decays_no_bias_and_no_mixture(elmo):
     assert "encoder/token/highway_0/carry/bias" in excluded or "highway" not in str(elmo)
 
 
-def test_a_pattern_is_for_the_whole_path(bert):
+def test_patterns_match_whole_paths(bert):
     chosen = by_name(matches(bert, ["encoder/layer_1/.*", ".*/word"]))
     assert chosen["encoder/layer_1/feed_forward/up/kernel"] and chosen["encoder/embeddings/word"]
     assert not chosen["encoder/layer_10/feed_forward/up/kernel"] and not chosen["mlm/bias"]
@@ -63,7 +63,7 @@ def test_a_pattern_is_for_the_whole_path(bert):
 
 
 def odd_numbers(tree):
-    """Numbers on which careless zeros show."""
+    """Return values that adding 0.0 would change."""
     return jax.tree.map(lambda x: jnp.full_like(x, -0.0).at[..., :1].set(1e-37), tree)
 
 
@@ -72,7 +72,7 @@ def bits(tree):
 
 
 @pytest.mark.parametrize("make", [lambda: adamw(0.1), lambda: bert_adam(0.1), lambda: optax.sgd(0.1, momentum=0.9)])
-def test_frozen_parameters_keep_every_bit_and_have_no_state(bert, make):
+def test_frozen_parameters_are_unchanged_without_state(bert, make):
     params = odd_numbers(bert)
     patterns = ["encoder/embeddings/.*", "encoder/layer_[0-5]/.*"]
     optimizer = freeze(make(), patterns)
@@ -87,7 +87,7 @@ def test_frozen_parameters_keep_every_bit_and_have_no_state(bert, make):
 
     after = params
     gradients = jax.tree.map(jnp.ones_like, params)
-    gradients["encoder"]["embeddings"]["word"] *= jnp.nan  # not even looked at
+    gradients["encoder"]["embeddings"]["word"] *= jnp.nan  # never read
     for _ in range(3):
         after, state = step(after, state, gradients)
     for name, was in bits(params).items():
@@ -95,7 +95,7 @@ def test_frozen_parameters_keep_every_bit_and_have_no_state(bert, make):
         assert np.isfinite(by_name(after)[name]).all()
 
 
-def test_frozen_gradients_take_no_part_in_the_norm():
+def test_global_norm_excludes_frozen_gradients():
     params = {"a": jnp.ones(2), "b": jnp.ones(2)}
     gradients = {"a": jnp.full(2, 100.0), "b": jnp.array([0.3, 0.4])}
     chain = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(1.0))
@@ -103,7 +103,7 @@ def test_frozen_gradients_take_no_part_in_the_norm():
     np.testing.assert_allclose(updates["b"], [-0.3, -0.4])
 
 
-def test_freezing_what_is_not_there_is_an_error():
+def test_freezing_unknown_parameters_raises():
     with pytest.raises(ValueError, match=r"'c/\.\*' matches no parameter"):
         freeze(optax.sgd(1.0), ["c/.*"]).init({"a": jnp.ones(2)})
 
@@ -125,8 +125,8 @@ def test_layerwise_rates_follow_the_depth(bert):
         np.testing.assert_array_equal(by_name(updates)[name], 0.5 ** (12 - depth))
 
 
-def test_layerwise_rates_that_cannot_be_meant():
+def test_invalid_layerwise_rates_raise():
     with pytest.raises(ValueError, match=r"decay of 1.5"):
         scale_by_depth(1.5)
-    with pytest.raises(ValueError, match=r"paths given are such as a/b"):
+    with pytest.raises(ValueError, match=r"the first paths are a/b"):
         depths({"a": {"b": 1}})

@@ -1,4 +1,4 @@
-"""Each optimiser against numpy written from the papers, in float64, over many steps."""
+"""Tests of each optimiser over many steps against float64 numpy code from the papers."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def draw_params():
 
 
 def draw_gradients(step):
-    """Of very different sizes, so that clipping and eps matter; a word in three has none."""
+    """Return gradients of very different sizes, so that clipping and eps matter; a third of the words have none."""
     rng = np.random.default_rng(100 + step)
     scale = 10.0 ** rng.uniform(-4, 1)
     gradients = jax.tree.map(
@@ -69,7 +69,7 @@ def global_norm(gradients):
 
 
 def by_hand(params, prepare, direction):
-    """Plain loops: `prepare` the gradients, find each tensor's `direction`, take a step of the rate."""
+    """Run plain loops: `prepare` the gradients, compute each tensor's `direction`, take a step."""
     weights = {name: x.astype(np.float64) for name, x in names(params).items()}
     memory = {
         name: {"m": np.zeros(x.shape), "v": np.zeros(x.shape), "sum": np.ones(x.shape)} for name, x in weights.items()
@@ -130,14 +130,14 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_against_numpy(name):
+def test_optimizers_match_numpy(name):
     optimizer, prepare, direction = OPTIMIZERS[name]
     expected = by_hand(draw_params(), prepare, direction)
     for path, ours in run(optimizer, draw_params()).items():
         np.testing.assert_allclose(ours, expected[path], atol=5e-6, rtol=2e-5, err_msg=path)
 
 
-def test_the_other_options_are_used():
+def test_options_match_numpy():
     params = draw_params()
 
     def direction(name, w, g, memory, t):
@@ -160,18 +160,18 @@ def stack(tree):
     }
 
 
-def test_lamb_of_stacked_layers_is_that_of_the_layers():
+def test_lamb_of_stacked_layers_equals_separate_layers():
     apart = run(lamb(SCHEDULE), draw_params())
     stacked = run(lamb(SCHEDULE, stacked=["encoder/layers/.*"]), draw_params(), stack)
     as_one = run(lamb(SCHEDULE), draw_params(), stack)
     for name in ("up/kernel", "up/bias", "norm/scale"):
         layers = np.stack([apart[f"encoder/layer_{n}/{name}"] for n in range(2)])
         np.testing.assert_allclose(stacked[f"encoder/layers/{name}"], layers, rtol=1e-5, atol=1e-6)
-    # And it matters: taken as one tensor, both layers share a ratio.
+    # As one tensor, both layers share a ratio, and the result differs.
     assert not np.allclose(as_one["encoder/layers/up/kernel"], stacked["encoder/layers/up/kernel"], rtol=1e-3)
 
 
-def test_lamb_where_a_tensor_or_all_gradients_are_zero():
+def test_lamb_with_zero_tensors_and_gradients():
     params = {"kernel": jnp.zeros((2, 2)), "other": jnp.ones((2, 2))}
     optimizer = lamb(0.1)
     updates, _ = optimizer.update(
@@ -182,7 +182,7 @@ def test_lamb_where_a_tensor_or_all_gradients_are_zero():
     assert all(np.isfinite(u).all() for u in jax.tree.leaves(updates))
 
 
-def test_lamb_says_what_it_misses():
+def test_lamb_raises_without_parameters():
     optimizer, params = lamb(0.1), {"kernel": jnp.ones(2)}
     with pytest.raises(ValueError, match="params"):
         optimizer.update(params, optimizer.init(params))
@@ -191,13 +191,13 @@ def test_lamb_says_what_it_misses():
         optimizer.update(params, optimizer.init(params), params)
 
 
-def test_adagrad_starts_above_zero():
+def test_adagrad_raises_on_a_zero_accumulator():
     with pytest.raises(ValueError, match=r"accumulator starting at 0"):
         adagrad(0.2, initial=0.0)
 
 
 def test_elmos_recipe():
-    """Loss times 20 (10 for each direction), clipped at 10 over everything, Adagrad from 1 at rate 0.2."""
+    """Loss times 20 (10 for each direction), clipping at a global norm of 10, Adagrad from 1 at rate 0.2."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 6, 4)).astype(np.float32)
     params = {"forward": jnp.asarray(rng.normal(size=4), jnp.float32), "shared": jnp.float32(0.5)}
@@ -217,7 +217,7 @@ def test_elmos_recipe():
     for _ in range(20):
         updates, state = optimizer.update(jax.grad(objective)(params), state, params)
         params = optax.apply_updates(params, updates)
-        # Mean of both directions' mean losses, times 20.
+        # The mean of both directions' mean losses, times 20.
         residual = [x[k] @ w["forward"] * w["shared"] - k for k in (0, 1)]
         g = {
             "forward": 20

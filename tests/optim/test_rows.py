@@ -1,4 +1,4 @@
-"""Touched rows alone give what the whole table gives: without duplicates, with them, on many devices, in place."""
+"""Tests that row-sparse updates equal dense ones: with and without duplicates, on many devices, in place."""
 
 import functools
 
@@ -44,7 +44,7 @@ def touched(batch, tied):
 
 
 def loss(params, batch, tied):
-    """A language model of sorts: the mean of two word vectors, a layer, the sampled softmax."""
+    """A small language model: the mean of two word vectors, a layer, the sampled softmax."""
     words, output = params["encoder"]["token"]["embedding"], params["lm"]
     table = words if tied else output["embedding"]
     hidden = values(words)[places(words, batch["words"])].mean(axis=1)
@@ -52,7 +52,7 @@ def loss(params, batch, tied):
     targets, drawn = batch["targets"], batch["negatives"]
     at = functools.partial(places, table)
     bias = values(output["bias"])
-    if tied:  # two tables that were touched differently: their rows are brought into one order
+    if tied:  # the tables have different rows, so align them
         bias = (
             jnp.zeros(len(values(table)))
             .at[at(jnp.arange(WORDS))]
@@ -76,7 +76,7 @@ def new_params(tied):
 
 
 def draw_batch(number, rows=16):
-    """Few words, often the same: duplicates among targets, among the words read, between targets and negatives."""
+    """Return few words with duplicates: among targets, among inputs, between targets and negatives."""
     rng = np.random.default_rng(number)
     return {
         "words": jnp.asarray(rng.integers(0, 9, (rows, 2)) ** 2 % WORDS),
@@ -132,7 +132,7 @@ def equal(one, other, **tolerance):
 
 
 @pytest.mark.parametrize("name, tied", [*((name, False) for name in OPTIMIZERS), ("adagrad", True)])
-def test_many_steps_are_those_of_the_whole_table(name, tied):
+def test_steps_equal_dense_steps(name, tied):
     optimizer = OPTIMIZERS[name]()
     params = dense = new_params(tied)
     state = dense_state = optimizer.init(params)
@@ -145,7 +145,7 @@ def test_many_steps_are_those_of_the_whole_table(name, tied):
     assert any(np.any(a != b) for a, b in zip(jax.tree.leaves(params), jax.tree.leaves(new_params(tied))))
 
 
-def test_untouched_rows_keep_every_bit():
+def test_untouched_rows_are_unchanged():
     optimizer = adagrad(0.2)
     params = jax.tree.map(lambda x: jnp.where(x > 0, x, -0.0), new_params(False))
     batch, shared = draw_batch(0), draw_shared(0)
@@ -159,15 +159,15 @@ def test_untouched_rows_keep_every_bit():
 
 
 @pytest.mark.parametrize("parts", [4])
-def test_accumulation_is_the_whole_batch(parts):
+def test_accumulation_equals_the_whole_batch(parts):
     optimizer, params = adagrad(0.2, clip=0.5), new_params(False)
     whole = sparse_step(optimizer, False, params, optimizer.init(params), draw_batch(0), draw_shared(0))
     in_parts = sparse_step(optimizer, False, params, optimizer.init(params), draw_batch(0), draw_shared(0), parts)
     equal(whole, in_parts)
 
 
-def test_a_row_counts_once_in_the_norm():
-    """A word that is target everywhere: its gradients are added before the norm is taken, as in the whole table."""
+def test_norm_counts_each_row_once():
+    """The gradients of a repeated target are added before the norm is computed, as in the dense table."""
     batch, shared = draw_batch(0), draw_shared(0)
     batch["targets"] = jnp.full(16, 3)
     params = new_params(False)
@@ -189,7 +189,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", [pytest.param("tables by rows", marks=pytest.mark.long), "tables by both"])
-def test_eight_devices_are_one(layout):
+def test_eight_devices_equal_one(layout):
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     optimizer, params = adagrad(0.2, clip=0.5), new_params(False)
     state, batch, shared = optimizer.init(params), draw_batch(0), draw_shared(0)
@@ -226,8 +226,8 @@ def test_pmap_with_the_ids_of_all_devices():
         equal(jax.tree.map(lambda a, device=device: a[device], mapped), expected)
 
 
-def test_the_tables_are_updated_in_place():
-    """What a step holds besides its arguments does not grow with the vocabulary, nor does what it computes."""
+def test_tables_are_updated_in_place():
+    """Neither the temporary memory nor the operations of a step grow with the vocabulary."""
 
     def compiled(words):
         params = {"lm": {"embedding": jax.ShapeDtypeStruct((words, 32), jnp.float32)}}
@@ -251,14 +251,14 @@ def test_the_tables_are_updated_in_place():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-3, 30), min_size=12, max_size=12), st.sampled_from([5, 20]))
-def test_unique_ids_are_sorted_different_and_padded_outside(ids, size):
+def test_unique_ids_are_sorted_distinct_and_padded(ids, size):
     found = np.asarray(unique(jnp.array(ids), size))
     inside = sorted({i for i in ids if 0 <= i < size})
     assert len(found) == min(12, size) and found[: len(inside)].tolist() == inside
     assert (np.diff(found) > 0).all() and (found[len(inside) :] > 2**31 - 100).all()
 
 
-def test_looking_up_rows_is_looking_up_the_table():
+def test_row_lookup_equals_table_lookup():
     table = jnp.arange(40.0).reshape(10, 4)
     ids = jnp.array([[7, 3], [3, 0]])
     rows = find_rows({"t": table}, {"t": ids})
@@ -270,14 +270,14 @@ def test_looking_up_rows_is_looking_up_the_table():
     assert np.isnan(missing[:3]).all()
 
 
-def test_an_id_outside_the_table_is_left_out():
+def test_ids_outside_the_table_are_dropped():
     params = {"t": jnp.ones((5, 2))}
     rows = find_rows(params, {"t": jnp.array([4, 5, -1, 2])})
     after = put_rows(params, jax.tree.map(jnp.zeros_like, take_rows(params, rows)), rows)["t"]
     assert after[:, 0].tolist() == [1, 1, 0, 1, 0]
 
 
-def test_a_table_with_the_name_of_anothers_end_is_another():
+def test_tables_are_matched_by_whole_path():
     params = {"embedding": jnp.zeros((5, 2)), "lm": {"embedding": jnp.ones((9, 2))}}
     state = adagrad().init(params)
     rows = {"embedding": jnp.array([1])}
@@ -285,13 +285,13 @@ def test_a_table_with_the_name_of_anothers_end_is_another():
     assert [leaf.shape for leaf in jax.tree.leaves(cut)] == [(1, 2), (9, 2)] * 2
 
 
-def test_a_table_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"rows of 'lm/embeddings' are touched.*there are lm/embedding"):
+def test_unknown_tables_raise():
+    with pytest.raises(ValueError, match=r"rows of 'lm/embeddings' are touched.*expected lm/embedding"):
         find_rows({"lm": {"embedding": jnp.ones((3, 2))}}, {"lm/embeddings": jnp.array([1])})
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimisers_that_can_are_let_through(name):
+def test_row_sparse_optimizers_pass(name):
     check_row_sparse(OPTIMIZERS[name](), new_params(False), [TIED, OWN, "lm/bias"])
     shapes = jax.eval_shape(lambda: new_params(True))
     check_row_sparse(OPTIMIZERS[name](), shapes, [TIED])
@@ -308,12 +308,12 @@ def test_optimisers_that_can_are_let_through(name):
         optax.chain(adagrad(), optax.add_decayed_weights(0.01)),
     ],
 )
-def test_optimisers_that_cannot_are_refused(optimizer):
+def test_other_optimizers_raise(optimizer):
     with pytest.raises(ValueError, match=r"changes rows of lm/embedding that have no gradient.*adagrad"):
         check_row_sparse(optimizer, new_params(False), [OWN])
 
 
-def test_a_check_knows_rules_on_paths():
+def test_check_supports_rules_on_paths():
     check_row_sparse(
         optax.chain(adagrad(), scale_by_depth(0.9)),
         {"encoder": {"layer_0": jnp.ones(3)}, "lm": jnp.ones((5, 2))},

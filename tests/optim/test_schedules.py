@@ -1,4 +1,4 @@
-"""Learning rates at the steps that matter, with numbers worked out by hand."""
+"""Tests of learning-rate schedules against rates computed by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from bert_elmo_jax.optim import constant, cosine, inverse_square_root, linear_af
 
 STEPS = (0, 1, 9_999, 10_000, 500_000, 1_000_000, 1_000_001)
 BY_HAND = {
-    # BERT's recipe: peak 1e-4, 10k of 1M steps of warm-up. 990,000 steps lie after it.
+    # BERT's recipe: peak 1e-4, warm-up in 10k of 1M steps, decay in the other 990,000.
     "linear_from_start": (linear_from_start(1e-4, 10_000, 1_000_000), (0, 1e-8, 9.999e-5, 0.99e-4, 0.5e-4, 0, 0)),
     "linear_after_warmup": (
         linear_after_warmup(1e-4, 10_000, 1_000_000),
@@ -30,25 +30,25 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_by_hand(name):
+def test_rates_by_hand(name):
     schedule, rates = BY_HAND[name]
     of_numbers = [float(schedule(step)) for step in STEPS]
     np.testing.assert_allclose(of_numbers, rates, rtol=1e-6, atol=1e-12)
-    # Inside jit, with the counter of an optimiser, and for all steps at once.
+    # In jit, with an optimiser's counter, and for all steps at once.
     compiled = jax.jit(schedule)
     np.testing.assert_allclose([float(compiled(jnp.int32(step))) for step in STEPS], rates, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(schedule(jnp.array(STEPS)), rates, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["linear_from_start", "linear_after_warmup", "cosine"])
-def test_never_negative_and_zero_at_the_end(name):
+def test_rates_are_never_negative_and_end_at_zero(name):
     rates = np.asarray(BY_HAND[name][0](jnp.arange(0, 1_500_000, 999)))
     assert (rates >= 0).all() and rates.max() <= 1e-4 and np.isfinite(rates).all()
     assert not rates[jnp.arange(0, 1_500_000, 999) >= 1_000_000].any()
 
 
 @pytest.mark.parametrize("make", [linear_from_start, linear_after_warmup, cosine])
-def test_without_a_warmup_the_first_rate_is_the_peak_and_all_warmup_never_divides_by_zero(make):
+def test_no_warmup_and_only_warmup(make):
     assert float(make(0.5, 0, 10)(0)) == 0.5
     assert float(make(0.5, 10, 10)(5)) == 0.25
     assert float(make(0.5, 10, 10)(10)) in (0, 0.5) and float(make(0.5, 10, 10)(11)) == 0
@@ -56,11 +56,11 @@ def test_without_a_warmup_the_first_rate_is_the_peak_and_all_warmup_never_divide
 
 
 @pytest.mark.parametrize("make", [linear_from_start, linear_after_warmup, cosine])
-def test_a_trial_shorter_than_the_warmup_stays_on_its_way_up(make):
+def test_rates_rise_if_warmup_exceeds_steps(make):
     assert [round(float(make(1.0, 100, 10)(step)), 3) for step in (0, 5, 9)] == [0.0, 0.05, 0.09]
 
 
-def test_two_phases_of_lamb_each_with_its_own_warmup():
+def test_two_phases_of_lamb():
     """65,536 sequences at 128 for 7,038 steps, then 32,768 at 512 for 1,563 steps: warm-up 28.43% and 12.8%."""
     first, second = linear_after_warmup(6e-3, 2001, 7038), linear_after_warmup(4e-3, 200, 1563)
     schedule = phases((first, 7038), (second, 1563))
@@ -82,6 +82,6 @@ def test_two_phases_of_lamb_each_with_its_own_warmup():
         (lambda: phases((constant(1.0), 0)), r"a phase of 0 steps"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error(call, message):
+def test_invalid_schedules_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()

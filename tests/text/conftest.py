@@ -1,4 +1,4 @@
-"""Small corpora in English and Korean, tokenizers learnt from them, and the released vocabularies where they are."""
+"""Small English and Korean corpora, tokenizers trained on them, and released vocabularies if available."""
 
 import tarfile
 from pathlib import Path
@@ -43,7 +43,7 @@ def tokenizer(request, wordpiece, sentencepiece) -> WordPiece | SentencePiece:
 
 @pytest.fixture(scope="session")
 def released(shared: Path, tmp_path_factory) -> Path:
-    """The released vocabularies, one file each, without a configuration."""
+    """A folder of released vocabulary files without configurations."""
     archive = shared / "data" / "vocab.tar.xz"
     if not archive.is_file():
         pytest.skip("needs the released vocabularies, shared/data/vocab.tar.xz")

@@ -1,4 +1,4 @@
-"""ELMo's character ids against AllenNLP's own, and against the rule written out."""
+"""Tests of ELMo's character ids against AllenNLP's ids and a plain loop."""
 
 import json
 
@@ -15,7 +15,7 @@ def plain_ids(word: str, most: int) -> list[int]:
     return [number + 1 for number in ids + [260] * (most - len(ids))]
 
 
-def test_the_same_as_allennlp(shared):
+def test_character_ids_match_allennlp(shared):
     folder = shared / "goldens" / "elmo_tiny"
     sentences = json.loads((folder / "sentences.json").read_text("utf-8"))
     outputs = np.load(folder / "outputs.npz")
@@ -27,7 +27,7 @@ def test_the_same_as_allennlp(shared):
 
 
 @given(words=st.lists(st.text(max_size=20), max_size=8), most=st.integers(3, 60))
-def test_the_table_is_the_rule(words, most):
+def test_character_ids_match_a_loop(words, most):
     table = character_table(words, most)
     assert table.shape == (len(words), most)
     assert table.dtype == np.int32
@@ -39,11 +39,11 @@ def test_words_of_any_script_and_length():
     assert character_table(words).tolist() == [plain_ids(word, 50) for word in words]
 
 
-def test_a_cut_may_fall_inside_a_character():
+def test_long_words_are_cut_between_bytes():
     assert character_table(["배를"], 6).tolist() == [[259, *(b + 1 for b in "배를".encode()[:4]), 260]]
 
 
-def test_the_two_boundary_words():
+def test_boundary_words():
     for most in (3, 50):
         pad = [261] * (most - 3)
         assert boundary_characters(most).tolist() == [[259, 257, 260, *pad], [259, 258, 260, *pad]]
@@ -53,7 +53,7 @@ def test_no_words_is_an_empty_table():
     assert character_table([]).shape == (0, 50)
 
 
-def test_what_cannot_be_encoded():
+def test_invalid_words_raise():
     with pytest.raises(ValueError, match=r"text 1 holds a lone surrogate, U\+DC00 at character 2"):
         character_table(["ok", "ab\udc00"])
     for build in (lambda: character_table(["a"], 2), lambda: boundary_characters(2)):

@@ -1,4 +1,4 @@
-"""Files are whole or not there."""
+"""Tests of atomic writing."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.files import write_atomically
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "vocab.txt"
     write_atomically(file, b"old")
 
@@ -22,8 +22,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
 
-def test_the_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
-    # Killed between the two files, a folder has no vocabulary and so is no tokenizer.
+def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
+    # If the process dies between the two files, the folder has no vocabulary and cannot be loaded.
     real = Path.replace
 
     def fail(self, target):

@@ -1,4 +1,4 @@
-"""Words of a task's network, and the five ways of words that have no vector of their own."""
+"""Tests of `Lexicon` and its five ways to treat unknown words."""
 
 import numpy as np
 import pytest
@@ -19,21 +19,21 @@ def build(unknown, **options):
     return Lexicon.build(COUNTS, unknown, 3, later=LATER if unknown == "vectors" else None, **options)
 
 
-def test_seen_five_times():
+def test_words_seen_five_times_have_a_row():
     lexicon = build("unk")
     assert lexicon.words == ("the", "강")
     assert lexicon.ids(["the", "강", "배", "Walking", "눈"]).tolist() == [1, 2, 0, 0, 0]
 
 
-def test_a_pretrained_vector_makes_a_word_known():
+def test_words_with_a_pretrained_vector_have_a_row():
     lexicon = build("unk", known=KNOWN)
     assert lexicon.words == ("the", "강", "배", "Walking")
     _, table = lexicon.table(KNOWN)
-    assert table[2:].tolist() == [[4, 5, 6], [1, 2, 3]]  # the second by its lower case
+    assert table[2:].tolist() == [[4, 5, 6], [1, 2, 3]]  # the second in lower case
     assert build("unk", known=KNOWN, tuned=False).words == ("배", "Walking")
 
 
-def test_classes():
+def test_unknown_words_map_to_classes():
     lexicon = build("classes")
     ids = lexicon.ids(["1,204", "3월", "강에서", "Zürich", "the"])
     assert [lexicon.specials[n] for n in ids[:4]] == ["<number>", "<number-and-letters>", "<~에서>", "<capitalised>"]
@@ -57,19 +57,19 @@ def test_every_word_has_a_class(word):
         ("北京", "ideographs"), ("привет", "other"), ("—", "marks"), ("\u200b", "marks"),
     ],
 )  # fmt: skip
-def test_classes_of(word, found):
+def test_word_class(word, found):
     assert word_class(word) == found
 
 
-def test_vectors_for_words_first_met_later():
+def test_later_words_use_kept_vectors():
     lexicon = build("vectors", known=KNOWN)
     words = ["눈", "배", "nowhere", "WALKING"]
     assert lexicon.ids(words).tolist() == [NEW, 3, 0, NEW]
     assert lexicon.vectors(words).tolist() == [[7, 8, 9], [0, 0, 0], [0, 0, 0], [1, 2, 3]]
 
 
-def test_a_vector_drawn_for_each_new_word():
-    """The same word, the same vector: in a question as in its context, in another text, in another process."""
+def test_random_vectors_depend_on_word_and_seed():
+    """The same word has the same vector in every text and process."""
     lexicon = build("random", known=KNOWN)
     question, context = lexicon.vectors(["누리호", "the"]), lexicon.vectors(["눈", "누리호"])
     assert (question[0] == context[1]).all()
@@ -78,12 +78,12 @@ def test_a_vector_drawn_for_each_new_word():
     assert (lexicon.vectors(["누리호"]) == build("random", known=KNOWN).vectors(["누리호"])).all()
     assert not (lexicon.vectors(["누리호"]) == build("random", known=KNOWN, seed=1).vectors(["누리호"])).any()
     many = lexicon.vectors([f"새말{n}" for n in range(3000)])
-    assert many.std() == pytest.approx(KNOWN.vectors.std(), rel=0.05)  # spread as the pretrained ones are
+    assert many.std() == pytest.approx(KNOWN.vectors.std(), rel=0.05)  # the deviation of the pretrained vectors
     assert abs(many.mean()) < 0.1
 
 
 @pytest.mark.parametrize("unknown", WAYS)
-def test_saved_and_loaded(unknown, tmp_path):
+def test_save_and_load(unknown, tmp_path):
     lexicon = build(unknown, known=KNOWN, seed=3)
     lexicon.save(tmp_path)
     again = Lexicon.load(tmp_path)
@@ -95,34 +95,34 @@ def test_saved_and_loaded(unknown, tmp_path):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_fingerprints_tell_lexicons_apart():
+def test_fingerprints_differ():
     found = {build(unknown, seed=seed).fingerprint for unknown in WAYS for seed in (0, 1)}
     assert len(found) == 2 * len(WAYS)
 
 
-def test_what_is_no_lexicon(tmp_path):
+def test_broken_lexicons_raise(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no lexicon"):
         Lexicon.load(tmp_path)
     build("vectors").save(tmp_path)
     np.save(tmp_path / "vectors.npy", LATER.vectors[:2])
-    with pytest.raises(ValueError, match="no whole lexicon"):
+    with pytest.raises(ValueError, match="an incomplete lexicon"):
         Lexicon.load(tmp_path)
     (tmp_path / "vectors.npy").unlink()
-    with pytest.raises(ValueError, match="no whole lexicon"):
+    with pytest.raises(ValueError, match="an incomplete lexicon"):
         Lexicon.load(tmp_path)
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_what_cannot_be_meant():
-    with pytest.raises(ValueError, match=r"unknown='none' is not known; it is one of unk, classes"):
+def test_invalid_arguments_raise():
+    with pytest.raises(ValueError, match=r"unknown='none' is not known; expected one of unk, classes"):
         Lexicon([], "none", 3)
-    with pytest.raises(ValueError, match="vectors of 3 numbers were given for words of 4"):
+    with pytest.raises(ValueError, match="the vectors have 3 numbers, expected width=4"):
         Lexicon([], "vectors", 4, later=LATER)
-    with pytest.raises(ValueError, match="belongs to 'vectors', and to nothing else"):
+    with pytest.raises(ValueError, match="with unknown='vectors', and only then"):
         Lexicon([], "vectors", 3)
 
 
-def test_nothing_seen():
+def test_no_words():
     lexicon = Lexicon.build({}, "unk", 3)
     assert (len(lexicon), lexicon.ids(["강"]).tolist()) == (1, [0])
     assert [part.shape for part in lexicon.table()] == [(1, 3), (0, 3)]

@@ -1,4 +1,4 @@
-"""SentencePiece: our own models, released ones under other names, and what is no model."""
+"""Tests of SentencePiece: trained models, released models and invalid ones."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from bert_elmo_jax.text.sentencepiece_training import nfc_rules
 
 
 def foreign_model(texts, **options) -> bytes:
-    """A model as other people train them, with the library's own normalisation."""
+    """Train a model with the library's own normalisation."""
     sentencepiece.set_min_log_level(2)
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
@@ -52,7 +52,7 @@ def albert_like(texts) -> bytes:
     )
 
 
-def test_rules_compose_every_character_however_it_is_spelled():
+def test_rules_compose_every_spelling_of_every_character():
     rules = dict(nfc_rules())
     normalizer = sentencepiece.SentencePieceNormalizer(
         norm_map=list(nfc_rules()), add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=False
@@ -75,7 +75,7 @@ def test_trained_models_compose_like_unicode(sentencepiece, text):
     assert ours == unicodedata.normalize("NFC", " ".join(part for part in text.split(" ") if part))
 
 
-def test_the_model_alone_says_it_all(sentencepiece, tmp_path):
+def test_model_file_is_self_contained(sentencepiece, tmp_path):
     sentencepiece.save(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "sentencepiece.model").rename(tmp_path / "other.model")
@@ -85,7 +85,7 @@ def test_the_model_alone_says_it_all(sentencepiece, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["unigram", "bpe"])
-def test_training_is_the_same_in_another_process_and_order(texts, tmp_path, model):
+def test_training_is_deterministic(texts, tmp_path, model):
     rng = np.random.Generator(np.random.PCG64(0))
     lines = ["".join(rng.choice(list("abc가나다 "), 30)) for _ in range(200)] + texts
     here = train_sentencepiece(lines, 250, model=model)
@@ -108,29 +108,29 @@ def test_training_is_the_same_in_another_process_and_order(texts, tmp_path, mode
         assert (tmp_path / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
 
 
-def test_the_whole_alphabet_is_in_the_model(texts):
+def test_model_holds_the_whole_alphabet(texts):
     for model in ("unigram", "bpe"):
         tokenizer = train_sentencepiece(texts, 400, model=model)
         assert tokenizer.unk_id not in tokenizer.encode_lines(texts)[0]
 
 
-def test_training_says_what_is_wrong(texts):
+def test_invalid_training_arguments_raise(texts):
     with pytest.raises(ValueError, match=r"vocab_size=30 is too small: .* alone take \d+"):
         train_sentencepiece(texts, 30)
     with pytest.raises(ValueError, match="no words"):
         train_sentencepiece(["", "\0 \u200b"], 100)
-    with pytest.raises(ValueError, match="none but endless ones"):
+    with pytest.raises(ValueError, match="or only too long ones"):
         train_sentencepiece(["x" * 10_000], 100)
     assert "x" not in train_sentencepiece(["x" * 10_000, "the sea"], 50).tokens
     with pytest.raises(ValueError, match="lone surrogate"):
         train_sentencepiece(["half \ud83d"], 100)
-    # Literal special pieces, the library's own marks and its column separator are text like any other.
+    # Literal special pieces, the library's own marks and its column separator are ordinary text.
     tokenizer = train_sentencepiece(["[MASK] <unk> ▁ a\tb ▅ [CLS]"] * 3, 60)
     assert tokenizer.tokens[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     assert tokenizer.normalize("a\tb ▁ c") == "a b c"
 
 
-def test_special_pieces_under_other_names(xlnet_like):
+def test_other_names_of_special_pieces(xlnet_like):
     tokenizer = SentencePiece(xlnet_like)
     special = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
     assert [tokenizer.tokens[number] for number in special] == ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>"]
@@ -142,7 +142,7 @@ def test_special_pieces_under_other_names(xlnet_like):
     assert tokenizer.decode(encoding.ids) == "the [MASK] sailed"
 
 
-def test_characters_spelled_in_bytes_come_back(xlnet_like):
+def test_byte_fallback_round_trip(xlnet_like):
     tokenizer = SentencePiece(xlnet_like)
     text = "the 龘 😀 river"
     encoding = tokenizer.encode(text, specials=False)
@@ -153,7 +153,7 @@ def test_characters_spelled_in_bytes_come_back(xlnet_like):
             assert text[start:end] in ("龘", "😀")
 
 
-def test_a_mask_that_matches_text_does_not_in_a_corpus(albert_like):
+def test_user_defined_mask_does_not_match_corpus_text(albert_like):
     tokenizer = SentencePiece(albert_like)
     assert sentencepiece.SentencePieceProcessor(model_proto=albert_like).encode("the [MASK]")[-1] == tokenizer.mask_id
     ids, _ = tokenizer.encode_lines(["the [MASK] sailed"])
@@ -161,7 +161,7 @@ def test_a_mask_that_matches_text_does_not_in_a_corpus(albert_like):
     assert tokenizer.mask_id in tokenizer.encode("the [MASK] sailed").ids
 
 
-def test_a_released_model_keeps_its_normalisation(albert_like, tmp_path):
+def test_released_models_keep_their_normalisation(albert_like, tmp_path):
     (tmp_path / "spiece.model").write_bytes(albert_like)
     tokenizer = load_tokenizer(tmp_path)
     assert tokenizer.normalize("ﬁ Ａ") == "fi A", "the library's own rules, NFKC"
@@ -170,7 +170,7 @@ def test_a_released_model_keeps_its_normalisation(albert_like, tmp_path):
     assert load_tokenizer(tmp_path / "again").fingerprint == tokenizer.fingerprint
 
 
-def test_a_model_without_spaces_added(texts):
+def test_model_without_dummy_prefix(texts):
     model = foreign_model(
         texts,
         control_symbols=["[PAD]", "[CLS]", "[SEP]", "[MASK]"],
@@ -192,7 +192,7 @@ def test_missing_special_pieces_are_listed(texts, tmp_path):
     assert "cls" not in str(error.value), "<s> and </s> are there"
 
 
-def test_what_is_no_model(sentencepiece, tmp_path):
+def test_invalid_models_raise(sentencepiece, tmp_path):
     file = tmp_path / "spiece.model"
     for content in (b"", b"not a model", sentencepiece._model[: len(sentencepiece._model) // 2]):
         file.write_bytes(content)
@@ -201,11 +201,11 @@ def test_what_is_no_model(sentencepiece, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"expected a .model file"):
         load_sentencepiece(tmp_path / "nowhere.model")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"a single one or sentencepiece.model"):
+    with pytest.raises(FileNotFoundError, match=r"a single one or one named sentencepiece.model"):
         load_sentencepiece(tmp_path / "empty")
 
 
-def test_lower_casing_outside_the_model_is_refused(albert_like, tmp_path):
+def test_lower_casing_outside_the_model_raises(albert_like, tmp_path):
     (tmp_path / "spiece.model").write_bytes(albert_like)
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     with pytest.raises(ValueError, match="asks for lower-casing outside of the model"):
@@ -214,8 +214,8 @@ def test_lower_casing_outside_the_model_is_refused(albert_like, tmp_path):
     assert load_tokenizer(tmp_path).kind == "sentencepiece"
 
 
-def test_a_model_replaced_after_saving_is_noticed(sentencepiece, albert_like, tmp_path):
+def test_model_replaced_after_saving_raises(sentencepiece, albert_like, tmp_path):
     sentencepiece.save(tmp_path)
     (tmp_path / "sentencepiece.model").write_bytes(albert_like)
-    with pytest.raises(ValueError, match=r"does not belong to the tokenizer_config.json"):
+    with pytest.raises(ValueError, match=r"does not match the tokenizer_config.json"):
         load_tokenizer(tmp_path)

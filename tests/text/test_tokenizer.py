@@ -1,4 +1,4 @@
-"""What holds for a tokenizer of any kind, and telling the kinds apart."""
+"""Tests of all kinds of tokenizers, and of `load_tokenizer`."""
 
 import json
 import unicodedata
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
-# Characters that the corpora hold, and ones that make trouble: marks, spaces, controls, jamo, astral, [MASK]'s own.
+# Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
 MARKS = "\u0301\u11ab\u1112\u1161"
 HOSTILE = [
@@ -25,12 +25,12 @@ ANY_TEXT = st.lists(LETTERS, max_size=40).map("".join)
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def test_it_is_a_tokenizer(tokenizer):
+def test_implements_the_protocol(tokenizer):
     assert isinstance(tokenizer, Tokenizer)
     assert tokenizer.vocab_size == len(tokenizer.tokens) == len(tokenizer.word_starts)
 
 
-def test_the_special_pieces_come_first(tokenizer):
+def test_special_pieces_come_first(tokenizer):
     assert tokenizer.tokens[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
     assert ids == [0, 1, 2, 3, 4]
@@ -39,7 +39,7 @@ def test_the_special_pieces_come_first(tokenizer):
 
 @QUICK
 @given(text=ANY_TEXT)
-def test_lines_come_back_as_normalised(tokenizer, text):
+def test_decode_inverts_encode_lines(tokenizer, text):
     ids, lengths = tokenizer.encode_lines([text])
     assert lengths.tolist() == [len(ids)]
     assert ids.dtype == np.int32
@@ -51,8 +51,8 @@ def test_lines_come_back_as_normalised(tokenizer, text):
 
 @QUICK
 @given(text=ANY_TEXT)
-def test_normalising_twice_is_normalising_once(tokenizer, text):
-    # SentencePiece's rules pass over a text once: what a control character kept apart, a second pass would compose.
+def test_normalize_is_idempotent(tokenizer, text):
+    # SentencePiece normalises in one pass; a second pass would compose characters around a removed control character.
     text = "".join(character for character in text if character not in MARKS)
     once = tokenizer.normalize(text)
     assert tokenizer.normalize(once) == once
@@ -62,7 +62,7 @@ def test_normalising_twice_is_normalising_once(tokenizer, text):
 
 @QUICK
 @given(lines=st.lists(ANY_TEXT, max_size=5))
-def test_bulk_and_single_agree(tokenizer, lines):
+def test_encode_lines_agrees_with_encode(tokenizer, lines):
     lines = [line.replace("[MASK]", "") for line in lines]
     ids, lengths = tokenizer.encode_lines(lines)
     singles = [tokenizer.encode(line, specials=False).ids for line in lines]
@@ -72,7 +72,7 @@ def test_bulk_and_single_agree(tokenizer, lines):
 
 @QUICK
 @given(text=ANY_TEXT, pair=st.none() | ANY_TEXT, specials=st.booleans())
-def test_an_encoding_is_consistent(tokenizer, text, pair, specials):
+def test_encoding_is_consistent(tokenizer, text, pair, specials):
     encoding = tokenizer.encode(text, pair, specials=specials)
     assert [tokenizer.tokens[number] for number in encoding.ids] == list(encoding.tokens)
     assert len(encoding) == len(encoding.types) == len(encoding.word_ids) == len(encoding.offsets)
@@ -92,7 +92,7 @@ def test_an_encoding_is_consistent(tokenizer, text, pair, specials):
         assert encoding.ids[mine].tolist() == alone.ids.tolist()
 
 
-def test_a_pair_has_the_layout_of_bert(tokenizer):
+def test_pairs_have_the_layout_of_bert(tokenizer):
     encoding = tokenizer.encode("the river", "배를")
     first = len(tokenizer.encode("the river", specials=False))
     second = len(tokenizer.encode("배를", specials=False))
@@ -101,7 +101,7 @@ def test_a_pair_has_the_layout_of_bert(tokenizer):
     assert encoding.offsets[first + 2 :][:-1, 1].max() == 2, "the second text's offsets point into the second text"
 
 
-def test_offsets_cut_the_words_out_of_the_text(tokenizer):
+def test_offsets_point_into_the_text(tokenizer):
     text = "  The river,  배를\t타고 river"
     encoding = tokenizer.encode(text, specials=False)
     cut = {}
@@ -112,7 +112,7 @@ def test_offsets_cut_the_words_out_of_the_text(tokenizer):
     assert words == (expected if tokenizer.kind == "wordpiece" else ["The", "river,", "배를", "타고", "river"])
 
 
-def test_decomposed_hangul_is_composed_and_points_into_the_original(tokenizer):
+def test_decomposed_hangul_is_composed_with_original_offsets(tokenizer):
     composed = "배를 타고 강을 건너서"
     decomposed = unicodedata.normalize("NFD", composed)
     one, other = tokenizer.encode(composed, specials=False), tokenizer.encode(decomposed, specials=False)
@@ -123,11 +123,11 @@ def test_decomposed_hangul_is_composed_and_points_into_the_original(tokenizer):
     assert tokenizer.decode(other.ids) == composed
 
 
-def test_jamo_stay_as_they_are_written(tokenizer):
+def test_jamo_stay_unchanged(tokenizer):
     assert tokenizer.normalize("ㅋㅋ ㅠㅠ") == "ㅋㅋ ㅠㅠ"
 
 
-def test_a_literal_mask_is_the_mask_in_a_query_and_text_in_a_corpus(tokenizer):
+def test_literal_mask_is_special_only_in_encode(tokenizer):
     text = "the [MASK] sailed [SEP]"
     encoding = tokenizer.encode(text, specials=False)
     where = encoding.tokens.index("[MASK]")
@@ -143,7 +143,7 @@ def test_a_literal_mask_is_the_mask_in_a_query_and_text_in_a_corpus(tokenizer):
 
 @QUICK
 @given(words=st.lists(st.lists(LETTERS, max_size=6).map("".join), max_size=8))
-def test_words_given_are_counted_as_given(tokenizer, words):
+def test_word_ids_index_the_given_words(tokenizer, words):
     encoding = tokenizer.encode_words(words, specials=False)
     for word, (start, end) in zip(encoding.word_ids.tolist(), encoding.offsets.tolist()):
         assert 0 <= start <= end <= len(words[word])
@@ -152,14 +152,14 @@ def test_words_given_are_counted_as_given(tokenizer, words):
         assert mine.tolist() == tokenizer.encode(word, specials=False).ids.tolist()
 
 
-def test_a_word_that_vanishes_has_no_piece(tokenizer):
+def test_word_that_normalises_to_nothing_has_no_piece(tokenizer):
     encoding = tokenizer.encode_words(["river", "\x07", "", "배를"])
     assert set(encoding.word_ids.tolist()) == {-1, 0, 3}
     pair = tokenizer.encode_words([], ["river"])
     assert pair.types.tolist() == [0, 0, *[1] * (len(pair) - 2)]
 
 
-def test_nothing_is_nothing(tokenizer):
+def test_empty_inputs(tokenizer):
     assert len(tokenizer.encode("", specials=False)) == 0
     assert tokenizer.encode("").ids.tolist() == [tokenizer.cls_id, tokenizer.sep_id]
     assert tokenizer.encode(" \t\n ", "\0").ids.tolist() == [2, 3, 3]
@@ -169,7 +169,7 @@ def test_nothing_is_nothing(tokenizer):
     assert tokenizer.decode([]) == tokenizer.normalize("") == ""
 
 
-def test_a_text_may_be_longer_than_any_model(tokenizer):
+def test_long_texts_are_not_truncated(tokenizer):
     assert len(tokenizer.encode("the river " * 5000, specials=False)) >= 10_000
 
 
@@ -188,24 +188,24 @@ def test_control_characters_are_cleaned_as_in_bert(tokenizer):
         lambda t: t.normalize("half \ud83d"),
     ],
 )
-def test_a_lone_surrogate_is_explained(tokenizer, call):
-    with pytest.raises(ValueError, match=r"text \d holds a lone surrogate, U\+D83D at character 5.*Decode its source"):
+def test_lone_surrogates_raise(tokenizer, call):
+    with pytest.raises(ValueError, match=r"text \d holds a lone surrogate, U\+D83D at character 5.*Decode the source"):
         call(tokenizer)
 
 
-def test_ids_of_another_tokenizer_are_refused(tokenizer):
+def test_ids_outside_the_vocabulary_raise(tokenizer):
     for ids in ([0, tokenizer.vocab_size], np.array([5, -1])):
-        with pytest.raises(ValueError, match=r"at position 1 is none of this vocabulary's \d+ pieces"):
+        with pytest.raises(ValueError, match=r"at position 1 is not in this vocabulary of \d+ pieces"):
             tokenizer.decode(ids)
     assert tokenizer.decode(np.array([6, 7], np.uint16)) == tokenizer.decode([6, 7])
 
 
-def test_decoding_shows_what_is_unknown_and_drops_the_frame(tokenizer):
+def test_decode_shows_unk_and_drops_boundaries(tokenizer):
     text = tokenizer.decode([tokenizer.cls_id, tokenizer.unk_id, tokenizer.mask_id, tokenizer.sep_id, tokenizer.pad_id])
     assert text.replace(" ", "") == "[UNK][MASK]"
 
 
-def test_saved_and_loaded_it_is_the_same(tokenizer, texts, tmp_path):
+def test_save_and_load(tokenizer, texts, tmp_path):
     tokenizer.save(tmp_path / "a" / "b")
     again = load_tokenizer(tmp_path / "a" / "b")
     assert again.kind == tokenizer.kind
@@ -219,28 +219,28 @@ def test_saved_and_loaded_it_is_the_same(tokenizer, texts, tmp_path):
         assert (tmp_path / "c" / name).read_bytes() == (tmp_path / "a" / "b" / name).read_bytes()
 
 
-def test_word_starts_are_where_words_begin(tokenizer):
+def test_word_starts(tokenizer):
     encoding = tokenizer.encode("the river, 배를 타고", specials=False)
     begins = np.diff(encoding.word_ids, prepend=-1) == 1
     assert tokenizer.word_starts[encoding.ids].tolist() == begins.tolist()
 
 
-def test_a_file_edited_after_saving_is_noticed(wordpiece, tmp_path):
+def test_vocabulary_edited_after_saving_raises(wordpiece, tmp_path):
     wordpiece.save(tmp_path)
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text(vocabulary.read_text("utf-8") + "extra\n", "utf-8")
-    with pytest.raises(ValueError, match=r"vocab.txt does not belong to the tokenizer_config.json beside it"):
+    with pytest.raises(ValueError, match=r"vocab.txt does not match the tokenizer_config.json in its folder"):
         load_tokenizer(tmp_path)
 
 
-def test_what_is_no_tokenizer_is_described(wordpiece, sentencepiece, tmp_path):
+def test_folders_without_a_single_tokenizer_raise(wordpiece, sentencepiece, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         load_tokenizer(tmp_path / "nowhere")
     (tmp_path / "notes.md").write_text("")
-    with pytest.raises(FileNotFoundError, match=r"looked for vocab.txt.*sentencepiece.model.*there is notes.md$"):
+    with pytest.raises(FileNotFoundError, match=r"expected vocab.txt.*sentencepiece.model.*there is notes.md$"):
         load_tokenizer(tmp_path)
     WordVocabulary.build({"sea": 1}).save(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"there is .*words.txt .*WordVocabulary.load reads it"):
+    with pytest.raises(FileNotFoundError, match=r"there is .*words.txt .*use WordVocabulary.load"):
         load_tokenizer(tmp_path)
     wordpiece.save(tmp_path)
     (tmp_path / "spiece.model").write_bytes(sentencepiece._model)
@@ -253,7 +253,7 @@ def test_what_is_no_tokenizer_is_described(wordpiece, sentencepiece, tmp_path):
         load_tokenizer(tmp_path / "spiece.model", lowercase=True)
 
 
-def test_a_broken_configuration_is_named(wordpiece, tmp_path):
+def test_broken_configurations_raise(wordpiece, tmp_path):
     wordpiece.save(tmp_path)
     config = tmp_path / "tokenizer_config.json"
     config.write_text("{")
@@ -267,7 +267,7 @@ def test_a_broken_configuration_is_named(wordpiece, tmp_path):
         load_tokenizer(tmp_path)
 
 
-def test_fingerprints_tell_options_and_pieces_apart(texts):
+def test_fingerprints_depend_on_options_and_pieces(texts):
     prints = {
         train_wordpiece(texts, 300).fingerprint,
         train_wordpiece(texts, 299).fingerprint,

@@ -1,4 +1,4 @@
-"""Files of word vectors: three formats, words with spaces, and whatever can be wrong with them."""
+"""Tests of reading word vectors: three formats, words with spaces, broken files."""
 
 import re
 
@@ -36,8 +36,8 @@ def test_formats(name, tmp_path):
     assert read_vectors(file, None, most=2).words == ("the", "강")
 
 
-def test_only_what_is_asked_for_is_read(tmp_path):
-    """Of the others not even the numbers; but each counts, and has to have its numbers."""
+def test_only_requested_words_are_parsed(tmp_path):
+    """Other lines are counted and must be complete, but their numbers are not parsed."""
     file = write(tmp_path, "a 1 2\nb x y\nc 3 nan\nd 5 6\n")
     found = read_vectors(file, ["d", "a"])
     assert (found.words, found.in_file) == (("a", "d"), 4)
@@ -54,7 +54,7 @@ def test_first_lines_that_look_like_counts(tmp_path):
     assert read_vectors(write(tmp_path, "1999 7\n강 6\n배 6\n"), None).words == ("1999", "강", "배")
 
 
-def test_a_word_twice(tmp_path):
+def test_repeated_word_keeps_its_first_vector(tmp_path):
     found = read_vectors(write(tmp_path, "강 1 2\n배 3 4\n강 5 6\n강 7 8\n"), ["강"])
     assert found.vectors.tolist() == [[1.0, 2.0]]
     assert found.repeated == 2
@@ -80,7 +80,7 @@ def test_a_word_twice(tmp_path):
         (b"\xff\xfe 1 2\n", ":1: .* is not UTF-8"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text, message, tmp_path):
+def test_errors_name_the_line(text, message, tmp_path):
     file = write(tmp_path, text)
     with pytest.raises(ValueError, match=message) as caught:
         read_vectors(file, None)
@@ -103,7 +103,7 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 
 @given(st.dictionaries(words, st.lists(st.floats(-99, 99, width=32), min_size=3, max_size=3), min_size=3, max_size=8))
-def test_what_is_written_is_read(tmp_path_factory, table):
+def test_write_and_read(tmp_path_factory, table):
     lines = [f"{word} {' '.join(map(repr, numbers))}\n" for word, numbers in table.items()]
     text = f"{len(table)} 3\n" + "".join(lines)
     found = read_vectors(write(tmp_path_factory.mktemp("v"), text), table)
@@ -113,7 +113,7 @@ def test_what_is_written_is_read(tmp_path_factory, table):
 
 
 def test_released_vectors(shared, tmp_path):
-    """GloVe's, as they come."""
+    """A file of GloVe."""
     import subprocess
 
     script = shared / "data" / "unpack"

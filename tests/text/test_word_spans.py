@@ -1,4 +1,4 @@
-"""Words with their places: the same words as without, and each is what stands there."""
+"""Tests of `word_spans` against `split_words`."""
 
 import numpy as np
 import pytest
@@ -15,16 +15,16 @@ TEXT = st.one_of(st.text(max_size=40), st.lists(PARTS, max_size=12).map("".join)
 
 @settings(deadline=None)
 @given(text=TEXT, rule=st.sampled_from(["punctuation", "whitespace"]))
-def test_the_same_words_and_each_is_what_stands_there(text, rule):
+def test_spans_match_split_words(text, rule):
     words, spans = word_spans(text, rule)
     assert list(words) == split_words(text, rule)
     assert [text[start:end] for start, end in spans.tolist()] == list(words)
     flat = spans.ravel()
-    assert (np.diff(flat) >= 0).all()  # in order, and nothing twice
+    assert (np.diff(flat) >= 0).all()  # in order, without overlap
     assert (spans[:, 0] < spans[:, 1]).all()
 
 
-def test_nothing_has_no_words():
+def test_empty_texts_have_no_words():
     words, spans = word_spans(" \r\n\t")
     assert words == ()
     assert spans.shape == (0, 2)

@@ -1,4 +1,4 @@
-"""WordPiece: released vocabularies behave as released, ours keep what was written."""
+"""Tests of WordPiece with released and trained vocabularies."""
 
 import json
 import os
@@ -26,7 +26,7 @@ SENTENCES = [
 
 
 def python_wordpiece(text: str, pieces: set[str], lowercase: bool) -> list[str]:
-    """The published algorithm once more, for text without control or Chinese characters."""
+    """Reimplement the published algorithm for text without control or Chinese characters."""
     words: list[str] = []
     for word in text.split():
         if lowercase:
@@ -54,7 +54,7 @@ def python_wordpiece(text: str, pieces: set[str], lowercase: bool) -> list[str]:
 
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(st.sampled_from("abcdeilnorstuvAEÉéüñÇ .,-'$+배를한국"), max_size=40), lowercase=st.booleans())
-def test_it_agrees_with_the_published_algorithm(text, lowercase):
+def test_agrees_with_the_published_algorithm(text, lowercase):
     pieces = [*SPECIALS, *"abcdeilnorstuv.,-'$", *(f"##{c}" for c in "abcdeilnorstuv")]
     pieces += ["the", "##est", "in", "##ion", "ve", "##ue", "é", "##É", "A", "배", "##를", "배를", "\u1112\u1161\u11ab"]
     tokenizer = WordPiece(pieces, WordPieceOptions(lowercase=lowercase, strip_accents=lowercase))
@@ -77,7 +77,7 @@ def test_released_ids(released, name, text, ids):
     ("name", "lowercase", "size"),
     [("bert-base-uncased", True, 30522), ("bert-base-cased", False, 28996), ("koelectra", False, 32200)],
 )
-def test_released_vocabularies_are_read_as_released(released, name, lowercase, size):
+def test_released_vocabularies(released, name, lowercase, size):
     file = released / f"{name}-vocab.txt"
     tokenizer = load_wordpiece(file)
     assert tokenizer.vocab_size == size
@@ -91,7 +91,7 @@ def test_released_vocabularies_are_read_as_released(released, name, lowercase, s
         assert list(ours.tokens) == theirs.tokens
 
 
-def test_a_released_uncased_vocabulary_takes_hangul_apart(released):
+def test_released_uncased_vocabulary_splits_hangul(released):
     tokenizer = load_wordpiece(released / "bert-base-uncased-vocab.txt")
     text = "배를 타고"
     ids, _ = tokenizer.encode_lines([text])
@@ -100,20 +100,20 @@ def test_a_released_uncased_vocabulary_takes_hangul_apart(released):
     assert unicodedata.normalize("NFC", tokenizer.decode(ids)) == text
 
 
-def test_a_released_korean_vocabulary_keeps_it_whole(released):
+def test_released_korean_vocabulary_keeps_hangul_composed(released):
     tokenizer = load_wordpiece(released / "koelectra-vocab.txt")
     ids, _ = tokenizer.encode_lines(["한국어 문장을 배웠다"])
     assert tokenizer.decode(ids) == "한국어 문장을 배웠다"
 
 
-def test_saving_a_released_one_keeps_its_fingerprint(released, tmp_path):
+def test_saving_a_released_tokenizer_keeps_its_fingerprint(released, tmp_path):
     for name in ("bert-base-uncased", "bert-base-cased", "koelectra"):
         tokenizer = load_wordpiece(released / f"{name}-vocab.txt")
         tokenizer.save(tmp_path / name)
         assert load_wordpiece(tmp_path / name).fingerprint == tokenizer.fingerprint
 
 
-def test_ours_keep_accents_case_and_hangul_unless_asked(texts):
+def test_trained_tokenizers_keep_accents_case_and_hangul_by_default(texts):
     text = "Naïve CAFÉ 배를"
     assert train_wordpiece(texts, 600).normalize(text) == text
     assert train_wordpiece(texts, 600, lowercase=True).normalize(text) == "naïve café 배를"
@@ -124,7 +124,7 @@ def test_ours_keep_accents_case_and_hangul_unless_asked(texts):
     assert both.decode(ids) == "naive cafe 배를"
 
 
-def test_composition_finds_the_parts_of_a_character_in_words_too(wordpiece):
+def test_encode_words_has_original_offsets(wordpiece):
     words = [unicodedata.normalize("NFD", word) for word in ("café", "배를")] + ["river"]
     encoding = wordpiece.encode_words(words, specials=False)
     for word in range(3):
@@ -134,7 +134,7 @@ def test_composition_finds_the_parts_of_a_character_in_words_too(wordpiece):
         assert (mine[1:, 0] == mine[:-1, 1]).all()
 
 
-def test_a_trained_vocabulary_is_in_canonical_order(wordpiece):
+def test_trained_vocabulary_is_in_canonical_order(wordpiece):
     singles = [piece for piece in wordpiece.tokens[5:] if len(piece.removeprefix("##")) == 1 and piece != "##"]
     assert list(wordpiece.tokens[:5]) == SPECIALS
     assert list(wordpiece.tokens[5 : 5 + len(singles)]) == sorted(singles)
@@ -142,13 +142,13 @@ def test_a_trained_vocabulary_is_in_canonical_order(wordpiece):
     assert "##." not in singles, "a mark that never joins a word has no continuation"
 
 
-def test_a_new_word_of_known_characters_is_never_unknown(wordpiece):
+def test_new_words_of_known_characters_are_never_unknown(wordpiece):
     assert wordpiece.unk_id not in wordpiece.encode("dlrowton 건강배타 evïan").ids
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_training_is_the_same_in_another_process_and_order(texts, tmp_path, threads):
-    # Few letters and short words: most merges are ties.
+def test_training_is_deterministic(texts, tmp_path, threads):
+    # With few letters and short words, most merges are ties.
     rng = np.random.Generator(np.random.PCG64(0))
     lines = ["".join(rng.choice(list("abc가나다 "), 30)) for _ in range(200)] + texts
     here = train_wordpiece(lines, 300)
@@ -170,7 +170,7 @@ def test_training_is_the_same_in_another_process_and_order(texts, tmp_path, thre
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
 
-def test_training_says_what_is_wrong(texts):
+def test_invalid_training_arguments_raise(texts):
     with pytest.raises(ValueError, match=r"vocab_size=30 is too small: .* alone take \d+"):
         train_wordpiece(texts, 30)
     with pytest.raises(ValueError, match="no words"):
@@ -193,13 +193,13 @@ def test_rare_characters_do_not_crowd_out_the_rest(texts):
     assert tokenizer.unk_id not in tokenizer.encode_lines(texts)[0]
 
 
-def test_a_word_beyond_the_limit_is_unknown(wordpiece):
+def test_words_beyond_the_limit_are_unknown(wordpiece):
     assert wordpiece.encode("the" * 33, specials=False).tokens != ("[UNK]",)
     assert wordpiece.encode("the" * 34, specials=False).tokens == ("[UNK]",)
 
 
 @pytest.mark.peers
-def test_what_we_save_is_read_by_transformers(texts, tmp_path):
+def test_saved_tokenizers_load_in_transformers(texts, tmp_path):
     transformers = pytest.importorskip("transformers")
     for lowercase in (False, True):
         ours = train_wordpiece(texts, 600, lowercase=lowercase)

@@ -1,4 +1,4 @@
-"""Vocabularies and options as they come in files, good and bad."""
+"""Tests of reading WordPiece vocabularies and options from files."""
 
 import json
 
@@ -36,7 +36,7 @@ def whole_file(pieces, added=(), **normalizer):
     }
 
 
-def test_missing_and_double_pieces_are_all_listed(tmp_path):
+def test_missing_and_repeated_pieces_are_all_listed(tmp_path):
     write(tmp_path, ["[PAD]", "[UNK]", "a", "b", "a", "[MASK]", "b", "a"])
     with pytest.raises(ValueError) as error:
         load_tokenizer(tmp_path)
@@ -47,13 +47,13 @@ def test_missing_and_double_pieces_are_all_listed(tmp_path):
     assert "'b' is on lines 4 and 7" in message
 
 
-def test_an_empty_vocabulary_lacks_everything(tmp_path):
+def test_empty_vocabulary_lacks_all_special_pieces(tmp_path):
     (tmp_path / "vocab.txt").touch()
     with pytest.raises(ValueError, match=r"\(0 pieces\): it lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"):
         load_tokenizer(tmp_path)
 
 
-def test_odd_files_are_read_by_newlines_alone(tmp_path):
+def test_only_newlines_separate_pieces(tmp_path):
     pieces = [*SPECIALS, "\u2028", "\u00a0", "\x85", " ", "a\u3000b", "\x0c", "배", "##를"]
     (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(pieces).encode() + b"\r\n\r\n\n")
     tokenizer = load_tokenizer(tmp_path)
@@ -63,13 +63,13 @@ def test_odd_files_are_read_by_newlines_alone(tmp_path):
     assert load_tokenizer(tmp_path / "again").fingerprint == tokenizer.fingerprint
 
 
-def test_bytes_that_are_no_text_name_their_line(tmp_path):
+def test_invalid_utf8_names_the_line(tmp_path):
     (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf[PAD]\n[UNK]\nca\xfe\n")
     with pytest.raises(ValueError, match=r"vocab.txt: line 3 is not UTF-8"):
         load_tokenizer(tmp_path)
 
 
-def test_pieces_that_no_file_can_hold():
+def test_pieces_with_line_breaks_raise():
     with pytest.raises(ValueError, match=r"'a\\nb' on line 6 holds a line break"):
         WordPiece([*SPECIALS, "a\nb"])
 
@@ -79,15 +79,15 @@ def test_pieces_that_no_file_can_hold():
     [
         (["play", "##ing", "[unused1]", "[QUESTION]"], True, True),
         (["Play", "play"], False, False),
-        (["play", "##ing", "\u1107", "##\u1162"], True, True),  # uncased multilingual: Hangul in its parts
-        (["play", "배", "##를"], True, False),  # lower-cased, but the Korean is whole: stripping would lose it
+        (["play", "##ing", "\u1107", "##\u1162"], True, True),  # uncased multilingual: decomposed Hangul
+        (["play", "배", "##를"], True, False),  # lower-cased with composed Hangul, which stripping would split
         (["배", "##를", "!", "漢"], False, False),  # caseless
         (["élan", "play"], True, False),
         (["Ж", "ж"], False, False),
         ([], False, False),
     ],
 )
-def test_case_is_guessed_from_the_pieces(tmp_path, pieces, lowercase, strip):
+def test_options_are_guessed_from_the_pieces(tmp_path, pieces, lowercase, strip):
     assert guess_options(SPECIALS + pieces) == WordPieceOptions(lowercase=lowercase, strip_accents=strip)
     assert load_wordpiece(write(tmp_path, SPECIALS + pieces)).options.lowercase == lowercase
 
@@ -107,7 +107,7 @@ def test_case_is_guessed_from_the_pieces(tmp_path, pieces, lowercase, strip):
         ({"model_max_length": 512}, None, WordPieceOptions(lowercase=True, strip_accents=True)),
     ],
 )
-def test_configurations_are_honoured(tmp_path, config, whole, expected):
+def test_options_are_read_from_configurations(tmp_path, config, whole, expected):
     pieces = [*SPECIALS, "play", "##ing"]
     write(tmp_path, pieces, config, None if whole is None else whole_file(pieces, **whole))
     assert load_wordpiece(tmp_path).options == expected
@@ -123,20 +123,20 @@ def test_lowercase_overrides(tmp_path):
     assert load_tokenizer(korean, lowercase=True).encode("배", specials=False).tokens == ("배",)
 
 
-def test_a_saved_override_is_loaded_as_it_was(tmp_path):
+def test_lowercase_override_survives_saving(tmp_path):
     tokenizer = load_tokenizer(write(tmp_path / "a", [*SPECIALS, "play"]), lowercase=False)
     tokenizer.save(tmp_path / "b")
     assert load_tokenizer(tmp_path / "b").fingerprint == tokenizer.fingerprint
 
 
-def test_chinese_characters_are_split_or_not(tmp_path):
+def test_splitting_of_chinese_characters_is_optional(tmp_path):
     pieces = [*SPECIALS, "漢", "字", "漢字"]
     assert load_wordpiece(write(tmp_path / "a", pieces)).encode("漢字", specials=False).tokens == ("漢", "字")
     whole = load_wordpiece(write(tmp_path / "b", pieces, {"tokenize_chinese_chars": False}))
     assert whole.encode("漢字", specials=False).tokens == ("漢字",)
 
 
-def test_a_whole_file_is_enough(tmp_path):
+def test_tokenizer_json_is_enough(tmp_path):
     pieces = [*SPECIALS, "play", "##ing"]
     folder = write(tmp_path, None, whole=whole_file(pieces, added=list(enumerate(SPECIALS)), lowercase=True))
     tokenizer = load_tokenizer(folder)
@@ -144,7 +144,7 @@ def test_a_whole_file_is_enough(tmp_path):
     assert tokenizer.encode("Playing").tokens == ("[CLS]", "play", "##ing", "[SEP]")
 
 
-def test_the_longest_word_is_honoured_and_kept(tmp_path):
+def test_longest_word_survives_saving(tmp_path):
     pieces = [*SPECIALS, "a", "##a"]
     whole = whole_file(pieces, lowercase=False)
     whole["model"]["max_input_chars_per_word"] = 5
@@ -166,14 +166,14 @@ def test_the_longest_word_is_honoured_and_kept(tmp_path):
         (lambda whole: whole["added_tokens"].append({"id": 6, "content": "<e>"}), r"'<e>' \(6\)"),
     ],
 )
-def test_whole_files_that_cannot_be_honoured(tmp_path, spoil, message):
+def test_unsupported_tokenizer_json_raises(tmp_path, spoil, message):
     whole = whole_file([*SPECIALS, "play"])
     spoil(whole)
     with pytest.raises(ValueError, match=message):
         load_tokenizer(write(tmp_path, None, whole=whole))
 
 
-def test_added_pieces_are_not_lost_in_silence(tmp_path):
+def test_added_pieces_raise(tmp_path):
     pieces = [*SPECIALS, "play"]
     config = {"added_tokens_decoder": {"1": {"content": "[UNK]"}, "6": {"content": "<e1>"}}}
     with pytest.raises(ValueError, match=r"adds pieces .* '<e1>' \(6\)"):
@@ -184,7 +184,7 @@ def test_added_pieces_are_not_lost_in_silence(tmp_path):
         load_tokenizer(tmp_path / "b")
 
 
-def test_another_splitting_into_words_is_refused(tmp_path):
+def test_other_word_splitting_raises(tmp_path):
     for config in ({"word_tokenizer_type": "mecab"}, {"do_basic_tokenize": False}):
         with pytest.raises(ValueError, match=f"{next(iter(config))} is .*use encode_words"):
             load_tokenizer(write(tmp_path, [*SPECIALS, "play"], config))

@@ -1,4 +1,4 @@
-"""Words and their vocabulary."""
+"""Tests of word splitting and `WordVocabulary`."""
 
 import re
 
@@ -15,13 +15,13 @@ WORD = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, 
 )
 
 
-def test_splitting_is_that_of_bert(texts):
+def test_split_words_matches_bert(texts):
     basic = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     for text in [*texts, "漢字かな交じり文, a+b=c $3.50 (e.g. 한국어) «quoted» ¡olé!", "नमस्ते दुनिया। สวัสดี"]:
         assert " ".join(split_words(text)) == basic.normalize(text)
 
 
-def test_splitting_loses_nothing_but_spaces():
+def test_split_words_loses_only_spaces():
     text = " It's a  naïve\tcafé\n— 배를 타고😀 'e\u0301' "
     for rule in ("punctuation", "whitespace"):
         assert "".join(split_words(text, rule)) == "".join(text.split())
@@ -31,17 +31,17 @@ def test_splitting_loses_nothing_but_spaces():
 
 
 @given(text=st.text(max_size=30))
-def test_splitting_any_text_loses_nothing_but_spaces(text):
+def test_split_words_loses_only_spaces_of_any_text(text):
     assert "".join(split_words(text)) == re.sub(r"\s", "", text)
     assert split_words(text, "whitespace") == re.findall(r"\S+", text)
 
 
-def test_an_unknown_rule_is_named():
+def test_unknown_rule_raises():
     with pytest.raises(ValueError, match=r"no rule 'moses'.*whitespace, punctuation"):
         split_words("a", "moses")
 
 
-def test_the_order_is_frequency_then_code_point():
+def test_order_is_frequency_then_code_point():
     vocabulary = WordVocabulary.build({"b": 2, "a": 2, "배": 9, "é": 2, "rare": 1}, min_count=2)
     assert vocabulary.words == (*NOTHING, "배", "a", "b", "é")
     assert vocabulary.counts.tolist() == [0, 0, 1, 9, 2, 2, 2]
@@ -51,7 +51,7 @@ def test_the_order_is_frequency_then_code_point():
     assert "rare" not in vocabulary
 
 
-def test_literal_special_words_are_words_nobody_knows():
+def test_literal_special_words_are_unknown():
     vocabulary = WordVocabulary.build({"<S>": 50, "<UNK>": 3, "a": 1})
     assert vocabulary.words == (*NOTHING, "a")
     assert vocabulary.counts.tolist() == [0, 0, 53, 1]
@@ -59,7 +59,7 @@ def test_literal_special_words_are_words_nobody_knows():
     assert "<S>" not in vocabulary
 
 
-def test_size_counts_the_special_words():
+def test_size_includes_the_special_words():
     assert WordVocabulary.build({"a": 3, "b": 2, "c": 1}, size=4).words == (*NOTHING, "a")
     assert WordVocabulary.build({"a": 3}, size=3).counts.tolist() == [0, 0, 3]
     with pytest.raises(ValueError, match="size=2 has no room"):
@@ -67,7 +67,7 @@ def test_size_counts_the_special_words():
 
 
 @given(counts=st.dictionaries(WORD, st.integers(1, 5), max_size=20))
-def test_saved_and_loaded_it_is_the_same(tmp_path_factory, counts):
+def test_save_and_load(tmp_path_factory, counts):
     folder = tmp_path_factory.mktemp("words")
     vocabulary = WordVocabulary.build(reversed(list(counts.items())))
     vocabulary.save(folder)
@@ -80,7 +80,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path_factory, counts):
     assert (folder / "words.txt").read_bytes().decode().split("\n") == [*vocabulary.words, ""]
 
 
-def test_released_vocabularies_have_no_counts_and_any_order_of_the_three(tmp_path):
+def test_released_vocabularies_without_counts(tmp_path):
     file = tmp_path / "vocab-2016.txt"
     file.write_bytes("</S>\r\n<S>\r\n<UNK>\r\nthe\r\n배\r\n".encode())
     vocabulary = WordVocabulary.load(file)
@@ -91,7 +91,7 @@ def test_released_vocabularies_have_no_counts_and_any_order_of_the_three(tmp_pat
     assert WordVocabulary.load(tmp_path / "a").fingerprint == vocabulary.fingerprint
 
 
-def test_saving_without_counts_leaves_none_behind(tmp_path):
+def test_saving_without_counts_removes_old_counts(tmp_path):
     WordVocabulary.build({"a": 1}).save(tmp_path)
     WordVocabulary([*NOTHING, "b"]).save(tmp_path)
     assert WordVocabulary.load(tmp_path).counts is None
@@ -115,7 +115,7 @@ def test_bad_files_name_their_lines(tmp_path, content, messages):
     assert all(message in str(error.value) for message in ["words.txt", *messages]), str(error.value)
 
 
-def test_bad_counts_are_noticed(tmp_path):
+def test_invalid_counts_raise(tmp_path):
     vocabulary = WordVocabulary.build({"a": 3, "b": 2})
     vocabulary.save(tmp_path)
     np.save(tmp_path / "counts.npy", np.array([0, 0, 0, 3]))
@@ -129,7 +129,7 @@ def test_bad_counts_are_noticed(tmp_path):
         WordVocabulary.load(tmp_path)
 
 
-def test_words_that_cannot_stand_in_a_file_are_refused():
+def test_words_that_no_file_can_hold_raise():
     with pytest.raises(ValueError, match="line break"):
         WordVocabulary.build({"a\nb": 1})
     with pytest.raises(ValueError, match="'a' is on lines 4 and 5"):
@@ -138,6 +138,6 @@ def test_words_that_cannot_stand_in_a_file_are_refused():
         WordVocabulary.build({"\ud83d": 1})
 
 
-def test_there_is_no_vocabulary(tmp_path):
+def test_missing_vocabulary_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"expected a words.txt"):
         WordVocabulary.load(tmp_path)

@@ -1,4 +1,4 @@
-"""Forward–backward against the enumeration of every path of small automata."""
+"""Forward–backward against enumeration of all paths of small automata."""
 
 import itertools
 
@@ -14,7 +14,7 @@ VOCABULARY = 3
 
 @st.composite
 def automata(draw):
-    """Any chain of up to three states over three words, some arcs and emissions absent, as plain lists."""
+    """Draw a chain of up to three states over three words, with some arcs and emissions absent, as plain lists."""
     size = draw(st.integers(1, 3))
     weights = st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any)
 
@@ -36,7 +36,7 @@ def automata(draw):
 
 
 def paths(parts, words):
-    """Every hidden path that can say the words: (path, probability); masked words are summed out."""
+    """Yield (path, probability) for every hidden path, with masked words summed out."""
     start, arcs, end, emissions = parts
     move = {(source, target): weight for source, target, weight in arcs}
     for path in itertools.product(range(len(start)), repeat=len(words)):
@@ -73,7 +73,7 @@ def test_likelihoods_and_posteriors_equal_enumeration(parts, batch):
 @settings(max_examples=50, deadline=None)
 @given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
 def test_each_word_given_its_left_context(parts, words):
-    """The probability of a prefix is that of all sequences that begin with it, whatever follows."""
+    """The probability of a prefix is the total probability of all sequences that begin with it."""
     lattice = infer(chain(*parts, vocabulary=VOCABULARY), [words])
     start, arcs, _, emissions = parts
     without_end = (start, arcs, [1.0] * len(start), emissions)
@@ -84,13 +84,13 @@ def test_each_word_given_its_left_context(parts, words):
 
 @settings(max_examples=50, deadline=None)
 @given(automata(), st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4))
-def test_reversed_automaton_says_the_same_backward(parts, words):
+def test_reversed_automaton_gives_the_same_likelihoods_backward(parts, words):
     start, arcs, _, _ = parts
     flow = np.eye(len(start))
     for source, target, weight in arcs:
         flow[target, source] -= weight
     visits = np.linalg.solve(flow, np.array(start))
-    # States that are never visited have no reverse; a little start weight keeps every one alive.
+    # States that are never visited have no reverse.
     if (visits < 1e-9).any():
         return
     forward = chain(*parts, vocabulary=VOCABULARY)
@@ -100,14 +100,14 @@ def test_reversed_automaton_says_the_same_backward(parts, words):
         np.exp(infer(forward, [words]).log_likelihood),
         atol=1e-12,
     )
-    # The reversed automaton is a proper chain: what leaves a state sums to one.
+    # The reversed automaton is a proper chain: outgoing probabilities sum to one.
     leaving = np.bincount(
         np.repeat(np.arange(len(start)), np.diff(backward.arc_offsets)), backward.arc_weights, minlength=len(start)
     )
     np.testing.assert_allclose(leaving + backward.end, 1.0, atol=1e-9)
 
 
-def test_a_batch_is_read_like_its_members():
+def test_batches_equal_single_sequences():
     coin = chain([0.5, 0.5], [(0, 1, 0.5), (1, 0, 0.25)], [0.5, 0.75], [{0: 0.5, 1: 0.5}, {1: 1.0}], vocabulary=2)
     batch = [[1], [0, 1, 0], [1, MASKED], [0, 0]]
     together = infer(coin, batch)
@@ -116,7 +116,7 @@ def test_a_batch_is_read_like_its_members():
         np.testing.assert_array_equal(together.log_likelihood[row], alone.log_likelihood[0])
 
 
-def test_an_impossible_word_is_where_minus_infinity_begins():
+def test_minus_infinity_begins_at_the_first_impossible_word():
     line = chain([1.0, 0.0], [(0, 1, 1.0)], [0.0, 1.0], [{0: 1.0}, {1: 1.0}], vocabulary=2)
     lattice = infer(line, [[0, 0], [0, 1], [0]])
     assert np.isneginf(lattice.forward[0]).tolist() == [False, True]

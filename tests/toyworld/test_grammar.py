@@ -1,4 +1,4 @@
-"""The two grammars: forms of words, agreement across a gap, particles by final consonant, senses."""
+"""The two grammars: word forms, long-distance agreement, particles by final consonant, senses."""
 
 import re
 import unicodedata
@@ -79,14 +79,14 @@ def test_korean_adjectives(adjective, before, past):
     assert hangul.past(stem, irregular) + "다" == past
 
 
-def test_a_stem_that_cannot_be_irregular_is_refused():
+def test_regular_stems_marked_irregular_are_refused():
     with pytest.raises(ValueError, match="marked irregular"):
         hangul.past("먹", irregular=True)
 
 
 @pytest.mark.parametrize("text", ["net", "net=", "=그물", "net=net", "Net=그물", "net#=그물", "net=그물 망"])
-def test_a_bad_entry_is_named(text):
-    with pytest.raises(ValueError, match="cannot read the lexicon entry"):
+def test_invalid_entries_are_refused(text):
+    with pytest.raises(ValueError, match="invalid lexicon entry"):
         entry(text)
 
 
@@ -121,7 +121,7 @@ def test_english_verbs_agree_with_their_subject_not_with_the_noun_before_them():
             assert noun in (one if sentence.shape.subject == "one" else many), sentence.text
             assert verb in past | (third if noun in one else plain), sentence.text
             attracted += words[2] == "near" and words[5].endswith("s") != (noun in many)
-    assert attracted > 20, "the sample should hold nouns of the other number between subject and verb"
+    assert attracted > 20, "expected nouns of the other number between subject and verb in the sample"
 
 
 def test_english_is_and_are_agree():
@@ -138,7 +138,7 @@ def test_english_is_and_are_agree():
 
 def test_korean_elders_take_honorific_verbs_at_any_distance():
     honorific = re.compile(r"(신다|셨다|시나요|셨나요)$")
-    # 마시다 (drink) ends in 시 by itself.
+    # The stem of 마시다 (drink) ends in 시 without being honorific.
     drink = re.compile(r"^마[시신셨]")
     distances = set()
     for i in SAMPLE:
@@ -162,7 +162,7 @@ def test_tense_agrees_with_the_adverb():
 
 
 def hangul_past(verb):
-    """A past verb is a syllable that ends in ㅆ before 다."""
+    """Return True for a past verb: a syllable that ends in ㅆ before 다."""
     return unicodedata.normalize("NFD", verb[:-1])[-1] == "ᆻ"
 
 
@@ -182,7 +182,7 @@ def test_an_unknown_frame_is_refused(language):
 
 
 def test_polysemous_words_have_two_senses_or_more():
-    """In the whole lexicon no sense stands alone: a tag would say nothing that the word does not."""
+    """In the whole lexicon no tagged word has a single sense: its tag would add no information."""
     for language, side in (("en", "english"), ("ko", "korean")):
         senses = [tag.split(".") for tag in ToyWorld(language).network.senses if tag != "O"]
         words = [word for word, _ in senses]

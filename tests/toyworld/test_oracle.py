@@ -1,4 +1,4 @@
-"""The ideal reader against an independent calculation: every shape of every topic and hero, slot by slot."""
+"""The ideal reader against an independent calculation over every shape, topic and hero, slot by slot."""
 
 import functools
 
@@ -33,7 +33,7 @@ def small(language):
 
 @functools.cache
 def slot_words(world, token, topic, hero):
-    """{word: (probability, tag)} of one token, made from the lexicon alone."""
+    """Return {word: (probability, tag)} of one token, from the lexicon alone."""
     if isinstance(token, str):
         return {token: (1.0, "O")}
     found = {}
@@ -52,7 +52,7 @@ def orders(language, shapes, length):
 
 
 def readings(world, words, shapes, topic, hero):
-    """Every shape that can say the words (MASK: any): (probability, the distribution of each token)."""
+    """Yield (probability, distribution of each token) for every shape that matches the words (MASK: any word)."""
     for weight, order in orders(world.language, shapes, len(words)):
         tables = [slot_words(world, token, topic, hero) for token in order]
         p = weight
@@ -153,12 +153,12 @@ def test_senses_and_topics_given_a_sentence(world, documents):
 
 
 def passage_mass(world, texts, follow):
-    """P(consecutive sentences from anywhere, of a document that goes on or not), unnormalised, given each block."""
+    """Yield the unnormalised joint probability of consecutive sentences and each block, with `follow` more to come."""
     stop = 1 / (world.sentences - 1)
     for prior, topic, hero in blocks(world):
         body = [said(world, text, BODY, topic, hero) for text in texts]
         opening = said(world, texts[0], OPENING, topic, hero)
-        # An opening is there once in a document, other sentences 1 / stop times; each of them goes on by 1 - stop.
+        # A document has one opening and 1 / stop other sentences; each of them has a successor with P = 1 - stop.
         steps = len(texts) - 1 + follow
         later = float(np.prod(body[1:]))
         yield prior * (opening * later * (1 - stop) ** max(steps - 1, 0) + body[0] * later * (1 - stop) ** steps / stop)
@@ -166,11 +166,11 @@ def passage_mass(world, texts, follow):
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_next_sentence(world, documents, length):
-    """Both cases are conditioned on passages of these lengths being there at all."""
+    """Both cases are conditioned on the existence of passages of these lengths."""
     stop = 1 / (world.sentences - 1)
 
     def count(sentences):
-        """How many runs of so many sentences a document holds."""
+        """Return the expected number of passages of this length per document."""
         return 1 / stop + 1 if sentences == 1 else (1 - stop) ** (sentences - 2) / stop
 
     def expected(a, b):
@@ -184,14 +184,14 @@ def test_next_sentence(world, documents, length):
     right = [expected(a, b) for a, b in runs]
     found = next_sentence_probabilities(world, [(a, " ".join(b)) for a, b in runs])
     np.testing.assert_allclose(found, right, atol=1e-9)
-    # The sample must tell something: enough answers that are no foregone conclusion.
+    # The sample must contain enough uncertain cases.
     assert sum(0.01 < p < 0.99 for p in right) > 5
 
 
 @pytest.mark.parametrize("reading", ["sentence", "document"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_automata_are_proper_chains(world, reading, direction):
-    """What leaves a state sums to one, reversed too: a product of wrong shares could still be right."""
+    """The outgoing probabilities of a state sum to one, also reversed: a product of wrong ones could still be right."""
     chain = automaton(world, reading, direction)
     assert chain.start.sum() == pytest.approx(1)
     sources = np.repeat(np.arange(len(chain.end)), np.diff(chain.arc_offsets))
@@ -211,7 +211,7 @@ def test_masked_pair_mixes_both_readings(world, documents):
     np.testing.assert_allclose(pair.sum(1), 1.0)
 
 
-def test_a_pair_that_cannot_follow_is_read_apart():
+def test_pairs_that_cannot_be_consecutive_are_read_separately():
     world = ToyWorld("en")
     a, b = "The captain pulls the net .", "One night Mina was in the quiet garden ."
     assert next_sentence_probabilities(world, [(a, b)]) == 0
@@ -221,12 +221,12 @@ def test_a_pair_that_cannot_follow_is_read_apart():
 
 
 def test_documents_of_two_sentences():
-    """The shortest mean: nothing follows a second sentence."""
+    """With the minimum mean length, nothing follows a second sentence."""
     world = ToyWorld("en", topics=3, sentences=2)
     first, second = (sentence.text for sentence in world.document(0).sentences)
     assert next_sentence_probabilities(world, [(first, second)]) > 0.5
     assert {len(world.document(i).sentences) for i in range(20)} == {2}
-    with pytest.raises(ValueError, match="cannot come"):
+    with pytest.raises(ValueError, match="cannot occur"):
         next_sentence_probabilities(world, [(first, f"{second} {second}")])
 
 
@@ -236,7 +236,7 @@ def test_documents_of_two_sentences():
         ("The net is xyzzy .", "xyzzy"),
         ("", "empty text"),
         ("  \n ", "empty text"),
-        ("The net", "the end cannot come"),
+        ("The net", "the end cannot occur"),
         (". .", r"'.' \(word 1\)"),
         ("The sailors pulls the net .", "'pulls'"),
         ("그물은 크다 .", "not words of this toy world"),
@@ -250,9 +250,9 @@ def test_foreign_texts_are_refused(text, message):
             ask(world, text)
 
 
-def test_questions_about_seen_words_take_no_masks():
+def test_masks_are_refused_where_every_word_must_be_visible():
     for ask in (word_log_probabilities, sense_posteriors):
-        with pytest.raises(ValueError, match="words that are seen"):
+        with pytest.raises(ValueError, match="give a text without masks"):
             ask(ToyWorld("en"), ["The [MASK] is big ."])
 
 
@@ -261,9 +261,9 @@ def test_masks_outside_the_text_and_empty_samples_are_refused():
         mask_words("a .", [3])
     with pytest.raises(ValueError, match="sample is empty"):
         best_next(ToyWorld("en"), [], [])
-    with pytest.raises(ValueError, match="read backward"):
+    with pytest.raises(ValueError, match='direction="backward" needs'):
         word_log_probabilities(ToyWorld("en"), ["The net is big ."], "passage", "backward")
 
 
-def test_nothing_masked_is_an_empty_answer():
+def test_fill_masks_without_masks_returns_an_empty_list():
     assert fill_masks(ToyWorld("en"), "The captain pulls the net .") == []

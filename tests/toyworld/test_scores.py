@@ -1,4 +1,4 @@
-"""What the ideal reader reaches: senses and agreement from context, scores that are calibrated and as promised."""
+"""Scores of the ideal reader: senses and agreement from context, calibration, documented accuracies."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ LANGUAGE_NAMES = ["en", "ko"]
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
 def test_context_decides_the_sense(language):
-    """By itself a word leaves its sense open; a sentence nearly settles it, a document entirely."""
+    """A word alone leaves its sense open; its sentence nearly determines it, its document entirely."""
     world = ToyWorld(language)
     words = ("bank", "bat", "crane") if language == "en" else ("배를", "눈은", "말을")
     for word in words:
@@ -75,8 +75,8 @@ def test_agreement_is_known_across_the_gap():
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
-def test_scores_are_calibrated_and_as_promised(language):
-    """What the ideal reader expects of itself comes true within sampling error, and leaves room for the tasks."""
+def test_scores_are_calibrated_and_as_documented(language):
+    """The expected accuracy matches the measured one within sampling error, and is high enough for the tasks."""
     world = ToyWorld(language, seed=1)
     documents = [world.document(i) for i in range(250)]
     texts = [document.text for document in documents]
@@ -95,16 +95,16 @@ def test_scores_are_calibrated_and_as_promised(language):
     assert scores["next"].expected > 0.97
     assert scores["topics"].expected > 0.97
     forward, backward = (perplexity(world, [s.text for s in sentences], direction=d) for d in ("forward", "backward"))
-    # The same texts have the same probability from either side.
+    # The texts have the same probability in both directions.
     assert forward == pytest.approx(backward)
     assert perplexity(world, texts, "document") < forward
 
 
-def test_fewer_masks_tell_more():
-    """Masking more words cannot help the guess of one of them, on average over a sample."""
+def test_more_masks_make_guesses_harder():
+    """On average over a sample, masking more words makes the guess of one of them worse."""
     world = ToyWorld("ko")
     texts = [world.document(i).text for i in range(100)]
-    one = best_masked(world, texts, [[8]] * len(texts))  # a noun of the second sentence, where context tells much
+    one = best_masked(world, texts, [[8]] * len(texts))  # a noun of the second sentence, where context is informative
     lengths = [len(text.split()) for text in texts]
     posteriors = masked_posteriors(world, [mask_words(t, list(range(0, n, 2))) for t, n in zip(texts, lengths)])
     assert np.mean([p[8 // 2].max() for p in posteriors]) < one.expected - 0.01

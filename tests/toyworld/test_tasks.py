@@ -1,4 +1,4 @@
-"""The written files: read back with plain means, they hold what was generated."""
+"""The written files, read back with standard tools, match the generated examples."""
 
 import csv
 import json
@@ -53,7 +53,7 @@ def test_writing_twice_gives_the_same_bytes(world, tmp_path):
     assert write(tmp_path / "a") == write(tmp_path / "b")
 
 
-def test_an_interrupted_file_never_looks_finished(world, tmp_path, monkeypatch):
+def test_interrupted_files_are_not_left_under_their_final_name(world, tmp_path, monkeypatch):
     monkeypatch.setattr(ToyWorld, "document", lambda self, i: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_corpus(tmp_path, world)
@@ -90,7 +90,7 @@ def test_topic_and_next_files(world, tmp_path):
     assert 70 < sum(int(row["label"]) for row in pairs) < 130
 
 
-def test_next_pairs_are_neighbours_or_strangers(world):
+def test_next_pairs_are_neighbours_or_random(world):
     told = set()
     for i in range(2**31, 2**31 + 60):
         sentences = [s.text for s in world.document(i).sentences]
@@ -117,7 +117,7 @@ def test_squad_files(world, tmp_path):
                 start = answer["answer_start"]
                 assert paragraph["context"][start:].startswith(answer["text"])
                 assert start == 0 or paragraph["context"][start - 1] == " "
-            # The last answer is whole words, for readers that cannot split one.
+            # The last answer consists of whole words, for readers that cannot split a word.
             whole = qa["answers"][-1]
             end = whole["answer_start"] + len(whole["text"])
             assert paragraph["context"][end] == " "
@@ -129,8 +129,8 @@ def test_questions_are_sentences_of_the_language(world):
     assert all(len(p) for p in word_log_probabilities(world, asked))
 
 
-def test_what_is_told_twice_is_not_asked(world):
-    """Two different answers to one question would make it a coin toss."""
+def test_questions_have_one_answer(world):
+    """There is no question about facts with different answers."""
     for i in range(120):
         found = list(questions(world, world.document(i)))
         answers = {}

@@ -1,4 +1,4 @@
-"""Documents: reproducible, random access, as frequent as the automaton says, the same story in both languages."""
+"""Documents: reproducible, random access, distributed as in the automaton, the same story in both languages."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ def test_other_processes_write_the_same_bytes():
 
 
 def test_the_text_itself_is_frozen():
-    """Published scores belong to these bytes: whoever changes them must mean to."""
+    """Published scores depend on these bytes: change them only on purpose."""
     assert ToyWorld("en").document(2).text.split("\n")[:3] == [
         "One night Jimin was at the quiet office .",
         "The bankers close the company .",
@@ -90,7 +90,7 @@ def test_frequencies_are_those_of_the_automaton(language):
     network = world.network
     start = automaton(world, "document").start
     seen = Counter(world.document(i).sentences[1].words[0] for i in range(count))
-    # Openings are all of one length: after one of them every automaton has to move on to a body sentence.
+    # All openings have the same length; after an opening every automaton moves to a body sentence.
     exact = np.zeros(len(network.words))
     opening = world.document(0).sentences[0]
     assert start.sum() == pytest.approx(1)
@@ -117,12 +117,12 @@ def test_frequencies_are_those_of_the_automaton(language):
 def test_lengths_of_documents():
     lengths = np.array([len(ToyWorld("en", sentences=6).document(i).sentences) for i in range(2000)])
     assert lengths.min() == 2
-    # One and a geometric number of mean five: its standard deviation is √20.
+    # One plus a geometric variable with mean five: its standard deviation is √20.
     assert abs(lengths.mean() - 6) < 4 * np.sqrt(20 / 2000)
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
-def test_vocabulary_is_zipfian_and_of_the_promised_size(language):
+def test_vocabulary_is_zipfian_and_has_the_documented_size(language):
     world = ToyWorld(language)
     assert 1000 < len(world.network.words) < 3500
     counts = Counter(word for i in range(1500) for s in world.document(i).sentences for word in s.words)
@@ -131,7 +131,7 @@ def test_vocabulary_is_zipfian_and_of_the_promised_size(language):
     assert -1.2 < slope < -0.8
 
 
-def test_the_size_of_the_language_is_a_choice():
+def test_options_set_the_size_of_the_language():
     sizes = [len(ToyWorld("en", topics=t, words=w).network.words) for t, w in ((2, 2), (6, 3), (24, 3), (24, 6))]
     assert sizes == sorted(sizes)
     assert sizes[0] < 200
@@ -140,21 +140,21 @@ def test_the_size_of_the_language_is_a_choice():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"language": "fr"}, "speaks en and ko"),
-        ({"seed": -1}, "seed -1"),
+        ({"language": "fr"}, "language='fr': expected one of en, ko"),
+        ({"seed": -1}, "seed=-1"),
         ({"topics": 1}, "from 2 to 24 topics"),
         ({"topics": 25}, "from 2 to 24 topics"),
         ({"words": 7}, "from 2 to 6 words"),
-        ({"sentences": 1}, "two sentences"),
+        ({"sentences": 1}, "sentences=1: expected a mean of 2 or more"),
     ],
 )
-def test_worlds_that_do_not_exist_are_refused(options, message):
+def test_invalid_worlds_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         ToyWorld(**options)
 
 
 @pytest.mark.parametrize("i", [-1, 2**32])
-def test_documents_that_do_not_exist_are_refused(i):
+def test_invalid_document_numbers_are_refused(i):
     with pytest.raises(ValueError, match="numbered from 0"):
         ToyWorld().document(i)
 

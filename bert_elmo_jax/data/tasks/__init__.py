@@ -1,6 +1,6 @@
-r"""Raw task files -> examples that know their file and line; questions -> windows, and back to answers.
+r"""Read raw task files into examples; turn questions into windows, and scores of windows into answers.
 
-A bad row is a ValueError that says `file:line: what was given, what was expected; what to do`:
+An invalid row raises a `BadRow` with the message `file:line: given and expected values; remedy`:
 
 >>> import pathlib, tempfile
 >>> file = pathlib.Path(tempfile.mkdtemp()) / "dev.tsv"

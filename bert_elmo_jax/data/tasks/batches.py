@@ -1,4 +1,4 @@
-"""Rows -> batches of one height and few widths, in an order that depends on the seed and the epoch alone."""
+"""Batches of one height and few widths, in an order that depends only on the seed and the epoch."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from bert_elmo_jax.data.tasks.rows import Row
 
 Batch = dict[str, np.ndarray]
 Collate = Callable[[Sequence[Any], int], Batch]
-POOL = 50  # batches whose rows are sorted by length together: more would save little, and mix less
+POOL = 50  # number of batches whose rows are sorted by length together: more would save little, and mix less
 
 
 def collate(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
-    """Rows as arrays, padded to one of a few widths (at most `limit`) and with rows of nothing to `height`.
+    """Return rows as arrays, padded to one of a few widths (at most `limit`) and to `height` with empty rows.
 
-    Rows of nothing, and choices that an example does not have, are of segment 0 throughout, and weigh nothing.
+    Empty rows, and choices that an example does not have, have segment 0 and weight 0.
 
     >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
     >>> batch = collate([row], height=2, limit=512, pad_id=0)
@@ -40,22 +40,20 @@ def collate(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
         batch = {name: array[:, 0] for name, array in batch.items()}
     for name, value in rows[0].targets.items():
         shape = (height, width) if isinstance(value, np.ndarray) else (height,)
-        whole: np.ndarray = np.zeros(shape, np.int32 if np.asarray(value).dtype.kind in "iu" else np.float32)
+        batch[name] = np.zeros(shape, np.int32 if np.asarray(value).dtype.kind in "iu" else np.float32)
         for n, row in enumerate(rows):
-            if isinstance(value, np.ndarray):
-                whole[n, : len(row.targets[name])] = row.targets[name]
-            else:
-                whole[n] = row.targets[name]
-        batch[name] = whole
+            target = row.targets[name]
+            place = (n, slice(len(target))) if isinstance(target, np.ndarray) else n
+            batch[name][place] = target
     return batch
 
 
 class TaskBatches(Iterator[Batch]):
-    """Training batches without end: batch n is a function of the rows, the seed and n.
+    """Endless training batches; batch n depends only on the rows, the seed and n.
 
-    `collate` makes a batch of rows and a height; rows have a `width`, and `content` to be told by. Of each epoch the
-    rows are shuffled; among the next few batches those of similar length stand together; the batches
-    are shuffled again. The last batch of an epoch may have fewer rows, and is filled up.
+    `collate` makes a batch from rows and a height; rows have a `width`, and a method `content` for fingerprints. In
+    each epoch, the rows are shuffled, sorted by length within pools of a few batches, and the batches are shuffled
+    again. If the last batch of an epoch has fewer rows, it is padded.
 
     >>> import functools
     >>> rows = [Row(n, (np.full(3 + n, 7, np.int32),), (np.zeros(3 + n, np.int32),)) for n in range(5)]
@@ -71,9 +69,9 @@ class TaskBatches(Iterator[Batch]):
 
     def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate):
         if not rows:
-            raise ValueError("no rows to train on; give examples")
+            raise ValueError("no rows to train on; give at least one example")
         if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: expected 1 or more")
+            raise ValueError(f"{batch_size=}: expected 1 or more")
         self._rows, self._batch_size, self._seed, self._collate = rows, batch_size, seed, collate
         self._lengths = np.array([row.width for row in rows])
         self._identity = {"rows": digest(rows), "batch_size": batch_size, "seed": seed}
@@ -82,7 +80,7 @@ class TaskBatches(Iterator[Batch]):
 
     @property
     def epoch_size(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches per epoch."""
         return -(-len(self._rows) // self._batch_size)
 
     def __next__(self) -> Batch:
@@ -94,27 +92,25 @@ class TaskBatches(Iterator[Batch]):
         return self._collate(chosen, self._batch_size)
 
     def state(self) -> dict[str, Any]:
-        """Where the next batch begins, as JSON."""
+        """Return the position of the next batch, as JSON."""
         return {"done": self._done, "of": self._identity}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken; with other examples than then it refuses."""
+        """Continue from `state`; raise if the examples, the batch size or the seed have changed."""
         if set(state) != {"done", "of"}:
-            raise ValueError("this is no state of a task's batches; give what state() returned")
+            raise ValueError("not the state of a task's batches; give the result of state()")
         changed = [name for name, value in self._identity.items() if state["of"].get(name) != value]
         if changed:
-            what = "the training examples are" if "rows" in changed else f"{' and '.join(changed)} is"
-            raise ValueError(
-                f"{what} not what this run was begun with; go on with the same, or choose another run directory"
-            )
+            what = "the training examples have" if "rows" in changed else f"{' and '.join(changed)} has"
+            raise ValueError(f"{what} changed since this run started; restore the old ones, or use another workdir")
         self._done = int(state["done"])
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing; there are no open files."""
 
 
 def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) -> list[Int[np.ndarray, "_"]]:
-    """The numbers of the rows of each batch of an epoch.
+    """Return the indices of the rows of each batch of an epoch.
 
     >>> [len(batch) for batch in plan(np.array([5, 9, 2, 7, 3]), 2, seed=0, epoch=0)]
     [2, 1, 2]
@@ -130,7 +126,7 @@ def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) 
 
 
 def digest(rows: Sequence[Any]) -> str:
-    """What names the rows and their targets, by the `content` of each.
+    """Return a fingerprint of the rows and their targets.
 
     >>> len(digest([]))
     32

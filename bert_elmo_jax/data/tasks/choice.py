@@ -10,9 +10,9 @@ _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 
 
 def read_swag(path: str | Path, *, labelled: bool = True, encoding: str = "utf-8") -> list[ChoiceExample]:
-    r"""The situations of SWAG (`train.csv`, `val.csv`, `test.csv`), each with four ways to go on.
+    r"""Read SWAG (`train.csv`, `val.csv`, `test.csv`): situations with four possible endings each.
 
-    A choice is the beginning of the second sentence (`sent2`) with one of the endings, as BERT was given them.
+    As for BERT, a choice is the beginning of the second sentence (`sent2`) followed by one of the endings.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.csv"
@@ -28,12 +28,10 @@ def read_swag(path: str | Path, *, labelled: bool = True, encoding: str = "utf-8
         for name in ("sent1", *_ENDINGS):
             if not cells[name].strip():
                 raise BadRow(path, record.line, f"the text in {name} is empty", "fill it in, or remove the row")
-        label = None
-        if labelled:
-            if cells["label"].strip() not in ("0", "1", "2", "3"):
-                what = f"the label {cells['label']!r}, expected 0, 1, 2 or 3"
-                raise BadRow(path, record.line, what, "say which ending is right, or read with labelled=False")
-            label = int(cells["label"])
+        if labelled and cells["label"].strip() not in ("0", "1", "2", "3"):
+            what = f"the label {cells['label']!r}, expected 0, 1, 2 or 3"
+            raise BadRow(path, record.line, what, "give the number of the right ending, or read with labelled=False")
+        label = int(cells["label"]) if labelled else None
         choices = tuple(f"{cells['sent2']} {cells[ending]}".strip() for ending in _ENDINGS)
         examples.append(ChoiceExample(cells["sent1"], choices, label, None, str(path), record.line))
     return examples

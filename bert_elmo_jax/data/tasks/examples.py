@@ -1,4 +1,4 @@
-"""What the readers of task files give: small records that know the file and line they come from."""
+"""Examples of task files: small records with the file and line they come from."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TextExample:
-    """A text, or a pair of texts, and its label: a name, a number to predict, or None where none was asked for.
+    """A text, or a pair of texts, and its label: a name, a number to predict, or None if unlabelled.
 
     >>> TextExample("정말 재미있다", None, "1", None, "train.tsv", 2).label
     '1'
@@ -23,7 +23,7 @@ class TextExample:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """Words with a tag each (None where none were asked for); `document` counts the documents of the file from 0.
+    """Words with their tags (None if untagged); `document` is the index of the document in the file.
 
     >>> TaggedSentence(("서울", "역"), ("B-LOC", "I-LOC"), "train.conll", (1, 2), document=0).line
     1
@@ -43,7 +43,7 @@ class TaggedSentence:
 
 @dataclass(frozen=True)
 class ChoiceExample:
-    """What a text may go on with, and which of the `choices` is right (None where that was not asked for).
+    """A text, its possible continuations, and the index of the right one (None if unlabelled).
 
     >>> ChoiceExample("She opens the door.", ("She enters.", "She eats it."), 0, None, "train.csv", 2).choices[0]
     'She enters.'
@@ -59,7 +59,7 @@ class ChoiceExample:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer and where it starts in the context, in characters.
+    """An answer and its start in the context, in characters.
 
     >>> Answer("강가", 3).end
     5
@@ -70,13 +70,13 @@ class Answer:
 
     @property
     def end(self) -> int:
-        """The character behind the last."""
+        """The end in the context (excluded)."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a context; `answers` are the right spans of it, none of them where there is no answer.
+    """A question about a context; `answers` are the right spans, empty if there is no answer.
 
     >>> question = Question("q1", "어디 ?", "배는 강가에 있다", (Answer("강가", 3),), "train.json", 1)
     >>> [question.context[answer.start : answer.end] for answer in question.answers]
@@ -92,7 +92,7 @@ class Question:
 
 
 def a_number(value: str) -> float | None:
-    """A finite number, or None.
+    """Return a finite number, or None.
 
     >>> a_number("4.5"), a_number("nan"), a_number("4,5")
     (4.5, None, None)
@@ -101,5 +101,5 @@ def a_number(value: str) -> float | None:
         number = float(value)
     except ValueError:
         return None
-    # float() also reads "1_000", which nobody writes in a table.
+    # float() also accepts "1_000".
     return number if np.isfinite(number) and "_" not in value else None

@@ -1,4 +1,4 @@
-"""Task files -> text: what cannot be read is named by file and line, and said what to do about."""
+"""Read the text of task files; errors name file and line and suggest a remedy."""
 
 import codecs
 import json
@@ -22,14 +22,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BadRow(ValueError):
-    """A row that cannot be used: `file:line: what was given, what was expected; what to do`.
+    """Raised for an invalid row, with the message `file:line: given and expected values; remedy`.
 
     >>> str(BadRow("train.tsv", 3, "2 columns, while the header has 3", "add the missing one"))
     'train.tsv:3: 2 columns, while the header has 3; add the missing one'
     """
 
     def __init__(self, file: str | Path, line: int, what: str, remedy: str):
-        super().__init__(str(file), line, what, remedy)  # all arguments, so that it travels between processes
+        super().__init__(str(file), line, what, remedy)  # all arguments, so that the error can be pickled
         self.file, self.line, self.what, self.remedy = str(file), line, what, remedy
 
     def __str__(self) -> str:
@@ -38,9 +38,9 @@ class BadRow(ValueError):
 
 
 def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> str:
-    r"""The text of a task file: not empty, no NUL, line ends as `\n`, no byte-order mark.
+    r"""Return the text of a task file: not empty, without NUL and byte-order mark, lines ending in `\n`.
 
-    `fallback` is for official files of an older encoding that people also keep in UTF-8.
+    `fallback` is the encoding of official files that also circulate in UTF-8.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
@@ -63,21 +63,24 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
     try:
         text = data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
     except LookupError:
-        raise ValueError(f"encoding={encoding!r} is not known; use one Python knows, such as utf-8 or cp949") from None
+        raise ValueError(f"encoding={encoding!r} is not known; use one of Python's, such as utf-8 or cp949") from None
     except UnicodeDecodeError as problem:
         if fallback is not None:
             return read_text(path, fallback)
         raise _undecodable(path, data, encoding, problem) from None
     text = text.removeprefix("\ufeff")
     if "\0" in text:
-        raise _nul(path, text)
+        line = text.count("\n", 0, text.index("\0")) + 1
+        if text.count("\0") > len(text) // 4:
+            raise BadRow(path, line, "NUL in every other byte", f"it looks like UTF-16: {_remedy('utf-16')}")
+        raise BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")
     if not text.strip():
         raise BadRow(path, 1, "an empty file, expected examples", "check that it was written or downloaded completely")
     return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> list[str]:
-    r"""The lines of a task file; line i of the file is `read_lines(…)[i - 1]`. Only `\n` ends a line.
+    r"""Return the lines of a task file; only `\n` ends a line.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
@@ -89,37 +92,37 @@ def read_lines(path: str | Path, encoding: str = "utf-8", fallback: str | None =
 
 
 def parse_json(text: str, file: str | Path, line: int = 1) -> Any:
-    """A JSON value; `line` is the one that the text begins on.
+    """Parse JSON text that begins on line `line` of `file`.
 
     >>> parse_json('{"배": 1}', "a.jsonl", 7)
     {'배': 1}
     >>> parse_json('{"배": ', "a.jsonl", 7)
     Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: a.jsonl:7: no JSON (Expecting value, column 7); mend or remove it
+    bert_elmo_jax.data.tasks.files.BadRow: a.jsonl:7: invalid JSON (Expecting value, column 7); fix or delete it
     """
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as problem:
-        number = line + problem.lineno - 1
-        raise BadRow(file, number, f"no JSON ({problem.msg}, column {problem.colno})", "mend or remove it") from None
+        where = f"{problem.msg}, column {problem.colno}"
+        raise BadRow(file, line + problem.lineno - 1, f"invalid JSON ({where})", "fix or delete it") from None
     except RecursionError:
-        raise BadRow(file, line, "no JSON that can be read (nested too deeply)", "mend or remove it") from None
-    return value
+        raise BadRow(file, line, "invalid JSON (nested too deeply)", "fix or delete it") from None
 
 
 def check_characters(text: str, file: str | Path, line: int) -> None:
-    """Raises where a text holds half a character, which JSON can spell but no file can hold.
+    """Raise if a text contains a lone surrogate, which JSON can express but UTF-8 cannot.
 
     >>> check_characters("배", "a.jsonl", 1)
     """
     if half := _SURROGATE.search(text):
-        raise BadRow(file, line, f"half a character (\\u{ord(half[0]):04x})", "write the other half too, or remove it")
+        what = f"a lone surrogate (\\u{ord(half[0]):04x}), which is half a character"
+        raise BadRow(file, line, what, "add the other half, or delete it")
 
 
 def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
-    r"""The line on which each of the keys of a JSON text stands, `"name": key`, which come in this order.
+    r"""Return the line of each `"name": key` in a JSON text, where the keys occur in this order.
 
-    A key that is not there is said to be where the one before it is.
+    A missing key gets the line of the key before it.
 
     >>> lines_of('[{"id": "a"},\n {"id": "배"}]', "id", ["a", "배"])
     [1, 2]
@@ -152,12 +155,4 @@ def _undecodable(path: Path, data: bytes, encoding: str, problem: UnicodeDecodeE
 
 
 def _remedy(encoding: str) -> str:
-    """What to do, said to those who call a program and to those who call a function."""
     return f"save it as UTF-8, or give its encoding ({encoding}): --encoding={encoding}"
-
-
-def _nul(path: Path, text: str) -> BadRow:
-    line = text.count("\n", 0, text.index("\0")) + 1
-    if text.count("\0") > len(text) // 4:
-        return BadRow(path, line, "NUL in every other byte", f"it looks like UTF-16: {_remedy('utf-16')}")
-    return BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")

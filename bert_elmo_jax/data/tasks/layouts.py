@@ -1,4 +1,4 @@
-"""The columns of the official files of GLUE, its Korean kin and others, and of anybody's own tables."""
+"""The columns of the official files of GLUE, its Korean counterparts and others, and of users' own tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a table keeps its texts and labels, by the names of the columns.
+    """The columns of the texts and labels of a table.
 
-    `table` is the kind of file (see `read_records`), by its ending unless given; `bare` the columns of files that do
-    not name them. Rows with the label `no_label` are left out: their annotators did not agree. Of the rows of official
-    files, some that are known to be broken pass, up to the share `tolerance`: an empty text is kept, as it counts in
-    everybody's scores, a row that lacks columns is not.
+    `table` is the format (see `read_records`), by default chosen by the file's ending; `bare` names the columns of
+    files without a header. Rows with the label `no_label` are skipped: their annotators did not agree. Official files
+    may contain broken rows up to the fraction `tolerance`: an empty text is kept, as it counts in published scores, and
+    a row that lacks columns is skipped.
 
     >>> Layout(text="review", label="stars", regression=True).pair is None
     True
@@ -45,7 +45,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "sst2": Layout("sentence", table="tsv"),
     "mrpc": Layout("#1 String", "#2 String", "Quality", table="tsv"),
     "qqp": Layout("question1", "question2", "is_duplicate", "id", table="tsv", tolerance=1e-3),
-    # The original files have no line of names, and for some pairs two columns about the licence.
+    # The original files have no header, and for some pairs two additional columns about the licence.
     "stsb": Layout("sentence1", "sentence2", "score", regression=True, table="tsv", bare=_STS, spare=2),
     "mnli": Layout("sentence1", "sentence2", "gold_label", "index", table="tsv", no_label="-"),
     "ax": Layout("sentence1", "sentence2", "label", "index", table="tsv"),
@@ -69,9 +69,9 @@ LAYOUTS: Mapping[str, Layout] = {
 def read_texts(
     path: str | Path, layout: str | Layout, *, labelled: bool = True, encoding: str = "utf-8"
 ) -> list[TextExample]:
-    r"""The examples of a file of texts or pairs of texts: of a task by its name, or of a table by its columns.
+    r"""Read a file of texts or text pairs, given the name of a task or the layout of a table.
 
-    `labelled=False` reads files without labels, such as GLUE's test files, and looks at none.
+    `labelled=False` reads files without labels, such as GLUE's test files, and ignores labels elsewhere.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "my.csv"
@@ -94,7 +94,7 @@ def read_texts(
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]
     if (labelled and columns.label in texts) or len(set(texts)) < len(texts):
-        raise ValueError(f"one column for two things: {columns}; name a column each for text, pair and label")
+        raise ValueError(f"one column for two things: {columns}; use different columns for text, pair and label")
     records = read_records(
         path,
         [*texts, columns.label] if labelled else texts,
@@ -113,16 +113,15 @@ def read_texts(
             continue
         key = None if columns.id is None or columns.id not in record.cells else str(record.cells[columns.id])
         if key is not None and seen.setdefault(key, record.line) != record.line:
-            raise BadRow(
-                path, record.line, f"the {columns.id} {key!r} of line {seen[key]} again", "remove one of the two"
-            )
+            what = f"the {columns.id} {key!r} of line {seen[key]} again"
+            raise BadRow(path, record.line, what, "remove one of the two")
         text, *rest = (_text(record, name, path, empty) for name in texts)
         label = _label(record, columns, path, coarse=layout == "trec") if labelled else None
         examples.append(TextExample(text, rest[0] if rest else None, label, key, str(path), record.line))
     if len(empty) > columns.tolerance * len(records):
         raise empty[0]
     if not examples:
-        raise BadRow(path, 1, f"no row with another label than {columns.no_label!r}", "give a file with labels")
+        raise BadRow(path, 1, f"no row with a label other than {columns.no_label!r}", "give a file with labels")
     return examples
 
 
@@ -139,10 +138,8 @@ def _text(record: Record, column: str, path: str | Path, empty: list[BadRow]) ->
 def _label(record: Record, layout: Layout, path: str | Path, *, coarse: bool) -> str | float:
     value: Any = record.cells[layout.label]
     where = (path, record.line)
-    if isinstance(value, bool):
-        value = str(value).lower()
     if isinstance(value, int | float):
-        value = str(value)
+        value = str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
         raise BadRow(*where, f"{layout.label} is {value!r}, expected a name or a number", "write one label")
     value = value.strip()

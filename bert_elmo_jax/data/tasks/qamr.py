@@ -1,4 +1,4 @@
-"""QAMR: questions about the words of a sentence, their answers being some of its words."""
+"""QAMR: questions about a sentence, answered by some of its words."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ _COLUMNS = 9
 
 
 def read_qamr(path: str | Path, sentences: str | Path | None = None) -> list[Question]:
-    r"""The questions of `filtered_*.tsv`, over the sentences of `wiki-sentences.tsv` beside it (or of `sentences`).
+    r"""Read the questions of `filtered_*.tsv` about the sentences of `wiki-sentences.tsv` next to it (or `sentences`).
 
-    The context is the words of the sentence with a space between. The answers are those of the asker and of the
-    validators, each the span from its first word to its last (one in fifty leaves out a word between). Judgements other
-    than words, of the `full` files, are no answers.
+    The context is the sentence, its words joined by spaces. The asker and the validators each give an answer: the span
+    from its first to its last word (one in fifty skips a word in between). Other judgements in the `full` files are
+    ignored.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -33,9 +33,7 @@ def read_qamr(path: str | Path, sentences: str | Path | None = None) -> list[Que
             what = f"{len(cells)} columns, expected {_COLUMNS}"
             raise BadRow(path, number, what, "give a full or filtered file of QAMR, unchanged")
         if cells[0] not in texts:
-            raise BadRow(
-                path, number, f"the sentence {cells[0]!r} is not in {source}", "give the file of its sentences"
-            )
+            raise BadRow(path, number, f"the sentence {cells[0]!r} is not in {source}", "give the file that has it")
         key = ":".join(cells[:4])
         if seen.setdefault(key, number) != number:
             raise BadRow(path, number, f"the question {key!r} of line {seen[key]} again", "remove one of the two")
@@ -45,9 +43,8 @@ def read_qamr(path: str | Path, sentences: str | Path | None = None) -> list[Que
         given = [cells[6], *(judgement.partition(":")[2] for judgement in cells[7:])]
         answers = tuple(_answer(indices, words, path, number) for indices in given if indices[:1].isdigit())
         if not answers:
-            raise BadRow(
-                path, number, f"the answer {cells[6]!r}, expected numbers of words", "correct or remove the row"
-            )
+            what = f"the answer {cells[6]!r}, expected numbers of words"
+            raise BadRow(path, number, what, "correct or remove the row")
         questions.append(Question(key, cells[5], texts[cells[0]], answers, str(path), number))
     return questions
 

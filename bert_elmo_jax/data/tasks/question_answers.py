@@ -1,4 +1,4 @@
-"""Scores of a context's words -> answers: the best spans of each question, as characters of its context."""
+"""Find the best answer spans of questions, as characters of the context, from the scores of the context's words."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,11 @@ def answers_of_words(
     longest: int = 30,
     null_threshold: float | None = None,
 ) -> list[AnswerPrediction]:
-    r"""The answer to each question, from the scores (starts, ends, "no answer") of each of its rows.
+    r"""Return the answer to each question, given the scores (starts, ends, "no answer") of its rows.
 
-    The `n_best` spans of at most `longest` words are found exactly, each text counted once; of several windows one
-    starts where a window owns its first word, so that there is always an answer. What is behind a row's end is ignored.
-    With a `null_threshold` the answer is "" where the score of "no answer", the smallest over the windows, exceeds the
-    best answer's by more than that.
+    The search for the `n_best` spans of at most `longest` words is exact, and each text counts once. A span counts only
+    in the window that owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the
+    answer is "" if the score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
 
     >>> from bert_elmo_jax.data.tasks.question_rows import reading_rows
     >>> from bert_elmo_jax.text import Lexicon
@@ -42,24 +41,30 @@ def answers_of_words(
     if n_best < 1 or longest < 1:
         raise ValueError(f"n_best={n_best}, longest={longest}: use 1 or more")
     if len(rows) != len(scores):
-        raise ValueError(f"{len(rows)} rows and scores of {len(scores)}: give scores for each row")
+        raise ValueError(f"{len(rows)} rows and scores of {len(scores)}: give one triple of scores per row")
     spans: list[list[Candidate]] = [[] for _ in questions]
     nulls = [math.inf] * len(questions)
     for row, (starts, ends, none) in zip(rows, scores):
         if row.example >= len(questions):
-            raise ValueError(f"a row is of question {row.example}, but there are {len(questions)} questions")
+            raise ValueError(f"a row has question {row.example}, but there are {len(questions)} questions")
         question = questions[row.example]
-        start, end = (_scores(side, row, question) for side in (starts, ends))
-        nulls[row.example] = min(nulls[row.example], float(_checked(none, question)))
+        for side in (starts, ends):
+            if len(side) < row.width:
+                raise ValueError(f"{len(side)} scores for a context of {row.width} words (question {question.id!r})")
+        start, end, null = (np.asarray(some, np.float64) for some in (starts[: row.width], ends[: row.width], none))
+        if np.isnan(start).any() or np.isnan(end).any() or np.isnan(null):
+            raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
+        nulls[row.example] = min(nulls[row.example], float(null))
         texts: set[str] = set()
-        for candidate in _candidates(question.context, row, start, end, longest):
-            texts.add(candidate.text)
-            spans[row.example].append(candidate)
+        for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
+            begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
+            spans[row.example].append(Candidate(question.context[begin:behind], begin, behind, score, 0.0))
+            texts.add(question.context[begin:behind])
             if len(texts) == n_best:
                 break
-    missing = next((question for question, found in zip(questions, spans) if not found), None)
-    if missing is not None:
-        raise ValueError(f"question {missing.id!r} has no row: make the rows from the same questions")
+    if not all(spans):
+        name = questions[spans.index([])].id
+        raise ValueError(f"question {name!r} has no row: make the rows from the same questions")
     return [
         choose(question.id, found, null, n_best, null_threshold)
         for question, found, null in zip(questions, spans, nulls)
@@ -69,7 +74,7 @@ def answers_of_words(
 def best_spans(
     start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
 ) -> Iterator[tuple[int, int, float]]:
-    """All spans of at most `longest` words, as (first, last, score), the best first; of equals the earlier, shorter.
+    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter.
 
     >>> list(best_spans(np.array([1.0, 2.0]), np.array([5.0, 0.0]), longest=2))
     [(0, 0, 6.0), (1, 1, 2.0), (0, 1, 1.0)]
@@ -80,25 +85,3 @@ def best_spans(
         first, more = divmod(int(place), longest)
         if sums[first, more] > -np.inf:
             yield first, first + more, float(sums[first, more])
-
-
-def _candidates(
-    context: str, row: QuestionRow, start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
-) -> Iterator[Candidate]:
-    for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
-        begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
-        yield Candidate(context[begin:behind], begin, behind, score, 0.0)
-
-
-def _scores(side: Any, row: QuestionRow, question: Question) -> Float[np.ndarray, "T"]:
-    if len(side) < row.width:
-        raise ValueError(f"{len(side)} scores for a context of {row.width} words (question {question.id!r})")
-    scores: Float[np.ndarray, "T"] = _checked(side[: row.width], question)
-    return scores
-
-
-def _checked(scores: Any, question: Question) -> Any:
-    values = np.asarray(scores, np.float64)
-    if np.isnan(values).any():
-        raise ValueError(f"the scores of question {question.id!r} hold a nan: did the training diverge?")
-    return values

@@ -1,7 +1,7 @@
-"""Questions about contexts -> rows of words for a reader's own network, and rows -> batches of few shapes.
+"""Questions as rows of words for a task-specific reader, and rows as batches of few shapes.
 
-Contexts are read whole up to a number of words, and longer ones in windows that overlap by half. To train on, each
-question has one row: of a longer context the window that shows the answer with most around it.
+Contexts are read whole up to a number of words, longer ones in windows that overlap by half. For training, each
+question has one row: the window with the most context around the answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,23 +17,22 @@ from bert_elmo_jax.data.tasks.squad_windows import best_windows
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
 from bert_elmo_jax.text import Lexicon, word_spans
 
-TRAINED_ON = 400  # words of a context, as Seo et al. 2017 have it; a batch is no wider
-READ_AT_ONCE = 1024  # words: the self-attention compares each with each
-# Widths are multiples of these, and an answer has room for so many places where it stands: every width of a context
-# meets every width of a question, and compiling a reader for one more pair takes as long as ten of its steps.
+TRAINED_ON = 400  # words of a context in training, as in Seo et al. 2017
+READ_AT_ONCE = 1024  # words of a context in prediction; self-attention is quadratic in this
+# Widths are multiples of these steps, and a batch has room for PLACES answers per question. The steps are large because
+# every pair of widths of context and question is compiled, which takes as long as ten training steps.
 CONTEXT_STEP, QUESTION_STEP, PLACES = 32, 16, 8
-CONTEXT_CUTS, QUESTION_CUTS = (32,), (16, 32)  # widths in characters, but for the longest
-QUESTION = "question_"  # what the entries of a batch begin with that are of the question
+CONTEXT_CUTS, QUESTION_CUTS = (32,), (16, 32)  # widths in characters besides CHARACTERS
+QUESTION = "question_"  # prefix of the question's entries in a batch
 
 
 @dataclass(frozen=True, eq=False)
 class QuestionRow:
-    """What a reader sees of a question: its words, and those of its context, or of a window of it.
+    """A question and its context, or a window of it, as words.
 
-    Its first word is number `begin` of the context, and `spans` are the characters of the context that its words are.
-    A word is `owned` by the window that shows it with most around it: there an answer may start. `answers` are the
-    first and the last word of each right answer that the window holds, each once; none of them where there is no
-    answer, None where it was not asked for.
+    The window starts at word `begin` of the context, and `spans` are the characters of its words in the context. A word
+    is `owned` by the window with the most context around it; answers start only at owned words. `answers` are the first
+    and last word of each distinct right answer in the window: empty without an answer, None if unlabelled.
 
     >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
     >>> [row] = reading_rows([question], Lexicon(["배는"], "unk", width=4))
@@ -53,25 +52,25 @@ class QuestionRow:
 
     @property
     def width(self) -> int:
-        """How many words of the context it has."""
+        """The number of context words."""
         return len(self.words)
 
     @property
     def texts(self) -> tuple[WordRow, WordRow]:
-        """The context and the question, a row each."""
+        """The context and the question as one row each."""
         return WordRow(self.example, self.words, self.ids), WordRow(self.example, self.question, self.question_ids)
 
     def content(self) -> bytes:
-        """All of it, to be told from others by."""
+        """Return the row as bytes, for fingerprints."""
         right = b"" if self.answers is None else self.answers.tobytes()
         return b"\0?".join(text.content() for text in self.texts) + self.spans.tobytes() + b"." + right
 
 
 class TrainingRows(NamedTuple):
-    """The rows to train on, and how many questions have lost something on the way.
+    """The training rows, and the number of questions that were changed.
 
-    Of `windowed` only a window is read; of `inexact` the answer is not whole words, and some more characters are
-    learned; those `left_out` have an answer that no window holds: windows overlap by half, so it is longer than that.
+    `windowed` questions are trained on one window of the context; `inexact` ones have an answer that does not consist
+    of whole words and was extended; those `left_out` have an answer that fits no window.
     """
 
     rows: list[QuestionRow]
@@ -81,10 +80,10 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = TRAINED_ON) -> TrainingRows:
-    """A row for each question, with its answers: those that a window of `limit` words holds.
+    """Return one row per question, with the answers inside its window of `limit` words.
 
-    An answer that begins or ends inside a word has all of that word. Where there is no answer, any window says so: the
-    number of the question decides which.
+    An answer that begins or ends inside a word is extended to the whole word. For unanswerable questions, the window is
+    chosen by the index of the question.
 
     >>> from bert_elmo_jax.data.tasks import Answer
     >>> question = Question("q", "어디 ?", "배는 강가에 있다 .", (Answer("강가", 3),), "train.json", 1)
@@ -98,7 +97,7 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
         right = [_words_of(answer, spans) for answer in question.answers]
         there = list(dict.fromkeys(words for words in right if words is not None))
         if question.answers and not there:
-            what = f"question {question.id!r}: the answer {question.answers[0].text!r} holds no word of the context"
+            what = f"question {question.id!r}: the answer {question.answers[0].text!r} contains no word of the context"
             raise BadRow(question.file, question.line, what, "correct it, or remove the question")
         window = windows[windows[0].example % len(windows)]
         if there:
@@ -117,7 +116,7 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
 
 
 def reading_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = READ_AT_ONCE) -> list[QuestionRow]:
-    """The rows of questions to be answered: all windows of each context, which are one up to `limit` words.
+    """Return the rows for prediction: all windows of each context, with at most `limit` words each.
 
     >>> question = Question("q", "where ?", "a ship at sea", (), "dev.json", 1)
     >>> rows = reading_rows([question] * 2, Lexicon([], "unk", width=4), limit=2)
@@ -130,9 +129,9 @@ def reading_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = R
 def collate_questions(
     rows: Sequence[QuestionRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
 ) -> Batch:
-    """Rows as arrays, padded to one of a few widths and with rows of nothing, of weight 0, to `height`.
+    """Return rows as arrays, padded to one of a few widths and to `height` with empty rows of weight 0.
 
-    What is of the question begins with `question_`; the context has the names that a sentence has in `collate_words`.
+    The context has the entries of `collate_words`, the question the same with the prefix `question_`.
 
     >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
     >>> lexicon = Lexicon(["배는"], "unk", width=4)
@@ -149,15 +148,14 @@ def collate_questions(
         right = [row.answers if row.answers is not None else np.zeros((0, 2), np.int32) for row in rows]
         most = max(PLACES, *map(len, right))
         batch["answers"] = np.full((height, 1 << (most - 1).bit_length(), 2), -1, np.int32)
-        batch["weights"] = np.zeros(height, np.float32)
         for n, spans in enumerate(right):
             batch["answers"][n, : len(spans)] = spans
-            batch["weights"][n] = 1.0
+        batch["weights"] = (np.arange(height) < len(rows)).astype(np.float32)
     return batch
 
 
 def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...]]:
-    """The words of all texts, each context once, however much is asked about it.
+    """Yield the words of all distinct contexts, then the words of all questions.
 
     >>> question = Question("q", "어디 ?", "배는 강가에", (), "dev.json", 1)
     >>> list(words_of_questions([question] * 2))
@@ -172,18 +170,18 @@ def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...
 def _windows(
     questions: Sequence[Question], lexicon: Lexicon, limit: int
 ) -> Iterator[tuple[list[QuestionRow], Int32[np.ndarray, "_ 2"]]]:
-    """The windows of each question, and what characters the words of its context are."""
+    """Yield the windows of each question, and the characters of the words of its context."""
     if limit < 2:
-        raise ValueError(f"limit={limit}: a reader needs 2 words of a context at a time, or more")
+        raise ValueError(f"limit={limit}: a reader needs at least 2 words of the context at a time")
     context, found, ids = None, word_spans(""), lexicon.ids([])
     for number, question in enumerate(questions):
-        if question.context != context:  # those about one context come one after the other
+        if question.context != context:  # questions about the same context are adjacent
             context, found = question.context, word_spans(question.context)
             ids = lexicon.ids(found.words)
         asked = word_spans(question.text).words
         for name, words in (("context", found.words), ("text", asked)):
             if not words:
-                what = f"question {question.id!r}: its {name} has no word"
+                what = f"question {question.id!r}: its {name} has no words"
                 raise BadRow(question.file, question.line, what, "fill it in, or remove the question")
         count, stride = len(found.words), limit // 2
         parts = [(begin, min(begin + limit, count)) for begin in range(0, max(count - limit, 0) + stride, stride)]
@@ -199,12 +197,12 @@ def _windows(
 
 
 def _words_of(answer: Answer, spans: Int32[np.ndarray, "_ 2"]) -> tuple[int, int] | None:
-    """The first and the last word that has some of an answer's characters."""
+    """Return the first and the last word that share characters with an answer."""
     touched = np.flatnonzero((spans[:, 0] < answer.end) & (spans[:, 1] > answer.start))
     return (int(touched[0]), int(touched[-1])) if len(touched) else None
 
 
 def _best_window(words: tuple[int, int], windows: Sequence[QuestionRow]) -> QuestionRow | None:
-    """The window with most around an answer, from its first to its last word; None where it is longer than each."""
+    """Return the window with the most context around an answer (first and last word), or None if it fits no window."""
     around = [min(words[0] - row.begin, row.begin + row.width - 1 - words[1]) for row in windows]
     return windows[int(np.argmax(around))] if max(around) >= 0 else None

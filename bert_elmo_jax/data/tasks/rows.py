@@ -1,4 +1,4 @@
-"""Examples -> rows of pieces for the model, cut to length as the papers cut them, with what is to be predicted."""
+"""Turn examples into rows of pieces and targets, truncated as in the papers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32
 
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import Question, TaggedSentence
 from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.squad_windows import Window, make_windows
 from bert_elmo_jax.data.tasks.tag_rows import tag_places
@@ -19,10 +19,10 @@ Ids = Int32[np.ndarray, "_"]
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What the model reads of an example: its pieces, once, or once for each choice.
+    """The model's input for an example: one sequence of pieces, or one per choice.
 
-    `targets` are what is to be predicted, numbers or arrays over the pieces; empty where nothing is known. `words` of
-    a tagged sentence are (number of the word, place of its first piece); a question's `window` knows its characters.
+    `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
+    (index of the word, place of its first piece); for a question, `window` maps pieces to characters.
 
     >>> Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),)).width
     3
@@ -37,19 +37,19 @@ class Row:
 
     @property
     def width(self) -> int:
-        """How many pieces it has (the longest choice)."""
+        """The number of pieces (of the longest choice)."""
         return max(map(len, self.ids))
 
     def content(self) -> bytes:
-        """All of it, to be told from others by."""
+        """Return the row as bytes, for fingerprints."""
         read = b"".join(ids.tobytes() + types.tobytes() + b"." for ids, types in zip(self.ids, self.types))
         return read + b"".join(name.encode() + np.asarray(value).tobytes() for name, value in self.targets.items())
 
 
 def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labelled: bool = True) -> list[Row]:
-    """The rows of all examples, in their order: one each, but for long sentences and contexts, which have several.
+    """Return the rows of all examples in order: one per example, or several for long sentences and contexts.
 
-    >>> from bert_elmo_jax.data.tasks.task import task_named
+    >>> from bert_elmo_jax.data.tasks import TextExample, task_named
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> tokenizer = train_wordpiece(["강가에 배가 있다"] * 9, vocab_size=60)
     >>> example = TextExample("강가에 배가 있다", "배가 있다", "1", None, "dev.tsv", 2)
@@ -61,21 +61,21 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
         return _tag_rows(task, examples, tokenizer, labelled)
     if task.kind == "questions":
         return _question_rows(task, examples, tokenizer, labelled)
-    if task.kind == "choice":
-        return [_choice_row(task, number, example, tokenizer, labelled) for number, example in enumerate(examples)]
-    labels: Sequence[Any] = [None] * len(examples)
+    labels: Sequence[Any] = [example.label for example in examples]
     if labelled and task.kind == "classification":
         labels = label_ids(examples, task.labels).tolist()
-    elif labelled:
-        labels = [float(example.label) for example in examples]
-    return [
-        _text_row(task, number, example, label, tokenizer)
-        for number, (example, label) in enumerate(zip(examples, labels))
-    ]
+    elif labelled and task.kind == "regression":
+        labels = list(map(float, labels))
+    rows = []
+    for number, (example, label) in enumerate(zip(examples, labels)):
+        seconds = example.choices if task.kind == "choice" else (example.pair,)
+        ids, types = zip(*(pair_ids(example.text, second, tokenizer, task.max_length) for second in seconds))
+        rows.append(Row(number, ids, types, {"labels": label, "weights": 1.0} if labelled else {}))
+    return rows
 
 
 def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
-    """Ids and types of `[CLS] first [SEP] (second [SEP])`: the longer text loses a piece at a time until all fits.
+    """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit.
 
     >>> from bert_elmo_jax.text import WordPiece
     >>> tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"])
@@ -94,7 +94,7 @@ def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) 
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many pieces of each text are left when the longer (on a tie the second) has lost one until both fit.
+    """Return how many pieces of each text remain if the longer one (on a tie the second) loses pieces until both fit.
 
     >>> keep_of_pair(9, 3, 8), keep_of_pair(9, 9, 7), keep_of_pair(2, 2, 8)
     ((5, 3), (4, 3), (2, 2))
@@ -104,7 +104,7 @@ def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def check_length(task: Task, positions: int) -> None:
-    """Raises where the rows of a task do not fit a model, or hold nothing.
+    """Raise if the rows of a task do not fit the model, or have no room for text.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
     >>> check_length(task_named("sst2", max_length=600), 512)
@@ -113,18 +113,6 @@ def check_length(task: Task, positions: int) -> None:
     """
     if not 8 <= task.max_length <= positions:
         raise ValueError(f"max_length={task.max_length}: use 8 to {positions}, the positions of this model")
-
-
-def _text_row(task: Task, number: int, example: TextExample, label: Any, tokenizer: Tokenizer) -> Row:
-    ids, types = pair_ids(example.text, example.pair, tokenizer, task.max_length)
-    targets = {} if label is None else {"labels": label, "weights": 1.0}
-    return Row(number, (ids,), (types,), targets)
-
-
-def _choice_row(task: Task, number: int, example: ChoiceExample, tokenizer: Tokenizer, labelled: bool) -> Row:
-    read = [pair_ids(example.text, choice, tokenizer, task.max_length) for choice in example.choices]
-    targets = {"labels": example.label, "weights": 1.0} if labelled else {}
-    return Row(number, tuple(ids for ids, _ in read), tuple(types for _, types in read), targets)
 
 
 def _question_rows(task: Task, questions: Sequence[Question], tokenizer: Tokenizer, labelled: bool) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Schemes of entity tags: which one a file uses, and where it does not keep to it."""
+"""Entity tagging schemes: detection and validation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -11,10 +11,10 @@ _Tag = tuple[str, str]
 
 
 def find_scheme(sentences: Sequence[TaggedSentence]) -> Scheme:
-    """The scheme of a file of entities: BIOES where there is an E- or S-, else IOB2, or IOB1 where an I- begins one.
+    """Return the tagging scheme of a file: BIOES if any tag has E- or S-, IOB1 if an entity begins with I-, else IOB2.
 
-    What is legal: a lone B- in IOB2; in IOB1 an I- that begins an entity, and a B- only directly behind another entity
-    of its type; in BIOES B- I- E- of one type, or S-. Two schemes in one file are an error, as is anything else.
+    In IOB2, entities begin with B-; in IOB1 with I-, or with B- directly after another entity of the same type; in
+    BIOES they are B- I- E- of one type, or S-. Mixed schemes and illegal sequences raise an error.
 
     >>> def sentence(*tags):
     ...     return TaggedSentence(("…",) * len(tags), tags, "train.conll", tuple(range(1, len(tags) + 1)), 0)
@@ -23,7 +23,7 @@ def find_scheme(sentences: Sequence[TaggedSentence]) -> Scheme:
     >>> find_scheme([sentence("B-PER", "O", "I-LOC")])
     Traceback (most recent call last):
     bert_elmo_jax.data.tasks.files.BadRow: train.conll:3: I-LOC without a B-LOC before it, while line 1 has B-PER \
-where IOB1 would have I-PER; write B-LOC here (IOB2), or I-PER there (IOB1)
+where IOB1 has I-PER; write B-LOC here (IOB2), or I-PER there (IOB1)
     """
     seen = {tag.partition("-")[0] for sentence in sentences for tag in sentence.tags or ()}
     if seen & {"E", "S"}:
@@ -47,32 +47,27 @@ where IOB1 would have I-PER; write B-LOC here (IOB2), or I-PER there (IOB1)
     _, other, begin = plain_begin[0]
     as_begin, as_inside = "B" + inside[1:], "I" + begin[1:]
     if len(stray_inside) <= len(plain_begin):
-        what = (
-            f"{inside} without a {as_begin} before it, while line {other} has {begin} where IOB1 would have {as_inside}"
-        )
+        what = f"{inside} without a {as_begin} before it, while line {other} has {begin} where IOB1 has {as_inside}"
         raise BadRow(file, line, what, f"write {as_begin} here (IOB2), or {as_inside} there (IOB1)")
     what = f"{begin} begins an entity, while on line {line} {inside} does: the file mixes IOB2 and IOB1"
     raise BadRow(file, other, what, f"write {as_inside} here (IOB1), or {as_begin} there (IOB2)")
 
 
 def check_tags(sentence: TaggedSentence) -> None:
-    """Raises where a tag is none of an entity.
+    """Raise if a tag is not an entity tag.
 
     >>> check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))
     Traceback (most recent call last):
     bert_elmo_jax.data.tasks.files.BadRow: train.conll:3: the tag 'LOC', expected O, or B-, I-, E- or S- and a type; \
-correct it, name the column of the tags, or read tags that are no entities with entities=False
+correct it, give the column of the tags, or read other tags with entities=False
     """
     for tag, line in zip(sentence.tags or (), sentence.lines):
         prefix, dash, kind = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I", "E", "S") or bool(dash) != bool(kind)):
             bilou = " (L- and U- of BILOU are E- and S- here)" if prefix in ("L", "U") and kind else ""
-            raise BadRow(
-                sentence.file,
-                line,
-                f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}",
-                "correct it, name the column of the tags, or read tags that are no entities with entities=False",
-            )
+            what = f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}"
+            remedy = "correct it, give the column of the tags, or read other tags with entities=False"
+            raise BadRow(sentence.file, line, what, remedy)
 
 
 def _walk(sentence: TaggedSentence) -> Iterator[tuple[_Tag, _Tag, str, int]]:
@@ -91,13 +86,13 @@ def _check_bioes(sentence: TaggedSentence) -> None:
     open_kind: str | None = None
     for _, (prefix, kind), tag, line in _walk(sentence):
         if open_kind is not None and (prefix not in ("I", "E") or kind != open_kind):
-            raise wrong(last, f"an entity of type {open_kind!r} goes on behind this word, but {tag} follows", _LONE)
+            raise wrong(last, f"an unfinished entity of type {open_kind!r}, but {tag} follows", _LONE)
         if open_kind is None and prefix in ("I", "E"):
             raise wrong(line, f"{tag} without a B{tag[1:]} before it", f"write B{tag[1:]} or S{tag[1:]}")
         open_kind = kind if prefix in ("B", "I") else None
         last = line
     if open_kind is not None:
-        raise wrong(last, f"an entity of type {open_kind!r} goes on behind this word, but the sentence ends", _LONE)
+        raise wrong(last, f"an unfinished entity of type {open_kind!r}, but the sentence ends", _LONE)
 
 
 _LONE = "end an entity with E-, and mark a single word with S-"

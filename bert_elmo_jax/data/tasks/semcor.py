@@ -1,4 +1,4 @@
-"""Texts whose words have senses of WordNet: SemCor, a word a line, its columns between tabs."""
+"""SemCor: texts with WordNet senses, one word per line, in columns separated by tabs."""
 
 import re
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ DOCUMENT = re.compile(r"# newdoc id = *(\S.*)")
 
 @dataclass(frozen=True)
 class Sense:
-    """A word, or several that are one (`primary_election`), whose sense is known: words `first` to `end` (excluded).
+    """A word, or a multi-word expression (`primary_election`), with its senses: words `first` to `end` (excluded).
 
-    `keys` are WordNet's, `lemma%1:04:01::`, most often one; `numbers` their places among the senses of the lemma, the
-    first being 1. `item` is what has these senses: a lemma as a noun, verb, adjective or adverb.
+    `keys` are WordNet's sense keys, `lemma%1:04:01::`, usually one; `numbers` their ranks among the senses of the
+    lemma, from 1. `item` is the lemma with its part of speech: noun, verb, adjective or adverb.
 
     >>> Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,)).item
     'bank%1'
@@ -32,7 +32,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class SenseSentence:
-    """A sentence, the senses that its words have, and the name of the document that it is from.
+    """A sentence, the senses of its words, and the name of its document.
 
     >>> SenseSentence(("배",), (), "d1", "semcor.tsv", 3).line
     3
@@ -46,11 +46,10 @@ class SenseSentence:
 
 
 def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence]:
-    r"""The sentences of a file of SemCor: word, lemma, part of speech, number and key of the sense, class of a name, ….
+    r"""Read a SemCor file: word, lemma, part of speech, number and key of the sense, class of a name, ….
 
-    `_` stands for nothing, a blank line ends a sentence, `# newdoc id = …` begins a document. What is written with
-    underscores becomes several words. Names (with a class, such as `person`) count as words without a sense: theirs
-    is that of their class.
+    `_` means no value, a blank line ends a sentence, `# newdoc id = …` begins a document. Underscores separate the
+    words of an expression. Names (with a class, such as `person`) get no sense: SemCor only gives the one of the class.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "semcor.tsv"
@@ -94,7 +93,7 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], document: str, path: str) -
         word, lemma, _, numbers, keys, name = cells[: len(COLUMNS)]
         parts = [part for part in word.split("_") if part.strip()] or [word]
         if not word.strip():
-            raise BadRow(path, line, "no word in the first column", "write the word, or remove the line")
+            raise BadRow(path, line, "no word in the first column", "add the word, or remove the line")
         first = len(words)
         words += parts
         if keys != "_" and name == "_":
@@ -105,12 +104,12 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], document: str, path: str) -
 def _sense(first: int, end: int, lemma: str, numbers: str, keys: str, path: str, line: int) -> Sense:
     parts, places = keys.split(";"), numbers.split(";")
     if not all(KEY.fullmatch(part) for part in parts):
-        raise BadRow(path, line, f"{keys!r}, expected the key of a sense such as 1:04:01::", "correct it, or write _")
+        raise BadRow(path, line, f"{keys!r}, expected a sense key such as 1:04:01::", "correct it, or write _")
     if lemma == "_":
         raise BadRow(path, line, f"the sense {keys!r} without a lemma", "write the lemma, or _ for the sense")
     if len(places) != len(parts) or not all(re.fullmatch(r"[0-9]{1,4}", place) for place in places):
-        what = f"{numbers!r} beside {keys!r}, expected a whole number for each key of a sense"
-        raise BadRow(path, line, what, "number each sense, with ; between them")
-    # An adjective's kinds (3 and 5, a satellite) are one inventory.
+        what = f"{numbers!r} for {keys!r}, expected one whole number per sense key"
+        raise BadRow(path, line, what, "give each sense its number, separated by ;")
+    # Adjectives (3) and satellite adjectives (5) share one inventory.
     item = f"{lemma}%{parts[0][0].replace('5', '3')}"
     return Sense(first, end, item, tuple(f"{lemma}%{part}" for part in parts), tuple(map(int, places)))

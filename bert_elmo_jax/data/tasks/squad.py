@@ -12,10 +12,9 @@ _SHAPE = '{"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "questi
 
 
 def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-8") -> list[Question]:
-    r"""The questions of a file in SQuAD's layout; every answer is a span of the context, character by character.
+    r"""Read a file in SQuAD's layout, and check that every answer is the given span of its context.
 
-    In files with `is_impossible` (version 2.0) a question may have no answer; elsewhere each has one.
-    `answered=False` reads questions to be answered, and looks at no answers.
+    Only questions with `is_impossible` (version 2.0) may have no answer. `answered=False` ignores answers.
 
     >>> import json, tempfile
     >>> answers = [{"text": "강가", "answer_start": 3}]
@@ -35,10 +34,10 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
     content = parse_json(text, path)
     found = list(_questions(content, path, text))
     if not found:
-        raise BadRow(path, 1, "no question in the file, expected one at least", "check that it is complete")
+        raise BadRow(path, 1, "no question in the file, expected at least one", "check that it is complete")
     questions: list[Question] = []
     seen: dict[str, int] = {}
-    key = "guid" if all("guid" in qa and "id" not in qa for _, _, qa in found) else "id"  # KLUE's name for it
+    key = "guid" if all("guid" in qa and "id" not in qa for _, _, qa in found) else "id"  # KLUE uses guid
     for (where, context, qa), line in zip(found, lines_of(text, key, [qa.get(key) for _, _, qa in found])):
         for name in (key, "question"):
             if not _is_text(qa.get(name)):
@@ -48,9 +47,7 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
             check_characters(value, path, line)
         if number in seen:
             first = "" if seen[number] == line else f", first on line {seen[number]}"
-            raise BadRow(
-                path, line, f"the id {number!r} a second time ({where}){first}", "give each question its own id"
-            )
+            raise BadRow(path, line, f"duplicate id {number!r} ({where}){first}", "give each question its own id")
         seen[number] = line
         answers = _answers(qa, context, path, line, f"question {number!r}") if answered else ()
         questions.append(Question(number, qa["question"], context, answers, str(path), line))
@@ -58,11 +55,11 @@ def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-
 
 
 def _questions(content: Any, path: str | Path, text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(where it stands, context, question) of each, as far as the shape is right."""
+    """Yield (path in the JSON, context, question) of each question, and check the layout."""
     paragraphs = 0
 
     def line(name: str) -> int:
-        """Of the paragraph that is being read; in JSON, a name in quotes before a colon can be nothing but a name."""
+        """Return the line of a key of the current paragraph."""
         found = list(re.finditer(rf'"{name}"\s*:', text))
         return text.count("\n", 0, found[min(paragraphs, len(found) - 1)].start()) + 1 if found else 1
 
@@ -100,9 +97,8 @@ def _answers(qa: dict[str, Any], context: str, path: str | Path, line: int, wher
     answers, impossible = qa.get("answers"), qa.get("is_impossible", False)
     if not isinstance(answers, list):
         given = "missing" if "answers" not in qa else f"{answers!r:.40}"
-        raise BadRow(
-            path, line, f"{where}: answers are {given}, expected a list", "add it, or read with answered=False"
-        )
+        what = f"{where}: answers are {given}, expected a list"
+        raise BadRow(path, line, what, "add it, or read with answered=False")
     if not isinstance(impossible, bool):
         raise BadRow(path, line, f"{where}: is_impossible is {impossible!r}, expected true or false", "correct it")
     if impossible and answers:
@@ -115,8 +111,7 @@ def _answers(qa: dict[str, Any], context: str, path: str | Path, line: int, wher
 
 
 def _answer(answer: Any, context: str, path: str | Path, line: int, where: str) -> Answer:
-    text = answer.get("text") if isinstance(answer, dict) else None
-    start = answer.get("answer_start") if isinstance(answer, dict) else None
+    text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)
     if not isinstance(text, str) or not text or not isinstance(start, int) or isinstance(start, bool):
         what = f'{where}: the answer {answer!r:.60}, expected {{"text": …, "answer_start": a number}}'
         raise BadRow(path, line, what, "correct it")
@@ -125,8 +120,7 @@ def _answer(answer: Any, context: str, path: str | Path, line: int, where: str) 
         raise BadRow(path, line, what, "count characters (not bytes) of the context from 0")
     there = context[start : start + len(text)]
     if there != text:
-        elsewhere = context.find(text)
-        found = f"but at {elsewhere}" if elsewhere >= 0 else "and nowhere else in it"
-        what = f"{where}: the answer {text!r} is not at character {start} of the context, where {there!r} is, {found}"
+        found = f"but at {context.find(text)}" if text in context else "nor anywhere else in it"
+        what = f"{where}: the answer {text!r} is not at character {start} of the context ({there!r}), {found}"
         raise BadRow(path, line, what, "correct answer_start (characters from 0), or copy the text from the context")
     return Answer(text, start)

@@ -1,4 +1,4 @@
-"""Scores of windows -> answers: the best spans of each question, as characters of its context."""
+"""Find the best answer spans of questions, as characters of the context, from the scores of windows."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from bert_elmo_jax.data.tasks.squad_windows import Window
 
 @dataclass(frozen=True)
 class Candidate:
-    """An answer, `context[start:end]`, or "" for none; its score and its probability among the candidates.
+    """An answer, `context[start:end]` or "" for no answer, with its score and its probability among the candidates.
 
     >>> Candidate("sea", 4, 7, score=9.5, probability=0.8).text
     'sea'
@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class AnswerPrediction:
-    """The answer to a question, the best candidates first, and by how much "no answer" scores above the best of them.
+    """The answer to a question, its candidates (best first), and the score of "no answer" minus the best one's.
 
     >>> none = Candidate("", 0, 0, score=2.0, probability=1.0)
     >>> AnswerPrediction("q", none, (none,), null_score=0.0).na_probability
@@ -42,7 +42,7 @@ class AnswerPrediction:
 
     @property
     def na_probability(self) -> float:
-        """The probability of "no answer" against the best answer: what `evals.squad.score` finds a threshold for."""
+        """The probability of "no answer" against the best answer; `evals.squad.score` finds a threshold for it."""
         return 0.5 + 0.5 * math.tanh(self.null_score / 2)
 
 
@@ -56,11 +56,11 @@ def find_answers(
     longest: int = 30,
     null_threshold: float | None = None,
 ) -> list[AnswerPrediction]:
-    """The answer to each question, from the scores (logits) of each of its windows; padding behind a window is ignored.
+    """Return the answer to each question, given the scores (logits) of its windows; scores of padding are ignored.
 
-    Of each window the `n_best` starts and ends are paired; a start counts only in the window that shows it best, and an
-    answer has at most `longest` pieces. With a `null_threshold` (SQuAD 2.0) the `[CLS]` may win: the answer is "" where
-    its score, the smallest over the windows, exceeds the best answer's by more than that.
+    The `n_best` starts and ends of each window are paired. A start counts only in the window with the most context
+    around it, and an answer has at most `longest` pieces. With a `null_threshold` (SQuAD 2.0), the answer is "" if the
+    score of `[CLS]`, the minimum over the windows, exceeds the best answer's by more than the threshold.
 
     >>> from bert_elmo_jax.data.tasks import make_windows
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -75,32 +75,24 @@ def find_answers(
     ''
     """
     if not len(windows) == len(start_scores) == len(end_scores):
-        raise ValueError(
-            f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends: give a row each"
-        )
-    of_question: list[list[int]] = [[] for _ in questions]
-    for place, window in enumerate(windows):
+        given = f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends"
+        raise ValueError(f"{given}: give one row of scores per window")
+    if missing := set(range(len(questions))) - {window.question for window in windows}:
+        name = questions[min(missing)].id
+        raise ValueError(f"question {name!r} has no window: make the windows from the same questions")
+    spans: list[list[Candidate]] = [[] for _ in questions]
+    nulls = [math.inf] * len(questions)
+    for place, (window, starts, ends) in enumerate(zip(windows, start_scores, end_scores)):
         if window.question >= len(questions):
-            raise ValueError(
-                f"window {place} is of question {window.question}, but there are {len(questions)} questions"
-            )
-        of_question[window.question].append(place)
-    predictions = []
-    for question, places in zip(questions, of_question):
-        if not places:
-            raise ValueError(f"question {question.id!r} has no window: make the windows from the same questions")
-        spans: list[Candidate] = []
-        null = math.inf
-        for place in places:
-            window = windows[place]
-            start, end = (
-                _scores(side[place], window, question, name)
-                for side, name in ((start_scores, "start"), (end_scores, "end"))
-            )
-            null = min(null, float(start[0] + end[0]))
-            spans += _spans(question.context, window, start, end, n_best, longest)
-        predictions.append(choose(question.id, spans, null, n_best, null_threshold))
-    return predictions
+            raise ValueError(f"window {place} has question {window.question}, but there are {len(questions)} questions")
+        question = questions[window.question]
+        start, end = (_scores(side, window, question, name) for side, name in ((starts, "start"), (ends, "end")))
+        nulls[window.question] = min(nulls[window.question], float(start[0] + end[0]))
+        spans[window.question] += _spans(question.context, window, start, end, n_best, longest)
+    return [
+        choose(question.id, found, null, n_best, null_threshold)
+        for question, found, null in zip(questions, spans, nulls)
+    ]
 
 
 def _spans(
@@ -111,7 +103,7 @@ def _spans(
     n_best: int,
     longest: int,
 ) -> Iterator[Candidate]:
-    # The best of all pieces, those of the question included, as in the original; what is no answer falls out after.
+    # As in the original, rank all pieces including the question's, and remove invalid spans afterwards.
     starts, ends = (np.argsort(-side, kind="stable")[:n_best].tolist() for side in (start, end))
     for first in starts:
         if not window.best_context[first]:
@@ -134,9 +126,9 @@ def _spans(
 def choose(
     number: str, spans: Sequence[Candidate], null: float, n_best: int, threshold: float | None
 ) -> AnswerPrediction:
-    """The prediction for question `number` from spans and their scores, each text once, and that of "no answer".
+    """Return the prediction for question `number`, given its spans and the score of "no answer"; each text counts once.
 
-    With a `threshold`, "no answer" may win: where its score exceeds the best answer's by more than that.
+    With a `threshold`, "no answer" wins if its score exceeds the best answer's by more than that.
 
     >>> choose("q", [Candidate("sea", 4, 7, 3.0, 0.0)], 4.0, n_best=20, threshold=0.5).answer.text
     ''
@@ -172,5 +164,5 @@ def _scores(row: Float[np.ndarray, "_"], window: Window, question: Question, nam
         raise ValueError(f"{len(row)} {name} scores for a window of {count} pieces (question {question.id!r})")
     scores = np.asarray(row[:count], np.float64)
     if np.isnan(scores).any():
-        raise ValueError(f"the {name} scores of question {question.id!r} hold a nan: did the training diverge?")
+        raise ValueError(f"the {name} scores of question {question.id!r} contain NaN: did the training diverge?")
     return scores

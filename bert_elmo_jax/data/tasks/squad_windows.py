@@ -1,4 +1,4 @@
-"""Questions -> windows of pieces: `[CLS] question [SEP] stretch of the context [SEP]`, as BERT reads long contexts."""
+"""Windows of pieces for questions about long contexts: `[CLS] question [SEP] part of the context [SEP]`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from bert_elmo_jax.text import Encoding, Tokenizer
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """One row for the model; `question` is the number of its question in the list that was given.
+    """One row for the model; `question` is the index of its question in the given list.
 
-    `spans` are the characters of the context that a piece came from, (-1, -1) where it is none of the context.
-    `best_context` marks the pieces that no other window of the question shows with more around them. `start` and `end`
-    are the first and the last piece of the (first) answer, or 0, the `[CLS]`, where the window does not hold all of it.
+    `spans` are the characters of each piece in the context, (-1, -1) for pieces outside the context. `best_context`
+    marks the pieces that have the most context around them in this window. `start` and `end` are the first and the last
+    piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
@@ -42,9 +42,9 @@ def make_windows(
     stride: int = 128,
     question_length: int = 64,
 ) -> list[Window]:
-    """All windows of all questions, in their order: at most `length` pieces, each `stride` further into the context.
+    """Return the windows of all questions in order: at most `length` pieces, each `stride` further into the context.
 
-    A question is cut after `question_length` pieces. The windows are not padded.
+    Questions are truncated to `question_length` pieces. Windows are not padded.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> from bert_elmo_jax.data.tasks import Answer
@@ -55,27 +55,25 @@ def make_windows(
     [(5, 5, 2), (4, 4, 1)]
     """
     if stride < 1 or question_length < 1 or length < 5:
-        raise ValueError(
-            f"length={length}, stride={stride}, question_length={question_length}: expected 5, 1, 1 at least"
-        )
+        raise ValueError(f"{length=}, {stride=}, {question_length=}: expected at least 5, 1, 1")
     windows: list[Window] = []
     context, pieces = None, None
     for number, question in enumerate(questions):
-        # The questions about one context come one after the other.
+        # Questions about the same context are adjacent.
         if pieces is None or question.context != context:
             context, pieces = question.context, tokenizer.encode(question.context, specials=False)
         asked = tokenizer.encode(question.text, specials=False).ids[:question_length]
         room = length - len(asked) - 3
         if room < 1:
             raise ValueError(
-                f"length={length} has no room for the context behind a question of {len(asked)} pieces: raise length, "
-                f"or lower question_length={question_length}"
+                f"length={length} leaves no room for the context after a question of {len(asked)} pieces: increase "
+                f"length, or reduce question_length={question_length}"
             )
-        windows += _windows_of(number, question, asked, pieces, tokenizer, room, stride)
+        windows += _split_context(number, question, asked, pieces, tokenizer, room, stride)
     return windows
 
 
-def _windows_of(
+def _split_context(
     number: int,
     question: Question,
     asked: Int32[np.ndarray, "Q"],
@@ -86,7 +84,7 @@ def _windows_of(
 ) -> Iterator[Window]:
     parts = list(_parts(len(pieces), room, stride))
     owners = best_windows(parts, len(pieces))
-    first, last = _pieces_of_answer(question, pieces)
+    first, last = _find_answer_pieces(question, pieces)
     shift = len(asked) + 2
     head, tail = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     for place, (begin, end) in enumerate(parts):
@@ -108,10 +106,10 @@ def _windows_of(
 
 
 def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:
-    """Which of the stretches (begin, end) of a text shows each of its pieces best.
+    """Return for each piece of a text the part (begin, end) that shows it with the most context.
 
-    The better one has more on its poorer side; a hundredth of its length decides between equals, and then the earlier.
-    Piece 4 has nothing to the right in the first stretch, but one on either side in the second:
+    Context is the minimum of both sides; ties go to the longer part, then to the earlier one. In this example, piece 4
+    has no right context in the first part, but one piece on either side in the second:
 
     >>> best_windows([(0, 5), (3, 8)], 8).tolist()
     [0, 0, 0, 0, 1, 1, 1, 1]
@@ -134,12 +132,12 @@ def _parts(pieces: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
         yield begin, end
         if end == pieces:
             return
-        # A stride longer than the window would pass over pieces.
+        # A stride longer than the window would skip pieces.
         begin += min(room, stride)
 
 
-def _pieces_of_answer(question: Question, pieces: Encoding) -> tuple[int, int]:
-    """The first and the last piece that hold a character of the answer; (-1, -1) where there is none."""
+def _find_answer_pieces(question: Question, pieces: Encoding) -> tuple[int, int]:
+    """Return the first and the last piece with a character of the answer, or (-1, -1) without an answer."""
     if not question.answers:
         return -1, -1
     answer = question.answers[0]

@@ -1,5 +1,6 @@
-"""Sentences of words -> rows of pieces, of which the first of each word is tagged; with or without their document."""
+"""Rows of pieces for tagged sentences: the first piece of each word carries the tag; optional document context."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,11 +21,11 @@ def tag_places(
     context: bool = False,
     characters: bool = False,
 ) -> Iterator[tuple[int, Ids, Int32[np.ndarray, "W 2"]]]:
-    """(sentence, ids, (word, place) of the words to be tagged) of each row of at most `length` pieces.
+    """Yield (sentence, ids, (word, place) of the words to tag) for each row of at most `length` pieces.
 
-    A sentence that is too long is read in rows that overlap by half, each of its words tagged where more of it is
-    around. With `context`, a row is filled up with the pieces of its document before and behind the sentence. With
-    `characters`, words are the characters of a text, and only those that begin a piece have a place.
+    Long sentences are split into rows that overlap by half, and each word is tagged in the row with the most context
+    around it. With `context`, rows are filled up with neighbouring pieces of the document. With `characters`, words are
+    the characters of a text, and only characters that begin a piece have a place.
 
     >>> from bert_elmo_jax.text import WordPiece
     >>> tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "서울", "##역", "배"])
@@ -56,12 +57,12 @@ def tag_places(
 
 
 def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) -> tuple[Ids, Int32[np.ndarray, "W"]]:
-    """The pieces of a sentence, and the first of each word (-1 of a character inside of a piece)."""
+    """Return the pieces of a sentence, and the first piece of each word (-1 for a character inside a piece)."""
     places = np.full(len(sentence.words), -1, np.int32)
     if characters:
         encoding = tokenizer.encode("".join(sentence.words), specials=False)
         starts = encoding.offsets[:, 0]
-        # Several pieces may begin in one character, such as the marks of a letter: the first of them counts.
+        # If several pieces begin in one character, such as the marks of a letter, the first one counts.
         first = np.flatnonzero(np.diff(starts, prepend=-1) > 0)
         places[starts[first]] = first
         return encoding.ids, places
@@ -70,7 +71,7 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
     if len(known) == len(places) and not (known < 0).any():
         places[:] = first
         return encoding.ids, places
-    # A word that the tokenizer makes nothing of, such as a control character, must be tagged all the same.
+    # A word without pieces, such as a control character, becomes [UNK] so that it can be tagged.
     ids: list[int] = []
     for word in range(len(places)):
         places[word] = len(ids)
@@ -80,18 +81,14 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
 
 def _documents(sentences: Sequence[TaggedSentence]) -> Iterator[tuple[int, int]]:
     first = 0
-    for number in range(1, len(sentences) + 1):
-        if number == len(sentences) or _document(sentences[number]) != _document(sentences[first]):
-            yield first, number
-            first = number
-
-
-def _document(sentence: TaggedSentence) -> tuple[str, int]:
-    return sentence.file, sentence.document
+    for _, group in itertools.groupby(sentences, key=lambda sentence: (sentence.file, sentence.document)):
+        behind = first + len(list(group))
+        yield first, behind
+        first = behind
 
 
 def _parts(begin: int, end: int, total: int, room: int) -> Iterator[tuple[int, int]]:
-    """Stretches of a stream of pieces that show those from `begin` to `end`: one with context, or several."""
+    """Yield the ranges of a stream that cover pieces `begin` to `end`: one with context, or several that overlap."""
     if end - begin <= room:
         spare = room - (end - begin)
         before = min(begin, max(spare // 2, spare - (total - end)))

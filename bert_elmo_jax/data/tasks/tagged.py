@@ -1,4 +1,4 @@
-"""Words with tags: columns (CoNLL, UNER, WNUT, KLUE), CoNLL-U, and JSON lines."""
+"""Read tagged words: columns (CoNLL, UNER, WNUT, KLUE), CoNLL-U, and JSON lines."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,15 +14,16 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 _DOCUMENT = "-DOCSTART-"
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 _COMMENT = re.compile(r"#+(\s|$)")
-_COMMENT_CELL = re.compile(r"#+\s+\S")  # no word between tabs has a space in it
+_COMMENT_CELL = re.compile(r"#+\s+\S")  # words between tabs contain no spaces
 _CONLLU_COLUMNS = 10
 
 
 @dataclass(frozen=True)
 class TagLayout:
-    """Which columns of a file hold words and tags, counted from 0 (or from -1, the last), or which keys of JSON lines.
+    """The columns of words and tags, counted from 0 (or back from -1, the last), or the keys of JSON lines.
 
-    Tags of `entities` (O, B-PER, …) must keep to one scheme. `characters` are words of one letter, spaces among them.
+    Tags of `entities` (O, B-PER, …) must follow one scheme. With `characters`, words are single characters, including
+    spaces.
 
     >>> TagLayout(word=0, tag=-1).table
     'columns'
@@ -49,11 +50,11 @@ TAG_LAYOUTS: Mapping[str, TagLayout] = {
 def read_tagged(
     path: str | Path, layout: str | TagLayout, *, tagged: bool = True, encoding: str = "utf-8"
 ) -> list[TaggedSentence]:
-    r"""The sentences of a file of words and tags; a blank line ends one, `-DOCSTART-` or `# newdoc` begins a document.
+    r"""Read a file of words and tags; a blank line ends a sentence, `-DOCSTART-` or `# newdoc` begins a document.
 
-    In columns, `#` may be a word: comments are the lines with `#` and a space at the head of a sentence that have
-    another number of columns than the words, or between tabs a first column such as `# id`. In CoNLL-U, ranges (3-4)
-    and empty words (3.1) are passed over. `tagged=False` reads words alone.
+    In columns, `#` may be a word: a line that begins with `#` and a space is a comment if it is at the beginning of a
+    sentence and has a different number of columns than the words, or (with tabs) a first column such as `# id`. In
+    CoNLL-U, ranges (3-4) and empty words (3.1) are skipped. `tagged=False` reads words only.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.conll"
@@ -70,17 +71,13 @@ def read_tagged(
             + did_you_mean(layout, TAG_LAYOUTS)
         )
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
-    if isinstance(columns.word, str) != (columns.table == "jsonl") or isinstance(columns.tag, str) != (
-        columns.table == "jsonl"
-    ):
-        raise ValueError(
-            f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='words')"
-        )
+    if {isinstance(columns.word, str), isinstance(columns.tag, str)} != {columns.table == "jsonl"}:
+        raise ValueError(f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='word')")
     lines = read_lines(path, encoding)
     readers = {"columns": _columns, "conllu": _conllu, "jsonl": _jsonl}
     sentences = list(readers[columns.table](lines, str(path), columns, tagged))
     if not sentences:
-        raise BadRow(path, 1, "no sentence but comments, expected words with tags", "check that the file is complete")
+        raise BadRow(path, 1, "only comments, expected words with tags", "check that the file is complete")
     for sentence in sentences:
         for word, line in zip(sentence.words, sentence.lines):
             check_characters(word, path, line)
@@ -101,31 +98,27 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
     for name, column in (("word", layout.word), ("tag", layout.tag))[: 1 + tagged]:
         if not -width <= column < width:
             what = f"{width} column{'s'[: width != 1]}, expected a {name} in column {column} (counted from 0)"
-            raise BadRow(path, usual[0], what, "name the right column, or check what separates them (tabs or spaces)")
+            raise BadRow(path, usual[0], what, "give the right column, or check the separator (tabs or spaces)")
     if tagged and layout.word % width == layout.tag % width:
         what = f"{width} column{'s'[: width != 1]}, expected words and tags in two of them"
-        raise BadRow(path, usual[0], what, "add the tags, or name the columns of both")
+        raise BadRow(path, usual[0], what, "add the tags, or give the columns of both")
     gathered = _Gathered(path, tagged)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             yield from gathered.end()
             continue
         cells = _cells(line, tabs)
+        comment = _COMMENT.match(line) and (len(cells) != width or (tabs and _COMMENT_CELL.match(cells[0])))
         if cells[0] == _DOCUMENT:
             yield from gathered.end()
             gathered.new_document()
-        elif (
-            not gathered.words
-            and _COMMENT.match(line)
-            and (len(cells) != width or (tabs and _COMMENT_CELL.match(cells[0])))
-        ):
+        elif comment and not gathered.words:
             if _NEW_DOCUMENT.match(line):
                 gathered.new_document()
         elif len(cells) != width:
             what = f"{len(cells)} column{'s'[: len(cells) != 1]}, expected {width} as on line {usual[0]}"
-            raise BadRow(
-                path, number, what, "add or remove what differs; a word holds no " + ("tab" if tabs else "space")
-            )
+            remedy = f"add or remove columns; words cannot contain {'tabs' if tabs else 'spaces'}"
+            raise BadRow(path, number, what, remedy)
         else:
             gathered.add(number, cells[layout.word], cells[layout.tag], layout.characters)
     yield from gathered.end()
@@ -137,26 +130,34 @@ def _conllu(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) ->
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             yield from gathered.end()
-        elif line.startswith("#"):
-            if _NEW_DOCUMENT.match(line):
-                gathered.new_document()
-        else:
-            cells = line.split("\t")
-            if len(cells) != _CONLLU_COLUMNS:
-                what = f"{len(cells)} columns between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
-                raise BadRow(path, number, what, "correct it, or read the file as plain columns")
-            if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
-                continue
-            if cells[0] != str(len(gathered.words) + 1):
-                what = f"word {cells[0]!r}, expected word {len(gathered.words) + 1} of the sentence"
-                raise BadRow(path, number, what, "number the words from 1, with a blank line between sentences")
-            tag = cells[layout.tag]
-            if tagged and tag == "_":
-                raise BadRow(
-                    path, number, f"no tag (_) in column {layout.tag}", "tag the word, or choose another column"
-                )
-            gathered.add(number, cells[layout.word], tag, characters=False)
+        elif _NEW_DOCUMENT.match(line):
+            gathered.new_document()
+        elif cells := conllu_cells(line, len(gathered.words) + 1, path, number):
+            if tagged and cells[layout.tag] == "_":
+                what = f"no tag (_) in column {layout.tag}"
+                raise BadRow(path, number, what, "tag the word, or choose another column")
+            gathered.add(number, cells[layout.word], cells[layout.tag], characters=False)
     yield from gathered.end()
+
+
+def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
+    r"""Return the cells of a CoNLL-U line, which must be word `word`; none for comments, ranges and empty words.
+
+    >>> conllu_cells("2\t탔다\t타다\tVERB\t_\t_\t0\troot\t_\t_", 2, "train.conllu", 4)[:4]
+    ['2', '탔다', '타다', 'VERB']
+    """
+    cells = line.split("\t")
+    if line.startswith("#"):
+        return []
+    if len(cells) != _CONLLU_COLUMNS:
+        what = f"{len(cells)} columns between tabs, expected the {_CONLLU_COLUMNS} of CoNLL-U"
+        raise BadRow(path, number, what, "correct it, or give a file in CoNLL-U")
+    if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
+        return []
+    if cells[0] != str(word):
+        what = f"word {cells[0]!r}, expected word {word} of the sentence"
+        raise BadRow(path, number, what, "number the words from 1, with a blank line between sentences")
+    return cells
 
 
 def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
@@ -167,17 +168,15 @@ def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> 
         item = parse_json(line, path, number)
         if not isinstance(item, dict) or not set(names) <= set(item):
             keys = ", ".join(map(repr, item)) if isinstance(item, dict) else type(item).__name__
-            raise BadRow(
-                path, number, f"{keys}, expected an object with {' and '.join(names)}", "name the keys, or add them"
-            )
+            what = f"{keys}, expected an object with {' and '.join(names)}"
+            raise BadRow(path, number, what, "give the right keys, or add these")
         lists = [item[name] for name in names]
         for name, values in zip(names, lists):
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-                raise BadRow(
-                    path, number, f"{name} is {str(values)[:40]!r}, expected a list of texts", "write one a word"
-                )
+                what = f"{name} is {str(values)[:40]!r}, expected a list of texts"
+                raise BadRow(path, number, what, "write one text per word")
         if len({len(values) for values in lists}) > 1:
-            what = f"{len(lists[0])} words and {len(lists[1])} tags, expected as many"
+            what = f"{len(lists[0])} words and {len(lists[1])} tags, expected the same number"
             raise BadRow(path, number, what, "give each word its tag")
         if not lists[0]:
             raise BadRow(path, number, "no words", "remove the line, or fill it in")
@@ -199,11 +198,11 @@ class _Gathered:
 
     def add(self, line: int, word: str, tag: str, characters: bool) -> None:
         if not (word if characters else word.strip()):
-            raise BadRow(self.path, line, "no word before the tag", "write the word, or remove the line")
+            raise BadRow(self.path, line, "no word before the tag", "add the word, or remove the line")
         if characters and len(word) != 1:
             raise BadRow(self.path, line, f"{word!r}, expected a single character", "read words with another layout")
         if self.tagged and not tag.strip():
-            raise BadRow(self.path, line, f"no tag for {word!r}", "write the tag (O for none)")
+            raise BadRow(self.path, line, f"no tag for {word!r}", "add the tag (O for none)")
         self.words.append(word)
         self.tags.append(tag.strip())
         self.lines.append(line)
@@ -216,27 +215,25 @@ class _Gathered:
             self.sentences += 1
 
     def new_document(self) -> None:
-        """A mark before the first sentence begins the first document, not the second."""
+        """Begin a new document, unless the current one is empty."""
         self.document += self.sentences > 0
         self.sentences = 0
 
 
 def _cells(line: str, tabs: bool) -> list[str]:
-    # Not split(): a word may hold another kind of space, such as U+00A0.
+    # Not split(): a word may contain other kinds of spaces, such as U+00A0.
     return line.split("\t") if tabs else re.split(" +", line.strip(" "))
 
 
 def _first_word(lines: Sequence[str]) -> tuple[int, str] | None:
-    """The first line that can only be a word's: it shows how many columns there are, and what is between them."""
-    signs = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and not line.startswith(("#", _DOCUMENT)):
-            return number, line
-        if line.startswith("#"):
-            signs.append((number, line))
-    # All lines begin with #, which is a word where it has a tag and no more.
-    for number, line in signs:
+    """Return the first line that is certainly a word: it shows the number of columns and their separator."""
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    certain = ((number, line) for number, line in numbered if not line.startswith(("#", _DOCUMENT)))
+    if first := next(certain, None):
+        return first
+    # All lines begin with #: a lone # with a tag is a word.
+    for number, line in numbered:
         cells = _cells(line, "\t" in line)
-        if not _COMMENT_CELL.match(cells[0]) and ("\t" in line or len(cells) == 2):
+        if line.startswith("#") and not _COMMENT_CELL.match(cells[0]) and ("\t" in line or len(cells) == 2):
             return number, line
     return None

@@ -1,4 +1,4 @@
-"""A task: what its files look like, what it predicts, and how its texts are cut. All of it is kept with the model."""
+"""Tasks: the layout of their files, what to predict, and how to truncate texts; saved together with the model."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -19,18 +19,19 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 Kind = Literal["classification", "regression", "tags", "choice", "questions"]
 Example = TextExample | TaggedSentence | ChoiceExample | Question
 
-OWN = ("classification", "regression", "entities", "tags")  # anybody's files, whose columns are named
+OWN = ("classification", "regression", "entities", "tags")  # for users' own files, with columns given by name
 QUESTIONS = ("squad", "korquad", "qamr")
 TASKS = (*OWN, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is fine-tuned for; made by `task_named`.
+    """A fine-tuning task; create it with `task_named`.
 
-    `labels` are those of the training data, by their number. Of texts `max_length` is the most pieces of a row. Tagged
-    sentences may see the `context` of their document. Contexts of questions are read in windows, `stride` apart; where
-    some questions are `unanswerable`, no answer is chosen where it scores above the best by more than `null_threshold`.
+    `labels` are the labels of the training data in the order of their ids; `max_length` limits the pieces of a row.
+    With `context`, tagged sentences see the surrounding document. Contexts of questions are split into windows,
+    `stride` pieces apart. If some questions are `unanswerable`, "no answer" wins if its score exceeds the best answer's
+    by more than `null_threshold`.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -50,17 +51,17 @@ class Task:
 
     @property
     def entities(self) -> bool:
-        """Whether the tags are those of entities."""
+        """True if the tags mark entities."""
         return isinstance(self.layout, TagLayout) and self.layout.entities
 
     @property
     def characters(self) -> bool:
-        """Whether the words of a sentence are the characters of a text."""
+        """True if the words of a sentence are the characters of a text."""
         return isinstance(self.layout, TagLayout) and self.layout.characters
 
     @property
     def pairs(self) -> bool:
-        """Whether each example has two texts."""
+        """True if each example has two texts."""
         return isinstance(self.layout, Layout) and self.layout.pair is not None
 
 
@@ -73,7 +74,7 @@ def task_named(
     file: str | Path = "",
     **options: Any,
 ) -> Task:
-    """A task by its name; for anybody's own files also the columns of text, pair and label, and a file to go by.
+    """Return the task called `name`; for your own files, also give the columns of text, pair and label, and a file.
 
     >>> task_named("classification", text="review", label="stars").layout.label
     'stars'
@@ -81,51 +82,44 @@ def task_named(
     TagLayout(word=1, tag=3, entities=False, table='conllu', characters=False)
     >>> task_named("sst2", text="review")
     Traceback (most recent call last):
-    ValueError: text='review' was given for 'sst2', whose columns are known; leave it out, or use one of \
-classification, regression, entities, tags
+    ValueError: text='review': 'sst2' has fixed columns; leave it out, or use one of classification, regression, \
+entities, tags
     """
     if name not in TASKS:
         raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")
     given = {key: value for key, value in {"text": text, "pair": pair, "label": label}.items() if value is not None}
     if name not in OWN and given:
         shown = ", ".join(f"{key}={value!r}" for key, value in given.items())
-        raise ValueError(
-            f"{shown} was given for {name!r}, whose columns are known; leave it out, or use one of {', '.join(OWN)}"
-        )
-    if name in ("classification", "regression"):
-        layout = Layout(text or "text", pair, label or "label", regression=name == "regression")
-        return Task(name, "regression" if layout.regression else "classification", layout, **options)
+        raise ValueError(f"{shown}: {name!r} has fixed columns; leave it out, or use one of {', '.join(OWN)}")
     if name in ("entities", "tags"):
         if pair is not None:
-            raise ValueError(f"pair={pair!r} was given for {name!r}, whose words stand in one column; leave it out")
+            raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
-    if name in LAYOUTS:
-        return Task(name, "regression" if LAYOUTS[name].regression else "classification", LAYOUTS[name], **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
-    return Task(name, "choice" if name == "swag" else "questions", **options)
+    if name not in ("classification", "regression", *LAYOUTS):
+        return Task(name, "choice" if name == "swag" else "questions", **options)
+    layout = LAYOUTS.get(name) or Layout(text or "text", pair, label or "label", regression=name == "regression")
+    return Task(name, "regression" if layout.regression else "classification", layout, **options)
 
 
 def _tag_layout(file: str | Path, word: str | None, tag: str | None, *, entities: bool) -> TagLayout:
     ending = Path(file).suffix
     if ending in (".jsonl", ".ndjson"):
         return TagLayout(word or "words", tag or "tags", entities, table="jsonl")
-    table: Literal["conllu", "columns"] = "conllu" if ending == ".conllu" else "columns"
-    usual = ("1", "3") if table == "conllu" else ("0", "-1")
+    usual = TagLayout(1, 3, entities, "conllu") if ending == ".conllu" else TagLayout(0, -1, entities)
     columns = []
-    for what, value, other in (("text", word, usual[0]), ("label", tag, usual[1])):
+    for what, value, default in (("text", word, usual.word), ("label", tag, usual.tag)):
         try:
-            columns.append(int(other if value is None else value))
+            columns.append(int(default if value is None else value))
         except ValueError:
-            raise ValueError(
-                f"{what}={value!r} for {file}: its columns have no names; give a number, counted from 0 (or -1, the "
-                "last)"
-            ) from None
-    return TagLayout(columns[0], columns[1], entities, table)
+            problem = f"{what}={value!r} for {file}: its columns have no names"
+            raise ValueError(f"{problem}; give a number from 0 (or -1, the last)") from None
+    return dataclasses.replace(usual, word=columns[0], tag=columns[1])
 
 
 def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encoding: str = "utf-8") -> Sequence[Example]:
-    r"""The examples of a file of this task; `labelled=False` looks at no labels.
+    r"""Read the examples of a file; `labelled=False` ignores labels.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
@@ -134,10 +128,9 @@ def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encodi
     '정말 재미있다'
     """
     if isinstance(task.layout, Layout):
-        # Layouts with a name have rules of their own, such as TREC's coarse labels.
-        return read_texts(
-            path, task.name if task.name in LAYOUTS else task.layout, labelled=labelled, encoding=encoding
-        )
+        # Named layouts have additional rules, such as TREC's coarse labels.
+        layout = task.name if task.name in LAYOUTS else task.layout
+        return read_texts(path, layout, labelled=labelled, encoding=encoding)
     if isinstance(task.layout, TagLayout):
         return read_tagged(path, task.layout, tagged=labelled, encoding=encoding)
     if task.kind == "choice":
@@ -148,7 +141,7 @@ def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encodi
 
 
 def with_labels(task: Task, train: Sequence[Any]) -> Task:
-    """The task with what its training data tell: the labels, and whether there are questions without an answer.
+    """Return the task with the labels of its training data, and whether some questions have no answer.
 
     >>> train = [TextExample(text, None, label, None, "train.tsv", 2) for text, label in (("좋다", "1"), ("싫다", "0"))]
     >>> with_labels(task_named("sst2"), train).labels
@@ -164,7 +157,7 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
 
 
 def check_labels(task: Task, examples: Sequence[Any]) -> None:
-    """Raises, by file and line, where an example's label is not among those of the task.
+    """Raise with file and line if an example's label is not a label of the task.
 
     >>> check_labels(with_labels(task_named("swag"), []), [])
     """
@@ -176,12 +169,12 @@ def check_labels(task: Task, examples: Sequence[Any]) -> None:
     elif task.kind == "questions" and not task.unanswerable:
         for question in examples:
             if not question.answers:
-                what = f"question {question.id!r} has no answer, while all of the training data have one"
+                what = f"question {question.id!r} has no answer, while all training questions have one"
                 raise BadRow(question.file, question.line, what, "train on data with such questions, or remove it")
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
-    """A task as plain values, for `model.json`.
+    """Return the task as plain values, for `model.json`.
 
     >>> task_from_json(task_to_json(task_named("korquad")), "model.json") == task_named("korquad")
     True
@@ -190,7 +183,7 @@ def task_to_json(task: Task) -> dict[str, Any]:
 
 
 def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
-    """The way back from `task_to_json`; what is not a task's is refused.
+    """Return the task from the result of `task_to_json`; raise on invalid fields.
 
     >>> task_from_json({"name": "sst2", "kind": "poetry"}, "model.json")
     Traceback (most recent call last):
@@ -203,7 +196,7 @@ def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
     if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"{source}: task.labels is {labels!r:.60}; expected a list of strings")
     values["labels"] = tuple(labels)
-    if values["kind"] in ("classification", "tags") and len(labels) < 1:
+    if values["kind"] in ("classification", "tags") and not labels:
         raise ValueError(f"{source}: task.labels is empty; copy the file again from the run")
     try:
         if isinstance(layout := values.get("layout"), Mapping):
@@ -211,4 +204,4 @@ def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
             values["layout"] = made(**{k: tuple(v) if isinstance(v, list) else v for k, v in layout.items()})
         return Task(**values)
     except TypeError as error:
-        raise ValueError(f"{source}: task is not one of this version ({error}); copy it again from the run") from error
+        raise ValueError(f"{source}: task is invalid in this version ({error}); copy it again from the run") from error

@@ -1,4 +1,4 @@
-"""Labelled texts, and pairs of them -> rows of words for a task's own network, and rows -> batches of few shapes."""
+"""Texts and text pairs as rows of words for a task-specific network, and rows as batches of few shapes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bert_elmo_jax.text.words import UNK_WORD
 
 @dataclass(frozen=True, eq=False)
 class TextRow:
-    """What a network reads of an example: its text, or the two of a pair; and its label's number, where it is known.
+    """The input of an example: its text, or both texts of a pair, and the id of its label if known.
 
     >>> TextRow(0, (WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)),)).width
     2
@@ -26,18 +26,17 @@ class TextRow:
 
     @property
     def width(self) -> int:
-        """How many words its longest text has."""
+        """The number of words of the longest text."""
         return max(text.width for text in self.texts)
 
     def content(self) -> bytes:
-        """All of it, to be told from others by."""
-        return b"\0?".join(text.content() for text in self.texts) + b"\0=%d" % (
-            -1 if self.label is None else self.label
-        )
+        """Return the row as bytes, for fingerprints."""
+        label = -1 if self.label is None else self.label
+        return b"\0?".join(text.content() for text in self.texts) + b"\0=%d" % label
 
 
 def words_of_texts(example: TextExample, limit: int) -> list[tuple[str, ...]]:
-    """The first words of a text, or of each text of a pair; `<UNK>` stands for a text without any.
+    """Return the first words of each text; a text without words becomes `<UNK>`.
 
     >>> words_of_texts(TextExample("배를 탔다.", " ", None, None, "dev.tsv", 2), limit=2)
     [('배를', '탔다'), ('<UNK>',)]
@@ -47,13 +46,13 @@ def words_of_texts(example: TextExample, limit: int) -> list[tuple[str, ...]]:
 
 
 def count_cut(examples: Sequence[TextExample], limit: int) -> int:
-    """How many texts have more words than `limit`, so that their rest is not read.
+    """Return the number of texts that are truncated to `limit` words.
 
     >>> count_cut([TextExample("배를 탔다.", "배", None, None, "dev.tsv", 2)], limit=2)
     1
     """
     texts = (text for example in examples for text in (example.text, example.pair) if text is not None)
-    # A text has no more words than characters: most need not be split to know.
+    # A text has at most as many words as characters, so most texts need not be split.
     return sum(len(text) > limit and len(split_words(text)) > limit for text in texts)
 
 
@@ -65,7 +64,7 @@ def make_text_rows(
     *,
     labelled: bool = True,
 ) -> list[TextRow]:
-    """A row for each example, its texts cut to `limit` words each.
+    """Return one row per example, with texts truncated to `limit` words each.
 
     >>> example = TextExample("배를 탔다.", "배", "1", None, "dev.tsv", 2)
     >>> [row] = make_text_rows([example], Lexicon(["배"], "unk", width=4), ("0", "1"), limit=2)
@@ -82,9 +81,9 @@ def make_text_rows(
 def collate_texts(
     rows: Sequence[TextRow], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
 ) -> Batch:
-    """Rows as arrays, padded to one of a few widths and with rows of nothing, of weight 0, to `height`.
+    """Return rows as arrays, padded to one of a few widths and to `height` with empty rows of weight 0.
 
-    Single texts have the entries of `collate_words`; of pairs these are [height, 2, …], both texts of one width.
+    Single texts have the entries of `collate_words`; for pairs the shapes are [height, 2, …], with one common width.
 
     >>> words = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32))
     >>> batch = collate_texts([TextRow(0, (words, words), 1)], 2, Lexicon(["배"], "unk", width=4))

@@ -1,4 +1,4 @@
-"""Which tag may follow which: the mask that a tagger's best path keeps to."""
+"""The mask of legal tag transitions for a tagger's best path."""
 
 from collections.abc import Sequence
 
@@ -9,26 +9,22 @@ from bert_elmo_jax.data.tasks.schemes import Scheme
 
 
 def legal_transitions(tags: Sequence[str], scheme: Scheme | None) -> Bool[np.ndarray, "N N"]:
-    """Entry i, j: tag j may follow tag i. Row K: what may begin a sentence; column K: what may end one.
+    """Return the mask whose entry i, j is True if tag j may follow tag i.
 
-    K is the number of tags. Without a scheme (tags that are no entities) everything may.
+    With K tags, row K marks the tags that may begin a sentence, column K those that may end one. Without a scheme (tags
+    that are not entities) every transition is legal.
 
     >>> tags = ["B-LOC", "I-LOC", "I-PER", "O"]
     >>> legal_transitions(tags, "IOB2").astype(int).tolist()
     [[1, 1, 0, 1, 1], [1, 1, 0, 1, 1], [1, 0, 1, 1, 1], [1, 0, 0, 1, 1], [1, 0, 0, 1, 1]]
-    >>> legal_transitions(tags, "IOB1")[:, 0].tolist()  # B- only where an entity of its type goes on otherwise
+    >>> legal_transitions(tags, "IOB1")[:, 0].tolist()  # B- only directly after an entity of its type
     [True, True, False, False, False]
     """
-    k = len(tags)
-    legal = np.ones((k + 1, k + 1), bool)
     if scheme is None:
-        return legal
-    # The sides of a sentence are like an O.
+        return np.ones((len(tags) + 1, len(tags) + 1), bool)
+    # The boundaries of a sentence behave like O.
     parts = [tag.partition("-")[::2] for tag in tags] + [("O", "")]
-    for i, before in enumerate(parts):
-        for j, after in enumerate(parts):
-            legal[i, j] = _may_follow(before, after, scheme)
-    return legal
+    return np.array([[_may_follow(before, after, scheme) for after in parts] for before in parts])
 
 
 def _may_follow(before: tuple[str, str], after: tuple[str, str], scheme: Scheme) -> bool:
@@ -38,5 +34,5 @@ def _may_follow(before: tuple[str, str], after: tuple[str, str], scheme: Scheme)
         return following != "I" or (prefix in ("B", "I") and same)
     if scheme == "IOB1":
         return following != "B" or (prefix in ("B", "I") and same)
-    goes_on = following in ("I", "E")
-    return goes_on and same if prefix in ("B", "I") else not goes_on
+    continues = following in ("I", "E")
+    return continues and same if prefix in ("B", "I") else not continues

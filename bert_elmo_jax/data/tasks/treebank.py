@@ -1,22 +1,21 @@
-"""Treebanks in CoNLL-U: parts of speech, features and heads of words, and the labels that probes are trained on."""
+"""Treebanks in CoNLL-U: parts of speech, features and heads of words, and labels for probes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, read_lines
+from bert_elmo_jax.data.tasks.tagged import conllu_cells
 
-COLUMNS = 10
 FEATURE = re.compile(r"([A-Za-z][A-Za-z0-9]*(?:\[[^\]=]+\])?)=([^=|]+)")
-NUMBERING = "number the words from 1, with a blank line between sentences"
 
 
 @dataclass(frozen=True)
 class ParsedSentence:
-    """Words with what a treebank says of each: part of speech, features, head (counted from 1, 0 the root), relation.
+    """Words with their parts of speech, features, heads (counted from 1, 0 for the root) and relations.
 
-    What a treebank leaves open (`_`) is None, or an empty mapping.
+    Unspecified values (`_`) are None, or an empty mapping.
 
     >>> ParsedSentence(("배를",), ("NOUN",), ({"Case": "Acc"},), (0,), ("root",), "a.conllu", (1,)).line
     1
@@ -37,7 +36,7 @@ class ParsedSentence:
 
 
 def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSentence]:
-    r"""The sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are passed over.
+    r"""Read the sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are skipped.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train.conllu"
@@ -47,34 +46,21 @@ def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSente
     >>> sentence.words, sentence.heads, sentence.features[1]["Tense"]
     (('배를', '탔다'), (2, 0), 'Past')
     """
-    sentences = list(_sentences(read_lines(path, encoding), str(path)))
-    if not sentences:
-        raise BadRow(path, 1, "no sentence but comments, expected words", "check that the file is complete")
-    return sentences
-
-
-def _sentences(lines: Sequence[str], path: str) -> Iterator[ParsedSentence]:
+    sentences: list[ParsedSentence] = []
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*lines, ""], start=1):
-        if line.startswith("#"):
-            continue
+    for number, line in enumerate([*read_lines(path, encoding), ""], start=1):
         if not line.strip():
             if rows:
-                yield _sentence(rows, path)
+                sentences.append(_sentence(rows, str(path)))
             rows = []
-            continue
-        cells = line.split("\t")
-        if len(cells) != COLUMNS:
-            what = f"{len(cells)} columns between tabs, expected the {COLUMNS} of CoNLL-U"
-            raise BadRow(path, number, what, "correct the line, or give a treebank in CoNLL-U")
-        if re.fullmatch(r"\d+-\d+|\d+\.\d+", cells[0]):
-            continue
-        if cells[0] != str(len(rows) + 1):
-            raise BadRow(path, number, f"word {cells[0]!r}, expected word {len(rows) + 1} of the sentence", NUMBERING)
-        if not cells[1].strip():
-            raise BadRow(path, number, "no word in the second column", "write the word, or remove the line")
-        check_characters(cells[1], path, number)
-        rows.append((number, cells))
+        elif cells := conllu_cells(line, len(rows) + 1, str(path), number):
+            if not cells[1].strip():
+                raise BadRow(path, number, "no word in the second column", "add the word, or remove the line")
+            check_characters(cells[1], path, number)
+            rows.append((number, cells))
+    if not sentences:
+        raise BadRow(path, 1, "only comments, expected words", "check that the file is complete")
+    return sentences
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentence:
@@ -108,15 +94,15 @@ def _head(cells: Sequence[str], path: str, line: int, size: int) -> int | None:
     head = int(cells[6]) if re.fullmatch(r"[0-9]{1,9}", cells[6]) else -1
     if not 0 <= head <= size or cells[6] == cells[0]:
         what = f"head {cells[6]!r} of word {cells[0]}, expected the number of another word, 0 to {size}"
-        raise BadRow(path, line, what, "correct it, or write _ where it is not known")
+        raise BadRow(path, line, what, "correct it, or write _ if it is unknown")
     return head
 
 
 def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
-    """What a task asks of each word, None where it asks nothing.
+    """Return the label of each word for a probing task, None for words without a label.
 
-    `pos` is the part of speech, `head_distance` where the head stands, `<` before the word and `>` behind it; any other
-    task is the feature of that name, such as `Number`, `Tense`, `Person` or `Case`.
+    The labels are the part of speech for `pos`, the distance to the head for `head_distance` (`<` for a head before the
+    word, `>` after it), and else the feature called `task`, such as `Number`, `Tense`, `Person` or `Case`.
 
     >>> words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
     >>> sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
@@ -131,7 +117,7 @@ def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
 
 
 def _distance(word: int, head: int) -> str:
-    """Near heads by their distance, far ones in ranges.
+    """Return the label of the distance to a head: exact if near, a range if far.
 
     >>> [_distance(12, head) for head in (0, 1, 7, 11, 14, 18)]
     ['root', '<10+', '<4-5', '<1', '>2', '>6-9']

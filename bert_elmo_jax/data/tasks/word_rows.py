@@ -1,4 +1,4 @@
-"""Tagged sentences -> rows of words for a task's own network, and rows -> batches of few shapes."""
+"""Tagged sentences as rows of words for a task-specific network, and rows as batches of few shapes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from bert_elmo_jax.data.tasks.labels import tag_ids
 from bert_elmo_jax.text import Lexicon, character_table
 
 Batch = dict[str, np.ndarray]
-CHARACTERS = 50  # of a word, its two marks among them
-STEP = 8  # widths of a batch in words are multiples of it
-CUTS = (16, 24)  # widths in characters; beyond, CHARACTERS: each more would be compiled with every width in words
+CHARACTERS = 50  # characters per word, including its two boundary marks
+STEP = 8  # batch widths in words are multiples of this
+CUTS = (16, 24)  # widths in characters besides CHARACTERS; each one is compiled for every width in words
 
 
 @dataclass(frozen=True, eq=False)
 class WordRow:
-    """What a network reads of a sentence: its words and their numbers; and its tags, where they are known.
+    """The input of a sentence: its words, their ids, and its tags if known.
 
     >>> WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)).width
     2
@@ -31,28 +31,28 @@ class WordRow:
 
     @property
     def width(self) -> int:
-        """How many words it has."""
+        """The number of words."""
         return len(self.words)
 
     @property
     def texts(self) -> tuple["WordRow"]:
-        """What an encoder reads of it, each by itself."""
+        """The texts that an encoder reads separately."""
         return (self,)
 
     def content(self) -> bytes:
-        """All of it, to be told from others by."""
+        """Return the row as bytes, for fingerprints."""
         tags = b"" if self.tags is None else self.tags.tobytes()
         return "\0".join(self.words).encode("utf-8", "replace") + b"\0." + self.ids.tobytes() + b"." + tags
 
 
-# What an encoder gives for some rows, as entries of their batch [height, …, width, …].
+# An encoder's outputs for some rows, as entries of their batch [height, …, width, …].
 Layers = Callable[[Sequence[WordRow], int, int], Batch]
 
 
 def make_word_rows(
     sentences: Sequence[TaggedSentence], lexicon: Lexicon, labels: Sequence[str], *, labelled: bool = True
 ) -> list[WordRow]:
-    """A row for each sentence.
+    """Return one row per sentence.
 
     >>> sentence = TaggedSentence(("배", "밖"), ("NOUN", "ADV"), "dev.conllu", (1, 2), 0)
     >>> [row] = make_word_rows([sentence], Lexicon(["배"], "unk", width=4), ("ADV", "NOUN"))
@@ -75,9 +75,9 @@ def collate_words(
     step: int = STEP,
     cuts: Sequence[int] = CUTS,
 ) -> Batch:
-    """Rows as arrays, padded to one of a few widths, multiples of `step`, and with rows of nothing to `height`.
+    """Return rows as arrays, padded to one of a few widths (multiples of `step`) and to `height` with empty rows.
 
-    Words have the first of the widths `cuts` that holds the longest of them, or CHARACTERS.
+    Words are padded to the first width of `cuts` that fits the longest word, else to CHARACTERS.
 
     >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
     >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
@@ -108,7 +108,7 @@ def collate_words(
 def characters_of(
     rows: Sequence[WordRow], height: int, width: int, cuts: Sequence[int] = CUTS
 ) -> Int32[np.ndarray, "{height} {width} C"]:
-    """The characters of every word, in the first width of `cuts` that holds the longest; 0 where there is no word.
+    """Return the characters of every word, padded to the first width of `cuts` that fits; 0 where there is no word.
 
     >>> row = WordRow(0, ("a",), np.array([0], np.int32))
     >>> characters_of([row], 1, 2)[0, :, :4].tolist()
@@ -117,7 +117,7 @@ def characters_of(
     distinct: dict[str, int] = {}
     places = [[distinct.setdefault(word, len(distinct)) for word in row.words] for row in rows]
     longest = max(len(word.encode("utf-8", "replace")) for word in distinct) + 2
-    # A filter of three sees the last mark with two places of padding behind it; more would show it nothing new.
+    # Two places of padding suffice: a filter of width three then sees the last mark in every position.
     cut = next((cut for cut in cuts if cut >= longest + 2), CHARACTERS)
     table = character_table(list(distinct), cut)
     whole = np.zeros((height, width, table.shape[1]), np.int32)
@@ -127,7 +127,7 @@ def characters_of(
 
 
 def word_width(length: int, step: int = STEP) -> int:
-    """How many words a row of this length is padded to: a multiple of `step`, and at most four widths a doubling.
+    """Return the padded width of a row in words: a multiple of `step`, with at most four widths per doubling.
 
     >>> [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)]
     [8, 16, 24, 40, 80, 96, 320, 640]

@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from bert_elmo_jax.encoders.encoded import as_slice
+from bert_elmo_jax.encoders.encoded import as_slice, show_shapes
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ElmoEncoded:
     """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward beside backward.
 
@@ -37,6 +37,9 @@ class ElmoEncoded:
 
     def __len__(self) -> int:
         return len(self.mask)
+
+    def __repr__(self) -> str:
+        return show_shapes("ElmoEncoded", len(self), layers=self.layers)
 
     def __getitem__(self, part: slice | int) -> "ElmoEncoded":
         """Some of the sentences, or one, padded to the longest of them; the arrays are views of these."""

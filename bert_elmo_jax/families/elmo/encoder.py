@@ -74,6 +74,9 @@ class ElmoEncoder:
         self._vocabulary = vocabulary
         self._tokens = TokenTable(config, self.params)
 
+    def __repr__(self) -> str:
+        return f"ElmoEncoder({self.source}: {self.num_layers} × {self.width}, reads {self.config.input})"
+
     @property
     def num_layers(self) -> int:
         """The number of the last layer; layer 0 is the token vectors."""

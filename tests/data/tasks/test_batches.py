@@ -1,4 +1,4 @@
-"""Batches of a task: every row once an epoch, an order of its own for every seed and epoch, resumed exactly."""
+"""Batches of a task: every row once per epoch, one order per seed and epoch, exact resumption."""
 
 import functools
 import json
@@ -24,27 +24,27 @@ def batches_of(lengths, batch_size=4, seed=0):
 
 
 @given(st.lists(st.integers(2, 60), min_size=1, max_size=60), st.integers(1, 9), st.integers(0, 3), st.integers(0, 3))
-def test_every_row_once_an_epoch(lengths, batch_size, seed, epoch):
+def test_every_row_occurs_once_per_epoch(lengths, batch_size, seed, epoch):
     batches = plan(np.array(lengths), batch_size, seed, epoch)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     assert len(batches) == -(-len(lengths) // batch_size)
     assert sum(len(batch) < batch_size for batch in batches) <= 1
 
 
-def test_seeds_and_epochs_have_orders_of_their_own():
+def test_seeds_and_epochs_have_different_orders():
     lengths = np.full(64, 5)
     orders = {tuple(np.concatenate(plan(lengths, 4, seed, epoch)).tolist()) for seed in (0, 1) for epoch in (0, 1)}
     assert len(orders) == 4
 
 
-def test_rows_of_similar_length_stand_together():
+def test_rows_of_similar_length_share_batches():
     lengths = np.random.default_rng(0).integers(3, 60, 2000)
     padded = sum(lengths[batch].max() * len(batch) for batch in plan(lengths, 16, 0, 0))
     assert padded < 1.1 * lengths.sum()
 
 
 @given(st.integers(0, 30))
-def test_going_on_is_exact(done):
+def test_resumption_is_exact(done):
     lengths = list(range(3, 25))
     first = batches_of(lengths)
     for _ in range(done):
@@ -58,11 +58,11 @@ def test_going_on_is_exact(done):
 
 def test_other_data_is_refused():
     state = batches_of([3, 4, 5]).state()
-    with pytest.raises(ValueError, match="the training examples are not what this run was begun with"):
+    with pytest.raises(ValueError, match="the training examples have changed since this run started"):
         batches_of([3, 4, 6]).restore(state)
-    with pytest.raises(ValueError, match="batch_size is not what this run was begun with"):
+    with pytest.raises(ValueError, match="batch_size has changed since this run started"):
         batches_of([3, 4, 5], batch_size=2).restore(state)
-    with pytest.raises(ValueError, match="no state of a task's batches"):
+    with pytest.raises(ValueError, match="not the state of a task's batches"):
         batches_of([3]).restore({})
     with pytest.raises(ValueError, match="no rows to train on"):
         batches_of([])
@@ -70,7 +70,7 @@ def test_other_data_is_refused():
         batches_of([3], batch_size=0)
 
 
-def test_what_is_filled_up_weighs_nothing():
+def test_padding_has_no_weight():
     batch = collate(rows_of([3, 20]), height=4, limit=24, pad_id=7)
     assert batch["tokens"].shape == (4, 24)
     assert batch["weights"].tolist() == [1, 1, 0, 0]
@@ -80,7 +80,7 @@ def test_what_is_filled_up_weighs_nothing():
     assert batch["weights"].dtype == np.float32
 
 
-def test_choices_of_different_number():
+def test_different_numbers_of_choices():
     ids = np.array([2, 5, 3], np.int32)
     rows = [Row(n, (ids,) * k, (ids * 0,) * k, {"labels": 0, "weights": 1.0}) for n, k in enumerate((4, 2))]
     batch = collate(rows, height=2, limit=64, pad_id=0)

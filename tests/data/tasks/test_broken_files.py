@@ -1,4 +1,4 @@
-"""A folder of broken files: each is named by file and line, and said what to do about; none is read in part."""
+"""Broken files: each raises an error with file, line and remedy; none is read in part."""
 
 import json
 import re
@@ -27,7 +27,7 @@ CONTEXT = "배는 강가에 있다. The café is near."
 
 
 def squad(**change):
-    """A file of one question, with something changed."""
+    """Return a file with one question, with some fields changed."""
     qa = {"id": "q1", "question": "어디?", "answers": [{"text": "강가", "answer_start": 3}]} | change
     qa = {name: value for name, value in qa.items() if value is not ...}
     context = qa.pop("context", CONTEXT)
@@ -35,7 +35,7 @@ def squad(**change):
 
 
 def two_questions(**change):
-    """The same, written on many lines, the second question changed."""
+    """Return a file with two questions on many lines, the second one with some fields changed."""
     content = json.loads(squad())
     content["data"][0]["paragraphs"][0]["qas"].append(
         json.loads(squad(**{"id": "q2"} | change))["data"][0]["paragraphs"][0]["qas"][0]
@@ -58,7 +58,7 @@ def labels(path):
 SWAG = "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
 QAMR = "s1\t1\t7\t0\t1\tWhat sank?\t{}\t8:1\t9:1\n"
 
-# name of the case: (file, content, reader, line, what the message says)
+# name of the case: (file, content, reader, line, part of the message)
 BROKEN = {
     # tables
     "a column is missing": (
@@ -68,7 +68,7 @@ BROKEN = {
         1,
         "no column 'label' among 'id', 'document'",
     ),
-    "no line of names": ("dev.tsv", "so good \t1\nbad \t0\n", texts("sst2"), 1, "expected a line of names"),
+    "no header": ("dev.tsv", "so good \t1\nbad \t0\n", texts("sst2"), 1, "expected a header"),
     "the wrong names": ("my.csv", "text,stars\ngood,5\n", texts(OWN), 1, "no column 'review' among 'text', 'stars'"),
     "two columns of one name": ("my.csv", "review,review,stars\na,b,5\n", texts(OWN), 1, "two columns called 'review'"),
     "too few columns": ("dev.tsv", "sentence\tlabel\ngood\t1\nbad\n", texts("sst2"), 3, "1 column, expected 2"),
@@ -78,7 +78,7 @@ BROKEN = {
         "review,stars\ngood, really,5\n",
         texts(OWN),
         2,
-        "quote a text that holds",
+        "quote texts that contain commas",
     ),
     "a quote that is not closed": (
         "my.csv",
@@ -93,7 +93,7 @@ BROKEN = {
         'review,stars\n"bad,1\nso,so\n"good",5\n',
         texts(OWN),
         2,
-        "cannot be read up to",
+        "invalid csv from here to line 4",
     ),
     "semicolons": ("my.csv", "review;stars\ngood;5\n", texts(OWN), 1, "separated by semicolons"),
     "tabs in a .csv": ("my.csv", "review\tstars\ngood\t5\n", texts(OWN), 1, "name the file .tsv"),
@@ -102,7 +102,7 @@ BROKEN = {
     "an empty second text": ("my.csv", "a,b,label\nx,y,1\nx,,1\n", texts(PAIR), 3, "the text in b is empty"),
     "an empty label": ("my.csv", "review,stars\ngood,5\nbad,\n", texts(OWN), 3, "no label in stars"),
     "a blank line": ("dev.tsv", "sentence\tlabel\n\ngood\t1\n", texts("sst2"), 2, "a blank line"),
-    "names only": ("dev.tsv", "sentence\tlabel\n", texts("sst2"), 1, "nothing below it"),
+    "a header only": ("dev.tsv", "sentence\tlabel\n", texts("sst2"), 1, "a header without rows"),
     "one label only": ("my.csv", "review,stars\na,1\nb,1\n", labels, 2, "'1' is the label of all 2 examples"),
     "an id twice": (
         "a.tsv",
@@ -137,7 +137,7 @@ BROKEN = {
     ),
     "an ending that says nothing": ("my.txt", "review,stars\n", texts(OWN), 1, "the ending '.txt'"),
     # JSON lines and lists
-    "a line that is no JSON": ("my.jsonl", '{"review": "a", "stars": 1}\n{"review": \n', texts(OWN), 2, "no JSON"),
+    "invalid JSON": ("my.jsonl", '{"review": "a", "stars": 1}\n{"review": \n', texts(OWN), 2, "invalid JSON"),
     "a list in JSON lines": ("my.jsonl", '["a", 1]\n', texts(OWN), 1, "a JSON list, expected an object"),
     "a key is missing": (
         "my.jsonl",
@@ -162,7 +162,7 @@ BROKEN = {
         "stars is [1], expected a name",
     ),
     "NaN in JSON": ("my.jsonl", '{"review": "a", "stars": NaN}\n', texts(NUMBERS), 1, "'nan', expected a number"),
-    "half a character": ("my.jsonl", '{"review": "a\\ud83d", "stars": 1}\n', texts(OWN), 1, "half a character"),
+    "a lone surrogate": ("my.jsonl", '{"review": "a\\ud83d", "stars": 1}\n', texts(OWN), 1, "surrogate (\\ud83d)"),
     "an object for a list": (
         "train.json",
         '{"title": "a", "label": "b"}',
@@ -201,7 +201,7 @@ BROKEN = {
     "a tag that is empty": ("a.conll", "a\tO\nb\t\n", tagged("conll"), 2, "no tag for 'b'"),
     "words alone": ("a.conll", "a\nb\n", tagged("conll"), 1, "1 column, expected words and tags"),
     "no such column": ("a.conll", "a O\n", tagged(TagLayout(word=0, tag=2)), 1, "expected a tag in column 2"),
-    "comments alone": ("a.iob2", "# id = 1\n# text = 2\n", tagged("uner"), 1, "no sentence but comments"),
+    "comments alone": ("a.iob2", "# id = 1\n# text = 2\n", tagged("uner"), 1, "only comments"),
     "I- without its B-": ("a.conll", "a B-PER\nb O\nc I-LOC\n", tagged("conll"), 3, "I-LOC without a B-LOC before it"),
     "I- of another type": ("a.conll", "a B-PER\nb I-LOC\n", tagged("conll"), 2, "I-LOC without a B-LOC before it"),
     "one B- of IOB2 in IOB1": ("a.conll", "a I-PER\n\nb I-LOC\n\nc B-LOC\n", tagged("conll"), 5, "mixes IOB2 and IOB1"),
@@ -210,7 +210,7 @@ BROKEN = {
         "a S-PER\nb B-LOC\nc O\n",
         tagged("conll"),
         2,
-        "an entity of type 'LOC' goes on behind",
+        "an unfinished entity of type 'LOC', but O follows",
     ),
     "B- at the end in BIOES": ("a.conll", "a S-PER\nb B-LOC\n\nc O\n", tagged("conll"), 2, "but the sentence ends"),
     "E- without its B-": ("a.conll", "a O\nb E-LOC\n", tagged("conll"), 2, "E-LOC without a B-LOC"),
@@ -262,7 +262,7 @@ BROKEN = {
         squad(answers=[{"text": "강가", "answer_start": 4}]),
         read_squad,
         1,
-        "'강가' is not at character 4 of the context, where '가에' is, but at 3",
+        "'강가' is not at character 4 of the context ('가에'), but at 3",
     ),
     "bytes for characters": (
         "a.json",
@@ -276,7 +276,7 @@ BROKEN = {
         squad(answers=[{"text": "cafe\u0301", "answer_start": 15}]),
         read_squad,
         1,
-        "and nowhere else in it",
+        "nor anywhere else in it",
     ),
     "no answers": ("a.json", squad(answers=[]), read_squad, 1, "'q1' has no answer"),
     "answers left out": ("a.json", squad(answers=...), read_squad, 1, "answers are missing"),
@@ -298,11 +298,11 @@ BROKEN = {
     "an empty context": ("a.json", squad(context=" "), read_squad, 1, "data[0].paragraphs[0]: context is ' '"),
     "an empty question": ("a.json", squad(question=""), read_squad, 1, "question is ''"),
     "an id that is a number": ("a.json", squad(id=3), read_squad, 1, "id is 3, expected a text"),
-    "an id twice, by line": ("a.json", two_questions(id="q1"), read_squad, 21, "the id 'q1' a second time"),
+    "an id twice, by line": ("a.json", two_questions(id="q1"), read_squad, 21, "duplicate id 'q1'"),
     "a wrong answer, by line": ("a.json", two_questions(answers=[]), read_squad, 21, "'q2' has no answer"),
     "a list for an object": ("a.json", "[]", read_squad, 1, "the file has no list 'data' (a list)"),
     "no paragraphs": ("a.json", '{"data": [{"title": "t"}]}', read_squad, 1, "data[0] has no list 'paragraphs'"),
-    "cut in the middle": ("a.json", two_questions().partition('"q2"')[0], read_squad, 21, "no JSON"),
+    "cut in the middle": ("a.json", two_questions().partition('"q2"')[0], read_squad, 21, "invalid JSON"),
     "no question at all": ("a.json", '{"data": []}', read_squad, 1, "no question in the file"),
     "JSON without an end": ("a.json", "[" * 100_000, read_squad, 1, "nested too deeply"),
     "words that are not there": ("qamr.tsv", QAMR.format("1 9"), read_qamr, 1, "numbers of words from 0 to 3"),
@@ -346,19 +346,19 @@ def test_a_broken_file(tmp_path, case):
     (tmp_path / "wiki-sentences.tsv").write_text("s1\tThe old ship sank\n")
     with pytest.raises(BadRow) as problem:
         read(path)
-    told = str(problem.value)
-    assert told.startswith(f"{path}:{line}: "), told
-    assert message in told
-    # what was given and expected; what to do
-    assert re.search(r"; \S", told)
-    assert "\n" not in told
+    given = str(problem.value)
+    assert given.startswith(f"{path}:{line}: "), given
+    assert message in given
+    # The message has the form "problem; remedy".
+    assert re.search(r"; \S", given)
+    assert "\n" not in given
 
 
-def test_there_are_enough_of_them():
+def test_there_are_at_least_thirty_cases():
     assert len(BROKEN) >= 30
 
 
-def test_a_folder_for_a_file_and_no_file(tmp_path):
+def test_folders_and_missing_files(tmp_path):
     with pytest.raises(BadRow, match=r":1: a folder, expected a file; name the file in it"):
         read_texts(tmp_path, Layout("text", table="csv"))
     with pytest.raises(FileNotFoundError, match=r"none\.tsv: there is no such file"):
@@ -368,29 +368,29 @@ def test_a_folder_for_a_file_and_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "known"), [("review,stars\n좋다,5\n별로,3\n", ["1", "5"]), ("review,stars\n별로,5.0\n", ["5"])]
 )
-def test_a_label_that_only_the_dev_data_have(tmp_path, content, known):
+def test_a_label_that_only_occurs_in_the_dev_data(tmp_path, content, known):
     (tmp_path / "dev.csv").write_text(content, encoding="utf-8")
     dev = read_texts(tmp_path / "dev.csv", OWN)
     with pytest.raises(BadRow) as problem:
         label_ids(dev, known)
     wrong = dev[-1]
     assert str(problem.value).startswith(
-        f"{tmp_path / 'dev.csv'}:{wrong.line}: the label {wrong.label!r} is not among those"
+        f"{tmp_path / 'dev.csv'}:{wrong.line}: the label {wrong.label!r} is not in the training data"
     )
     assert str(known)[1:-1] in str(problem.value)
 
 
-def test_a_type_of_entity_that_only_the_dev_data_have(tmp_path):
+def test_an_entity_type_that_only_occurs_in_the_dev_data(tmp_path):
     (tmp_path / "train.conll").write_text("a B-PER\nb O\n")
     (tmp_path / "dev.conll").write_text("a B-PER\nb I-PER\n\nc B-LOC\n")
     tags = find_tags(read_tagged(tmp_path / "train.conll", "conll"), entities=True)
     first, second = read_tagged(tmp_path / "dev.conll", "conll")
     assert tag_ids(first, tags).tolist() == [tags.index("B-PER"), tags.index("I-PER")]
-    with pytest.raises(BadRow, match=r"dev\.conll:4: the tag 'B-LOC' is not among those of the training data"):
+    with pytest.raises(BadRow, match=r"dev\.conll:4: the tag 'B-LOC' is not in the training data"):
         tag_ids(second, tags)
 
 
-def test_messages_survive_a_process(tmp_path):
+def test_errors_can_be_pickled(tmp_path):
     import pickle
 
     problem = BadRow(tmp_path / "a.tsv", 3, "what", "remedy")

@@ -11,7 +11,7 @@ MNLI = (
     "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
 )
 
-# The first lines of the official files, and what is (text, pair, label) in them.
+# The first lines of the official files, and the (text, pair, label) they contain.
 OFFICIAL = {
     ("cola", "train.tsv"): ('gj04\t0\t*\t"The car honked, he said.\n', ('"The car honked, he said.', None, "0")),
     ("sst2", "train.tsv"): ("sentence\tlabel\nso bad \t0\n", ("so bad ", None, "0")),
@@ -107,17 +107,17 @@ def test_files_without_labels(tmp_path, task, content, expected):
     assert (example.text, example.pair, example.label) == (*expected, None)
 
 
-def test_rows_on_which_the_annotators_did_not_agree_are_left_out(tmp_path):
+def test_rows_without_agreement_of_the_annotators_are_skipped(tmp_path):
     names = "gold_label\tsentence1\tsentence2\n"
     (tmp_path / "snli.tsv").write_text(names + "-\tA\tB\nneutral\tC\tD\n")
     assert [example.line for example in read_texts(tmp_path / "snli.tsv", "snli")] == [3]
     (tmp_path / "snli.tsv").write_text(names + "-\tA\tB\n")
-    with pytest.raises(ValueError, match="no row with another label than '-'"):
+    with pytest.raises(ValueError, match="no row with a label other than '-'"):
         read_texts(tmp_path / "snli.tsv", "snli")
 
 
-def test_the_few_broken_rows_of_official_files_pass(tmp_path):
-    """Eight reviews of NSMC's 200,000 are empty, and count; three rows of QQP are cut off, and nobody reads them."""
+def test_the_few_broken_rows_of_official_files_are_tolerated(tmp_path):
+    """Eight of NSMC's 200,000 reviews are empty, but kept; three rows of QQP are truncated and skipped."""
     rows = [f"{i}\t좋다\t{i % 2}" for i in range(2000)]
     rows[7] = "7\t\t1"
     (tmp_path / "nsmc.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows]), encoding="utf-8")
@@ -140,14 +140,14 @@ def test_trec_in_latin_1_and_in_utf_8(tmp_path):
         assert read_texts(tmp_path / "TREC.train", "trec")[0].text == "Who was Buñuel ?"
 
 
-def test_a_table_of_ones_own(tmp_path):
+def test_a_custom_table(tmp_path):
     (tmp_path / "my.csv").write_text('id,review,stars\r\n1,"so ""good"",\r\nreally",5\r\n2,별로,1\r\n', newline="")
     first, second = read_texts(tmp_path / "my.csv", Layout("review", label="stars", id="id"))
     assert (first.text, first.label, first.line) == ('so "good",\nreally', "5", 2)
     assert (second.text, second.id, second.line) == ("별로", "2", 4)
 
 
-def test_a_table_without_names(tmp_path):
+def test_a_table_without_a_header(tmp_path):
     (tmp_path / "my.tsv").write_text("1\tgood\n0\tbad\n")
     layout = Layout("text", bare=("label", "text"))
     assert [example.text for example in read_texts(tmp_path / "my.tsv", layout)] == ["good", "bad"]
@@ -159,7 +159,7 @@ def test_json_lines(tmp_path):
     assert [e.label for e in read_texts(tmp_path / "my.jsonl", Layout("text", label="meta.stars"))] == ["5", "true"]
 
 
-def test_a_mark_and_windows_line_ends_are_no_harm(tmp_path):
+def test_byte_order_marks_and_other_line_ends(tmp_path):
     (tmp_path / "a.tsv").write_bytes("\ufeffsentence\tlabel\r\n좋다\t1\r\n".encode())
     assert read_texts(tmp_path / "a.tsv", "sst2")[0].text == "좋다"
     (tmp_path / "a.tsv").write_bytes("sentence\tlabel\r좋다\t1\r".encode())
@@ -169,7 +169,7 @@ def test_a_mark_and_windows_line_ends_are_no_harm(tmp_path):
 
 
 def test_only_a_newline_ends_a_line(tmp_path):
-    """What str.splitlines takes for a line's end may stand in a text."""
+    """Texts may contain characters at which str.splitlines would split."""
     text = "a\u2028b\x85c\x0bd\x1ce"
     (tmp_path / "a.tsv").write_text(f"sentence\tlabel\n{text}\t1\n", encoding="utf-8")
     assert [(example.text, example.line) for example in read_texts(tmp_path / "a.tsv", "sst2")] == [(text, 2)]
@@ -184,7 +184,7 @@ def test_only_a_newline_ends_a_line(tmp_path):
         (Layout("text"), {"encoding": "utf8-or-so"}, "encoding='utf8-or-so' is not known"),
     ],
 )
-def test_what_cannot_be_asked_for(tmp_path, layout, options, message):
+def test_invalid_arguments_are_refused(tmp_path, layout, options, message):
     (tmp_path / "a.csv").write_text("text,label\na,1\n")
     with pytest.raises(ValueError, match=message):
         read_texts(tmp_path / "a.csv", layout, **options)
@@ -203,7 +203,7 @@ def test_labels_are_sorted_by_number_if_they_are_numbers(tmp_path):
 
 
 @given(st.lists(st.sampled_from(["a", "b", "1", "2", "한"]), min_size=2, max_size=20).filter(lambda x: len(set(x)) > 1))
-def test_labels_come_back_from_their_ids(names):
+def test_labels_and_ids_are_inverse(names):
     from bert_elmo_jax.data.tasks import TextExample
 
     examples = [TextExample("x", None, name, None, "a.csv", i) for i, name in enumerate(names)]
@@ -212,10 +212,10 @@ def test_labels_come_back_from_their_ids(names):
     assert [labels[i] for i in label_ids(examples, labels)] == names
 
 
-def test_numbers_have_no_labels(tmp_path):
+def test_numbers_are_not_labels(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\na,1.5\n")
     examples = read_texts(tmp_path / "a.csv", Layout("text", regression=True))
-    with pytest.raises(ValueError, match=r"a\.csv:2: 1\.5 is no label"):
+    with pytest.raises(ValueError, match=r"a\.csv:2: the label 1\.5, expected a name"):
         find_labels(examples)
     with pytest.raises(ValueError, match="no examples"):
         find_labels([])

@@ -1,4 +1,4 @@
-"""From scores to answers: exactly the best spans, over all windows, as characters of the text."""
+"""From scores to answers: exact search for the best spans over all windows, as characters of the text."""
 
 import itertools
 import math
@@ -31,10 +31,10 @@ def test_all_spans_the_best_first(size, longest, seed):
     assert found == expected
 
 
-def test_the_text_is_as_it_is_written():
+def test_answers_are_copied_from_the_context():
     context = "배는\r\n강가에\t있다 😀!"
     rows = reading_rows([about(context)], LEXICON)
-    start, end = (np.array(side, np.float32) for side in ([0, 10, 0, 0, 0, 99], [9, 0, 0, 8, 0, 99]))  # one behind it
+    start, end = (np.array(side, np.float32) for side in ([0, 10, 0, 0, 0, 99], [9, 0, 0, 8, 0, 99]))  # one is padding
     [found] = answers_of_words([about(context)], rows, [(start, end, -math.inf)])
     assert (found.answer.text, found.answer.start, found.answer.end) == ("강가에\t있다 😀", 4, 12)
     assert found.answer.probability == max(candidate.probability for candidate in found.candidates)
@@ -47,22 +47,22 @@ def test_the_text_is_as_it_is_written():
     assert found.na_probability == 0
 
 
-def test_there_is_an_answer_however_the_scores_fall():
-    """Starts far behind all ends, one candidate: no span of the best start and the best end is one."""
+def test_there_is_an_answer_for_any_scores():
+    """The best starts are far behind the best ends, so that they form no valid span."""
     context = " ".join(f"w{n}" for n in range(60))
     start, end = np.linspace(0, 50, 60), np.linspace(50, 0, 60)
     [found] = answers_of_words([about(context)], reading_rows([about(context)], LEXICON), [(start, end, 0.0)], n_best=1)
     assert found.answer.text
 
 
-def test_a_text_that_stands_there_twice_is_one_candidate():
+def test_a_repeated_text_is_one_candidate():
     questions, side = [about("sea sea ship")], np.array([5.0, 6, 0])
     [found] = answers_of_words(questions, reading_rows(questions, LEXICON), [(side, side, 0.0)], longest=1)
     assert [(c.text, c.start) for c in found.candidates] == [("sea", 4), ("ship", 8)]
 
 
 def test_windows():
-    """The best over all; a word counts where most is around it; "no answer" is what every window says."""
+    """The best span over all windows wins; words count in their owning window; "no answer" needs every window."""
     context = " ".join(f"w{n}" for n in range(10))
     rows = reading_rows([about(context, "a"), about(context, "b")], LEXICON, limit=4)
     assert [(row.example, row.begin) for row in rows] == [(n, begin) for n in (0, 1) for begin in (0, 2, 4, 6)]
@@ -78,7 +78,7 @@ def test_windows():
     assert first.null_score == 1.0 - 10.0
     assert context[first.answer.start : first.answer.end] == "w5 w6"
     assert not rows[5].owned[0]
-    assert second.answer.text == "w5 w6"  # w2 is at the edge there, and was not asked
+    assert second.answer.text == "w5 w6"  # w2 is at the edge of that window, which does not own it
     none, _ = answers_of_words([about(context, "a"), about(context, "b")], rows, scores, null_threshold=-9.5)
     assert none.answer.text == ""
     assert none.candidates[0].text == "w5 w6"
@@ -90,13 +90,13 @@ def test_one_word():
     assert (found.answer.text, found.answer.start, found.answer.end, found.answer.probability) == ("배", 0, 1, 1.0)
 
 
-def test_what_cannot_be():
+def test_invalid_scores_and_rows_are_refused():
     question = about("배는 강가에")
     rows = reading_rows([question], LEXICON)
     fine = np.zeros(2)
     for scores, message in [
-        ([(np.array([np.nan, 0]), fine, 0.0)], "question 'q' hold a nan: did the training diverge"),
-        ([(fine, fine, math.nan)], "hold a nan"),
+        ([(np.array([np.nan, 0]), fine, 0.0)], "question 'q' contain NaN: did the training diverge"),
+        ([(fine, fine, math.nan)], "contain NaN"),
         ([(fine[:1], fine, 0.0)], "1 scores for a context of 2 words"),
         ([], "1 rows and scores of 0"),
     ]:
@@ -104,7 +104,7 @@ def test_what_cannot_be():
             answers_of_words([question], rows, scores)
     with pytest.raises(ValueError, match="question 'r' has no row"):
         answers_of_words([question, about("배", "r")], rows, [(fine, fine, 0.0)])
-    with pytest.raises(ValueError, match="a row is of question 0, but there are 0"):
+    with pytest.raises(ValueError, match="a row has question 0, but there are 0"):
         answers_of_words([], rows, [(fine, fine, 0.0)])
     with pytest.raises(ValueError, match="n_best=0"):
         answers_of_words([question], rows, [(fine, fine, 0.0)], n_best=0)

@@ -1,4 +1,4 @@
-"""Questions as rows of words: answers are spans of the text as it is written, wherever words and windows end."""
+"""Questions as rows of words: answers are exact spans of the context, for any words and windows."""
 
 import dataclasses
 
@@ -44,12 +44,12 @@ def spans_of(row):
 
 @settings(deadline=None)
 @given(context=CONTEXT, limit=st.integers(2, 12), data=st.data())
-def test_an_answer_is_what_stands_there(context, limit, data):
+def test_answers_are_spans_of_the_context(context, limit, data):
     start = data.draw(st.integers(0, len(context) - 1))
     end = data.draw(st.integers(start + 1, min(len(context), start + 12)))
     question = asking(context, Answer(context[start:end], start))
     if not context[start:end].strip():
-        with pytest.raises(BadRow, match=r"train.json:7: question 'q': the answer .* holds no word"):
+        with pytest.raises(BadRow, match=r"train.json:7: question 'q': the answer .* contains no word"):
             training_rows([question], LEXICON, limit)
         return
     rows, windowed, inexact, left_out = training_rows([question], LEXICON, limit)
@@ -68,7 +68,7 @@ def test_an_answer_is_what_stands_there(context, limit, data):
     answer = context[start:end].strip()
     assert answer in context[begin:behind]
     assert inexact == (context[begin:behind] != answer)
-    # No word less would do.
+    # The span is minimal.
     first, last = row.answers[0]
     assert row.spans[first, 1] > start
     assert row.spans[last, 0] < end
@@ -112,11 +112,11 @@ def test_several_answers_each_once():
     assert [context[begin:behind] for begin, behind in spans_of(row)] == ["old ship", "ship"]
 
 
-def test_a_question_without_an_answer_is_answered_nowhere():
+def test_unanswerable_questions_have_no_answers():
     context = " ".join(f"w{n}" for n in range(20))
     rows, windowed, inexact, left_out = training_rows([asking(context)] * 4, LEXICON, limit=8)
     assert [row.answers.shape for row in rows] == [(0, 2)] * 4
-    assert [row.begin for row in rows] == [0, 4, 8, 12]  # any window will do: not always the first
+    assert [row.begin for row in rows] == [0, 4, 8, 12]  # different windows
     assert (windowed, inexact, left_out) == (4, 0, 0)
 
 
@@ -129,7 +129,7 @@ def test_an_answer_longer_than_a_window_is_left_out():
     assert [row.words[row.answers[0, 0]] for row in rows] == ["g", "c"]
 
 
-def test_the_window_shows_an_answer_with_most_around_it():
+def test_the_window_has_the_most_context_around_the_answer():
     context = " ".join(f"w{n}" for n in range(100))
     [row] = training_rows([asking(context, "w47 w48")], LEXICON, limit=20).rows
     assert (row.begin, row.width) == (40, 20)
@@ -155,7 +155,7 @@ def test_a_batch():
     assert batch["question_characters"].shape == (2, 16, 16)
 
 
-def test_the_layers_of_an_encoder_are_asked_for_both_texts():
+def test_encoder_layers_for_context_and_question():
     def layers(rows, height, width):
         shown = np.zeros((height, 1, width, 1), np.float32)
         for n, row in enumerate(rows):
@@ -168,7 +168,7 @@ def test_the_layers_of_an_encoder_are_asked_for_both_texts():
     assert batch["question_layers"][0, 0, :4, 0].tolist() == [2, 5, 1, 0]
 
 
-def test_rows_are_told_apart_and_go_into_training():
+def test_different_rows_have_different_fingerprints_and_make_batches():
     questions = [asking(f"배는 강가에 있다 {n}", "강가") for n in range(5)]
     rows = training_rows(questions, LEXICON).rows
     other = dataclasses.replace(rows[0], answers=np.array([[0, 0]], np.int32))
@@ -183,12 +183,12 @@ def test_rows_are_told_apart_and_go_into_training():
 @pytest.mark.parametrize(
     ("question", "limit", "message"),
     [
-        (asking("배는", text=" "), 400, r"train.json:7: question 'q': its text has no word; fill it in"),
-        (asking(" \t"), 400, "its context has no word"),
-        (asking("배는 강가에", Answer(" ", 2)), 400, "the answer ' ' holds no word of the context; correct it"),
-        (asking("배는"), 1, "limit=1: a reader needs 2 words"),
+        (asking("배는", text=" "), 400, r"train.json:7: question 'q': its text has no words; fill it in"),
+        (asking(" \t"), 400, "its context has no words"),
+        (asking("배는 강가에", Answer(" ", 2)), 400, "the answer ' ' contains no word of the context; correct it"),
+        (asking("배는"), 1, "limit=1: a reader needs at least 2 words"),
     ],
 )
-def test_what_cannot_be_read(question, limit, message):
+def test_invalid_questions_are_refused(question, limit, message):
     with pytest.raises(ValueError, match=message):
         training_rows([question], LEXICON, limit)

@@ -1,4 +1,4 @@
-"""The official files themselves, where they are at hand."""
+"""The official files themselves, if available."""
 
 import re
 import tarfile
@@ -81,7 +81,7 @@ def test_characters(unpacked, tmp_path):
     (tmp_path / "part.tsv").write_text("\n".join(lines[:20_000]), encoding="utf-8")
     sentences = read_tagged(tmp_path / "part.tsv", "klue_ner")
     assert len(find_tags(sentences)) == 13
-    # The second comment of a sentence is its text, with <entity:TYPE> in it.
+    # The second comment of a sentence is its text with <entity:TYPE> markup.
     marked = [line.split("\t", 1)[1] for line in lines[:20_000] if line.startswith("## klue")]
     for sentence, text in zip(sentences[:-1], marked):
         assert "".join(sentence.words) == re.sub(r"<([^<>]+?):[A-Z]{2}>", r"\1", text)

@@ -1,6 +1,7 @@
-"""Examples as rows: cut as the papers cut, every word with its place, every answer where it stands."""
+"""Examples as rows: truncation as in the papers, places of words, positions of answers."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def decoded(row, part=0):
 
 
 def popped(first, second, room):
-    """The original's loop."""
+    """Truncate with the loop of the original."""
     a, b = first, second
     while a + b > room:
         if a > b:
@@ -33,7 +34,7 @@ def popped(first, second, room):
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(2, 40))
-def test_pairs_lose_from_the_longer(first, second, room):
+def test_pairs_lose_pieces_of_the_longer_text(first, second, room):
     assert keep_of_pair(first, second, room) == popped(first, second, room)
 
 
@@ -76,7 +77,7 @@ def test_the_first_piece_of_a_word_is_scored():
     assert row.targets["labels"][[1, 4, 6]].tolist() == [2, 0, 1]
 
 
-def test_a_word_that_the_tokenizer_drops_is_tagged_all_the_same():
+def test_words_without_pieces_are_tagged():
     [(_, ids, words)] = tag_places(tagged("a \x01 b"), TOKENIZER, 16)
     assert [PIECES[i] for i in ids] == ["[CLS]", "a", "[UNK]", "b", "[SEP]"]
     assert words.tolist() == [[0, 1], [1, 2], [2, 3]]
@@ -134,21 +135,21 @@ def test_answers_point_at_their_pieces():
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_tasks_are_kept_as_they_are(name):
+def test_tasks_survive_json(name):
     task = dataclasses.replace(task_named(name), labels=("가", "나"))
-    assert task_from_json(__import__("json").loads(__import__("json").dumps(task_to_json(task))), "model.json") == task
+    assert task_from_json(json.loads(json.dumps(task_to_json(task))), "model.json") == task
 
 
-def test_what_cannot_be_meant():
+def test_invalid_tasks_are_refused():
     with pytest.raises(ValueError, match="there is no task 'poetry'; there are classification"):
         task_named("poetry")
     with pytest.raises(ValueError, match=r"label='tag' for a\.conll: its columns have no names; give a number"):
         task_named("tags", label="tag", file="a.conll")
-    with pytest.raises(ValueError, match="pair='b' was given for 'entities'"):
+    with pytest.raises(ValueError, match="pair='b': 'entities' has one column of words; leave it out"):
         task_named("entities", pair="b")
     with pytest.raises(ValueError, match="max_length=4: use 8 to 512"):
         check_length(task_named("sst2", max_length=4), 512)
-    with pytest.raises(ValueError, match="task is not one of this version"):
+    with pytest.raises(ValueError, match="task is invalid in this version"):
         task_from_json({"name": "a", "kind": "choice", "colour": 1}, "model.json")
 
 

@@ -1,4 +1,4 @@
-"""SemCor, sound and broken."""
+"""SemCor: valid and broken files."""
 
 import subprocess
 from itertools import islice
@@ -41,7 +41,7 @@ def test_senses_names_and_documents(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "The	_	DT	_	_	_	_",
@@ -49,18 +49,18 @@ def test_senses_names_and_documents(tmp_path):
             ":4: 3 columns between tabs, expected 6 or more (word, lemma, ",
         ),
         ("fresh	fresh	JJ", "fresh	JJ", ":10: 6 columns between tabs, expected 7; "),
-        ("2:30:00::", "2:30", ":6: '2:30', expected the key of a sense such as 1:04:01::; "),
+        ("2:30:00::", "2:30", ":6: '2:30', expected a sense key such as 1:04:01::; "),
         ("take_place	VB", "_	VB", ":6: the sense '2:30:00::' without a lemma; "),
-        ("2;1	", "2	", ":9: '2' beside '1:28:02::;1:28:01::', expected a whole number for each key"),
-        ("2;1	", "2;x	", ":9: '2;x' beside "),
+        ("2;1	", "2	", ":9: '2' for '1:28:02::;1:28:01::', expected one whole number per sense key"),
+        ("2;1	", "2;x	", ":9: '2;x' for "),
         ("The	_", " 	_", ":4: no word in the first column; "),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, old, new, said):
+def test_broken_lines_are_refused(tmp_path, old, new, message):
     assert old in SOUND
     with pytest.raises(BadRow) as error:
         read_semcor(write(tmp_path, SOUND.replace(old, new, 1)))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_words_without_any_sense(tmp_path):

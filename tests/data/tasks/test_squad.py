@@ -1,4 +1,4 @@
-"""Questions: reading them, cutting them into windows, and finding answers in the original text again."""
+"""Questions: reading them, splitting contexts into windows, and finding answers in the original text."""
 
 import json
 import math
@@ -18,7 +18,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def uncased():
-    """As the released uncased vocabularies: lower case, no accents, Hangul in its letters."""
+    """Return a tokenizer like the released uncased ones: lower case, no accents, decomposed Hangul."""
     letters = sorted({c for word in TEXT.lower().split() for c in word} | set("abcdefghijklmnopqrstuvwxyz"))
     pieces = [*SPECIAL, *letters, *(f"##{c}" for c in letters), "the", "cafe", "##e", "river"]
     return WordPiece(list(dict.fromkeys(pieces)), WordPieceOptions(lowercase=True, strip_accents=True))
@@ -44,8 +44,8 @@ contexts = st.lists(
 ).map(" ".join)
 
 
-def test_the_goldens_are_read(goldens):
-    """Real files of SQuAD and KorQuAD: all answers are where they are said to be."""
+def test_golden_files(goldens):
+    """In real files of SQuAD and KorQuAD, all answers are at their given positions."""
     for name, impossible in (("squad_v1.1", 0), ("squad_v2", 134), ("korquad_v1", 0)):
         questions = read_squad(goldens / "metrics" / f"{name}.data.json")
         raw = json.loads((goldens / "metrics" / f"{name}.data.json").read_text("utf-8"))
@@ -55,7 +55,7 @@ def test_the_goldens_are_read(goldens):
             assert all(question.context[a.start : a.end] == a.text for a in question.answers)
 
 
-def test_questions_know_their_lines_however_the_file_is_written(tmp_path, goldens):
+def test_questions_know_their_lines_for_any_json_format(tmp_path, goldens):
     raw = json.loads((goldens / "metrics" / "korquad_v1.data.json").read_text("utf-8"))
     for ascii_only in (True, False):
         text = json.dumps(raw, ensure_ascii=ascii_only, indent=2)
@@ -65,7 +65,7 @@ def test_questions_know_their_lines_however_the_file_is_written(tmp_path, golden
             assert lines[question.line - 1].strip() == f'"id": "{question.id}",'
 
 
-def test_questions_to_be_answered(tmp_path):
+def test_questions_without_answers(tmp_path):
     qas = [{"id": "1", "question": "어디?"}]
     (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "강가", "qas": qas}]}]}))
     assert read_squad(tmp_path / "a.json", answered=False)[0].answers == ()
@@ -95,7 +95,7 @@ def test_qamr_words_become_characters(tmp_path):
     (tmp_path / "sentences.tsv").write_text("s1\tDer  alte Kahn\u00a0sank .\n", encoding="utf-8")
     (tmp_path / "dev.tsv").write_text("s1\t1\t7\t0\t1\tWhat sank?\t2 3\t8:3\t9:Invalid\n")
     [question] = read_qamr(tmp_path / "dev.tsv", tmp_path / "sentences.tsv")
-    # Words are what a single space separates: the second one is empty here.
+    # Words are separated by single spaces: the second one is empty here.
     assert question.answers == (Answer("alte Kahn\u00a0sank", 5), Answer("Kahn\u00a0sank", 10))
     assert all(question.context[a.start : a.end] == a.text for a in question.answers)
 
@@ -114,7 +114,7 @@ def test_a_window_by_hand():
 
 
 def naive_windows(pieces, room, stride):
-    """The loop of the paper's program: [begin, begin + room), then `stride` further until the end is in."""
+    """Split as the original does: [begin, begin + room), then `stride` further until the end is reached."""
     parts = []
     begin = 0
     while True:
@@ -133,7 +133,7 @@ def naive_owner(parts, piece):
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
-def test_the_window_that_shows_a_piece_best(pieces, room, stride):
+def test_the_window_with_the_most_context_owns_a_piece(pieces, room, stride):
     parts = naive_windows(pieces, room, stride)
     owners = best_windows(parts, pieces)
     assert owners.tolist() == [naive_owner(parts, piece) for piece in range(pieces)]
@@ -141,7 +141,7 @@ def test_the_window_that_shows_a_piece_best(pieces, room, stride):
 
 @settings(max_examples=60, deadline=None)
 @given(contexts, st.sampled_from(sorted(TOKENIZERS)), st.integers(8, 40), st.integers(1, 40))
-def test_windows_hold_every_piece_once_at_its_best(context, kind, length, stride):
+def test_every_piece_is_owned_by_one_window(context, kind, length, stride):
     tokenizer = TOKENIZERS[kind]
     question = ask(context)
     windows = make_windows([question], tokenizer, length=length, stride=stride, question_length=3)
@@ -160,14 +160,14 @@ def test_windows_hold_every_piece_once_at_its_best(context, kind, length, stride
 
 @settings(max_examples=80, deadline=None)
 @given(contexts, st.sampled_from(sorted(TOKENIZERS)), st.data())
-def test_an_answer_comes_back_as_the_characters_it_was(context, kind, data):
-    """What the model points at is the answer itself, or, where a piece holds more, the pieces' text around it."""
+def test_answers_survive_tokenization(context, kind, data):
+    """The predicted answer is the answer itself, extended to whole pieces where necessary."""
     start = data.draw(st.integers(0, len(context) - 1))
     end = data.draw(st.integers(start + 1, len(context)))
     question = ask(context, (start, end))
     windows = make_windows([question], TOKENIZERS[kind], length=400)
     [window] = windows
-    if window.start == 0:  # nothing of the answer has a piece
+    if window.start == 0:  # the answer has no pieces
         return
     at = np.arange(len(window.ids))
     starts, ends = [np.where(at == window.start, 9.0, 0.0)], [np.where(at == window.end, 9.0, 0.0)]
@@ -175,7 +175,7 @@ def test_an_answer_comes_back_as_the_characters_it_was(context, kind, data):
     assert found.answer.text == context[found.answer.start : found.answer.end]
     spans = window.spans[window.start : window.end + 1]
     visible = spans[spans[:, 0] < spans[:, 1]]
-    # Every character of the answer that has a piece is in it.
+    # It contains every character of the answer that has a piece.
     assert found.answer.start <= max(start, visible[:, 0].min()) + (
         len(context[start:end]) - len(context[start:end].lstrip())
     )
@@ -186,7 +186,7 @@ def test_an_answer_comes_back_as_the_characters_it_was(context, kind, data):
 
 @pytest.mark.parametrize("kind", sorted(TOKENIZERS))
 @pytest.mark.parametrize("word", ["강가에", "Café", "눈이", "Besançon", "1,864", "near the sea"])
-def test_whole_words_come_back_with_case_accents_and_spaces(kind, word):
+def test_answers_keep_case_accents_and_spaces(kind, word):
     begin = TEXT.index(word)
     question = ask(TEXT, (begin, begin + len(word)))
     windows = make_windows([question], TOKENIZERS[kind], length=60, stride=10)
@@ -198,7 +198,7 @@ def test_whole_words_come_back_with_case_accents_and_spaces(kind, word):
 
 
 def naive_answers(question, windows, starts, ends, n_best, longest, threshold):
-    """The paper's program, span by span: (text of the answer, null minus best)."""
+    """Return (text of the answer, null minus best) as the original does, span by span."""
     spans, null = [], math.inf
     for window, start, end in zip(windows, starts, ends):
         count = len(window.ids)
@@ -226,7 +226,7 @@ def naive_answers(question, windows, starts, ends, n_best, longest, threshold):
     st.integers(1, 6),
     st.sampled_from([None, -1.0, 0.0, 2.5]),
 )
-def test_the_same_answers_as_the_paper_span_by_span(seed, length, stride, n_best, threshold):
+def test_answers_equal_those_of_the_original(seed, length, stride, n_best, threshold):
     random = np.random.default_rng(seed)
     questions = [ask(TEXT, number="a"), ask(" ".join(reversed(TEXT.split())), number="b")]
     windows = make_windows(questions, TOKENIZERS["wordpiece"], length=length, stride=stride, question_length=2)
@@ -254,7 +254,7 @@ def test_the_null_score_is_the_smallest_of_the_windows():
     starts[0][0] = 9.0
     starts[1][np.flatnonzero(windows[1].best_context)[0]] = 2.0
     [found] = find_answers([question], windows, starts, ends, null_threshold=0.0)
-    # One window finds no answer in itself, and that says nothing: the other does.
+    # The first window votes for no answer, but the second one finds an answer.
     assert found.null_score == pytest.approx(-2.0)
     assert found.answer.text
     assert found.na_probability == pytest.approx(1 / (1 + math.exp(2)))
@@ -275,15 +275,15 @@ def test_a_context_without_a_piece():
     [
         ({"length": 4}, "length=4, stride=128"),
         ({"stride": 0}, "stride=0"),
-        ({"length": 7}, "length=7 has no room for the context behind a question of .* pieces"),
+        ({"length": 7}, "length=7 leaves no room for the context after a question of .* pieces"),
     ],
 )
-def test_windows_that_cannot_be(options, message):
+def test_invalid_window_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make_windows([ask(TEXT, text="the river is near the sea")], TOKENIZERS["wordpiece"], **options)
 
 
-def test_scores_that_do_not_fit():
+def test_scores_of_the_wrong_shape_are_refused():
     question = ask(TEXT)
     [window] = windows = make_windows([question], TOKENIZERS["wordpiece"])
     good = [np.zeros(len(window.ids))]
@@ -291,9 +291,9 @@ def test_scores_that_do_not_fit():
         find_answers([question], windows, [], good)
     with pytest.raises(ValueError, match="3 start scores for a window of"):
         find_answers([question], windows, [np.zeros(3)], good)
-    with pytest.raises(ValueError, match="the end scores of question 'q' hold a nan"):
+    with pytest.raises(ValueError, match="the end scores of question 'q' contain NaN"):
         find_answers([question], windows, good, [good[0] * np.nan])
     with pytest.raises(ValueError, match="question 'b' has no window"):
         find_answers([question, ask(TEXT, number="b")], windows, good, good)
-    with pytest.raises(ValueError, match="window 0 is of question 0, but there are 0"):
+    with pytest.raises(ValueError, match="window 0 has question 0, but there are 0"):
         find_answers([], windows, good, good)

@@ -30,7 +30,7 @@ def test_conll_2003(read):
     assert [sentence.lines for sentence in sentences] == [(3, 4), (6,), (10,)]
     assert find_scheme(sentences) == "IOB1"
     assert rows(read(text, TagLayout(word=0, tag=1, entities=False)))[1] == [("Peter", "NNP")]
-    # A space more, at an end or between, is how such files are aligned.
+    # Such files may be aligned with additional spaces.
     assert rows(read("EU   I-ORG \nof O\n")) == [[("EU", "I-ORG"), ("of", "O")]]
 
 
@@ -51,7 +51,7 @@ def test_wnut_separates_sentences_with_a_tab(read):
     ]
 
 
-def test_klue_has_a_character_a_line(read):
+def test_klue_has_one_character_per_line(read):
     text = "## 컬럼명 : CHAR\tNE_TAG\n## klue-1\t<경찰:OG>은 #1\n경\tB-OG\n찰\tI-OG\n은\tO\n \tO\n#\tO\n1\tO\n\n"
     [sentence] = read(text, "klue_ner")
     assert "".join(sentence.words) == "경찰은 #1"
@@ -95,7 +95,7 @@ def test_other_spaces_are_part_of_a_word(read):
         (TagLayout(word=0, tag=1, table="jsonl"), "keys of JSON lines are names"),
     ],
 )
-def test_what_cannot_be_asked_for(read, layout, message):
+def test_invalid_layouts_are_refused(read, layout, message):
     with pytest.raises(ValueError, match=message):
         read("a O\n", layout)
 
@@ -112,31 +112,31 @@ def sentence(tags):
         ("B-A O B-A I-A", "IOB2"),  # a lone B- is legal
         ("B-A B-A I-A B-B", "IOB2"),
         ("I-A I-A O I-B", "IOB1"),
-        ("I-A B-A I-A O", "IOB1"),  # B- behind its own type
+        ("I-A B-A I-A O", "IOB1"),  # B- after its own type
         ("I-A I-B B-B", "IOB1"),
         ("B-A E-A O S-B", "BIOES"),
         ("B-A I-A I-A E-A S-A", "BIOES"),
         ("B I O B", "IOB2"),
     ],
 )
-def test_what_is_legal(tags, scheme):
+def test_legal_tags(tags, scheme):
     assert find_scheme([sentence(tags)]) == scheme
 
 
 @pytest.mark.parametrize(
     ("tags", "line", "message"),
     [
-        ("B-A O I-A", 3, "I-A without a B-A before it, while line 1 has B-A where IOB1 would have I-A"),
+        ("B-A O I-A", 3, "I-A without a B-A before it, while line 1 has B-A where IOB1 has I-A"),
         ("B-A I-B", 2, "I-B without a B-B"),
         ("I-A O I-A O B-A", 5, "B-A begins an entity, while on line 1 I-A does"),
-        ("S-A B-A", 2, "type 'A' goes on behind this word, but the sentence ends"),
-        ("B-A E-B", 1, "type 'A' goes on behind this word, but E-B follows"),
+        ("S-A B-A", 2, "an unfinished entity of type 'A', but the sentence ends"),
+        ("B-A E-B", 1, "an unfinished entity of type 'A', but E-B follows"),
         ("B-A B-A E-A", 1, "but B-A follows"),
         ("S-A I-A E-A", 2, "I-A without a B-A"),
         ("E-A", 1, "E-A without a B-A"),
     ],
 )
-def test_what_is_not(tags, line, message):
+def test_illegal_tags(tags, line, message):
     with pytest.raises(ValueError, match=rf"a\.conll:{line}: .*{message}"):
         find_scheme([sentence(tags)])
 
@@ -156,7 +156,7 @@ def test_the_prefixes_of_each_type_are_known():
         st.lists(st.sampled_from(["B-A", "I-A", "O", "B-B", "I-B"]), min_size=1, max_size=6), min_size=1, max_size=4
     )
 )
-def test_a_file_is_read_as_it_was_written(tmp_path_factory, sentences):
+def test_writing_and_reading_are_inverse(tmp_path_factory, sentences):
     path = tmp_path_factory.mktemp("conll") / "a.conll"
     for between in ("\t", " "):
         path.write_text("\n\n".join("\n".join(f"#{between}{tag}" for tag in tags) for tags in sentences))

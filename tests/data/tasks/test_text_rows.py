@@ -1,4 +1,4 @@
-"""Texts and pairs as rows of words: what is cut, what stands for nothing, and what a batch has of them."""
+"""Texts and pairs as rows of words: truncation, empty texts, and batches."""
 
 import numpy as np
 import pytest
@@ -24,18 +24,18 @@ def test_words_and_numbers():
     assert [(row.example, row.label, row.width) for row in rows] == [(0, 1, 3), (1, 0, 2)]
     [unlabelled] = make_text_rows([example("배", label=None)], LEXICON, LABELS, 9, labelled=False)
     assert unlabelled.label is None
-    with pytest.raises(BadRow, match=r"train\.tsv:7: the label 'maybe' is not among those of the training data"):
+    with pytest.raises(BadRow, match=r"train\.tsv:7: the label 'maybe' is not in the training data"):
         make_text_rows([example("배", label="maybe", line=7)], LEXICON, LABELS, 9)
 
 
-def test_a_text_without_words_has_one():
-    """Of official files some texts are empty, and count in everybody's scores."""
+def test_a_text_without_words_becomes_an_unknown_word():
+    """Some texts of official files are empty, but count in published scores."""
     assert words_of_texts(example("", " \u3000\n"), 9) == [("<UNK>",), ("<UNK>",)]
     [row] = make_text_rows([example("  ")], LEXICON, LABELS, 9)
     assert row.texts[0].ids.tolist() == [0]
 
 
-def test_what_is_cut_is_counted():
+def test_truncated_texts_are_counted():
     examples = [example("배 " * 5), example("배 " * 6, "배 " * 7), example("a" * 99, "배배배배배배배")]
     assert count_cut(examples, 5) == 2
     assert count_cut(examples, 7) == 0
@@ -72,7 +72,7 @@ def test_batches_of_single_texts_and_of_pairs():
 
 
 @pytest.mark.parametrize("unknown", ["characters", "random"])
-def test_what_words_bring_along(unknown):
+def test_characters_and_vectors_of_unknown_words(unknown):
     lexicon = Lexicon(["배"], unknown, width=4)
     rows = make_text_rows([example("배", "처음 보는 말")], lexicon, LABELS, 9)
     batch = collate_texts(rows, 2, lexicon)
@@ -86,8 +86,8 @@ def test_what_words_bring_along(unknown):
         assert not batch["brought"][0, 0].any()
 
 
-def test_rows_are_told_apart():
-    """By text, by which text of a pair it is, by label, and by how the words are known."""
+def test_different_rows_have_different_fingerprints():
+    """Rows differ in their texts, the position in a pair, the label, or the ids of their words."""
     made = [
         make_text_rows(some, lexicon, LABELS, 9)
         for some, lexicon in (

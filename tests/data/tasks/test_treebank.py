@@ -1,4 +1,4 @@
-"""Treebanks in CoNLL-U, sound and broken."""
+"""Treebanks in CoNLL-U: valid and broken files."""
 
 import subprocess
 from collections import Counter
@@ -38,13 +38,13 @@ def test_words_features_and_heads(tmp_path):
     assert first.lines == (4, 5, 7)
     assert labels_of(first, "Number") == ("Sing", None, None)
     assert labels_of(first, "head_distance") == (">2", "<1", "root")
-    # What is left open is asked nothing about.
+    # Unspecified values have no labels.
     assert (second.words, second.tags, second.heads, second.relations) == (("_",), (None,), (None,), (None,))
     assert labels_of(second, "pos") == labels_of(second, "head_distance") == (None,)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("1	Ahn	Ahn", "1	Ahn", ":4: 9 columns between tabs, expected the 10 of CoNLL-U; "),
         ("2	's	's", "3	's	's", ":5: word '3', expected word 2 of the sentence; number the words"),
@@ -57,20 +57,20 @@ def test_words_features_and_heads(tmp_path):
         ("Number=Sing	3", "Number=|A=B	3", ":4: 'Number=|A=B', expected features"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, old, new, said):
+def test_broken_lines_are_refused(tmp_path, old, new, message):
     assert old in SOUND
     with pytest.raises(BadRow) as error:
         read_treebank(write(tmp_path, SOUND.replace(old, new, 1)))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_comments_alone(tmp_path):
-    with pytest.raises(BadRow, match="no sentence but comments"):
+    with pytest.raises(BadRow, match="only comments"):
         read_treebank(write(tmp_path, "# nothing\n\n"))
 
 
 def test_real_treebanks(shared, tmp_path):
-    """Of the Korean treebank the figures of its own documentation, of the English one the beginning of a file."""
+    """The Korean treebank has its documented size; of the English one, only the beginning of a file is read."""
     names = ("ud_english_ewt", "ud_korean_gsd")
     subprocess.run([shared / "data" / "unpack", "-o", tmp_path, *names], check=True, capture_output=True)
     with open(tmp_path / names[0] / "en_ewt-ud-test.conllu", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Few widths in characters, and the network sees the same whichever of them a word is given."""
+"""Words are padded to a few widths in characters, which do not change the output of the network."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ def test_words_have_one_of_three_widths(longest, width):
     assert characters_of([row_of("배", longest)], 1, 2).shape == (1, 2, width)
 
 
-def test_the_width_changes_nothing_that_the_network_sees():
+def test_the_width_does_not_change_the_output():
     words = WordInput(2, 3, 4, characters=True)
     short, wide = (characters_of([row_of("배", "boats", *more)], 1, 3)[:, :2] for more in ([], ["a" * 30]))
     assert short.shape != wide.shape

@@ -343,7 +343,7 @@ def test_dropout_needs_a_key_depends_on_nothing_else_and_is_absent_otherwise():
         (CONFIG, {"characters": (1, 2, 5), "tokens": np.ones((1, 2, 6), np.float32)}, "both characters and tokens"),
         (WORDS, {"characters": (1, 2, 5)}, "characters were given to a model whose input is words"),
         (CONFIG, {"characters": (3, 2, 5)}, "2 rows cannot be split evenly among 3 tables"),
-        (CONFIG, {"characters": (1, 2, 11)}, "words of 11 characters were given to a model whose"),
+        (CONFIG, {"characters": (1, 2, 11)}, "words have 11 characters, expected at least 1 and at most"),
         (CONFIG, {"characters": (1, 2, 5), "state": zero_state(CONFIG, 3)}, "the state's cell .* but a batch"),
         (CONFIG, {"characters": (1, 2, 5), "state": zero_state(replace(num_layers=3), 2)}, "the state's cell"),
     ],
