@@ -47,9 +47,9 @@ def start(
             if HELP & set(plain):
                 print(config_help(file) if file else program_help(define.__globals__["__doc__"], own, headings or {}))
                 sys.exit(0)
-            rest = list(FLAGS(plain))
             if "config" in own:
-                given.append(read_given(program, FLAGS.config or config, fields))
+                given.append(read_given(program, file or config, fields))
+            rest = list(FLAGS(plain))
             if len(rest) > 1 and not words:
                 raise ValueError(f"unexpected argument {rest[1]!r}; {hint}")
             return rest
