@@ -19,11 +19,12 @@ from bert_elmo_jax.runs.task_report import task_sections
 from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.runs import adaptation
 from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.starting_weights import devices, say
+from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data, read_data, share_of
 from bert_elmo_jax.runs.transfer import Start, start_of
 from bert_elmo_jax.runs.with_head import prepare_head
@@ -102,7 +103,7 @@ def run(
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
-    say(f"{workdir}: {ready.task.name}, {rows}, on {devices()}")
+    say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)
     batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate)
 

@@ -20,8 +20,9 @@ from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
 from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.objectives import build_step
 from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.starting_weights import adopt_config, devices, fill_missing, say
+from bert_elmo_jax.runs.starting_weights import adopt_config, fill_missing, say
 from bert_elmo_jax.runs.what_next import what_next
+from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding).
@@ -74,7 +75,7 @@ def pretrain(
         if first:  # only now, when everything asked for has been found possible
             train.same_run(workdir, asked, FREE)
             describe_run(workdir, model, params, tokenizer)
-            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {devices()}")
+            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
         state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(rows))
         rules = (*family.sharding, *train.RULES)
         run = train.over_mesh(step, state, mesh, rules) if mesh else train.over_pmap(step, carry_axis=2)

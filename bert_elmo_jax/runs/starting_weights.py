@@ -29,15 +29,6 @@ def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bo
     return parts
 
 
-def devices() -> str:
-    """Return the devices of this process, for messages.
-
-    >>> devices()
-    '8 × cpu'
-    """
-    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
-
-
 def may_have_accelerator() -> bool:
     """Return True if JAX is installed for more than CPUs; does not start JAX, since a process that does holds a TPU."""
     if os.environ.get("JAX_PLATFORMS") == "cpu":
