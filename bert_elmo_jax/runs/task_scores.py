@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals import entities, glue, squad
+from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags
 
 NEVER = 1e9  # larger than any score
 
