@@ -1,7 +1,7 @@
-"""Weight formats: pure maps of names and shapes, one file a format.
+"""Weight formats: maps of names and shapes, one module per format.
 
-`read_weights` reads whatever `detect` finds; `huggingface_bert`, `google_bert` and `elmo_hdf5` do so for one format
-each, and the first and the last write. `resolve` turns a hub name into a local path.
+`read_weights` reads any format. `huggingface_bert` and `elmo_hdf5` read and write one format each, `google_bert` only
+reads. `resolve` turns a hub name into a local path.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from bert_elmo_jax.models.elmo_config import ElmoConfig
 
 __all__ = ["Format", "Report", "detect", "elmo_hdf5", "google_bert", "huggingface_bert", "read_weights", "resolve"]
 
-# Who reads a format, and the configuration of what is in it.
+# The reader and the configuration class of each format.
 READERS: dict[str, tuple[ModuleType, type[BertConfig] | type[ElmoConfig]]] = {
     "huggingface": (huggingface_bert, BertConfig),
     "google": (google_bert, BertConfig),
@@ -33,7 +33,7 @@ def read_weights(
     config: BertConfig | ElmoConfig | None = None,
     classifier: Classifier | None = None,
 ) -> tuple[dict[str, Any], BertConfig | ElmoConfig, Report]:
-    """Return the parameter tree, the configuration and the report of a folder in any format.
+    """Return the parameter tree, the configuration and the report for a folder in any format.
 
     >>> params, config, report = read_weights("tests/goldens/bert_tiny_tf")
     >>> params["encoder"]["embeddings"]["word"].shape, config.num_layers, report.heads
@@ -41,15 +41,13 @@ def read_weights(
     """
     format = format or detect(path)
     if format not in READERS:
-        raise ValueError(f"format={format!r} was given; it is one of {', '.join(map(repr, READERS))}")
+        raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, READERS))}")
     reader, kind = READERS[format]
     if config is not None and not isinstance(config, kind):
         raise ValueError(f"config= is {type(config).__name__}, but the weights in {path} need {kind.__name__}")
-    asked = {} if classifier is None else {"classifier": classifier}
-    if asked and kind is ElmoConfig:
-        raise ValueError(
-            f"classifier={classifier!r} makes no sense for {path}: an ELMo has no classifier; leave it out"
-        )
+    if classifier is not None and kind is ElmoConfig:
+        raise ValueError(f"classifier={classifier!r} was given for {path}, but ELMo has no classifier: leave it out")
     config = config or reader.read_config(path)
-    params, report = reader.read_weights(path, config=config, **asked)
+    options = {} if classifier is None else {"classifier": classifier}
+    params, report = reader.read_weights(path, config=config, **options)
     return params, config, report

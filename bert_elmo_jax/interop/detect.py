@@ -1,4 +1,4 @@
-"""Which weight format a folder holds."""
+"""Detection of weight formats."""
 
 from pathlib import Path
 from typing import Literal
@@ -8,14 +8,14 @@ from bert_elmo_jax.interop.huggingface_files import ELSEWHERE, WEIGHTS
 from bert_elmo_jax.interop.sorted_table import is_table
 
 Format = Literal["huggingface", "google", "elmo"]
-OWNERS = {"huggingface": "Hugging Face's", "google": "Google's", "elmo": "an ELMo's"}
+OWNERS = {"huggingface": "Hugging Face", "google": "Google", "elmo": "ELMo"}
 
 
 def detect(path: str | Path) -> Format:
-    """Return the format of a folder's weights, of the checkpoint whose prefix is given, or of a file of ELMo's weights.
+    """Return the weight format of a folder, a checkpoint prefix or a file of ELMo weights.
 
-    Hugging Face's own files may lie beside each other, as they do on the hub; other weights beside them are an error,
-    because nothing says that they are the same.
+    A folder may hold the same Hugging Face weights in several files, as on the hub. Raise if it holds more than one
+    format.
 
     >>> detect("tests/goldens/bert_tiny"), detect("tests/goldens/bert_tiny_tf/bert_model.ckpt")
     ('huggingface', 'google')
@@ -29,25 +29,24 @@ def detect(path: str | Path) -> Format:
         if path.is_file() and path in named_weights(path.parent):
             return "elmo"
         if path.is_file():
-            raise ValueError(f"{path} is a file: give the folder it is in, whose configuration is needed too")
+            raise ValueError(f"{path} is a file: give its folder, which also holds the configuration")
         raise FileNotFoundError(
-            f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint (there is no {path.name}.index)"
+            f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint ({path.name}.index does not exist)"
         )
     found = _weights_in(path)
     if len(found) > 1:
         listed = " and ".join(f"{OWNERS[format]} ({', '.join(files)})" for format, files in found.items())
         choices = " or ".join(f'format="{format}"' for format in found)
         raise ValueError(
-            f"{path} holds {'two' if len(found) == 2 else 'three'} models: {listed}. "
-            f"Say which is meant, {choices}, or move the others away."
+            f"{path} holds weights in {len(found)} formats: {listed}. Choose one ({choices}), or move the others away."
         )
     if not found:
-        raise FileNotFoundError(_nothing(path))
+        raise FileNotFoundError(_describe_no_weights(path))
     return next(iter(found))
 
 
 def _weights_in(folder: Path) -> dict[Format, list[str]]:
-    """The files of each format that a folder holds."""
+    """Return the weight files of each format in a folder."""
     files: dict[Format, list[str]] = {
         "huggingface": [name for name in WEIGHTS if (folder / name).is_file()],
         "google": sorted(index.name for index in folder.glob("*.index")),
@@ -56,19 +55,18 @@ def _weights_in(folder: Path) -> dict[Format, list[str]]:
     return {format: names for format, names in files.items() if names}
 
 
-def _nothing(path: Path) -> str:
+def _describe_no_weights(path: Path) -> str:
     here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
     shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
     text = (
-        f"{path} holds no weights. Looked for Hugging Face's ({', '.join(WEIGHTS)}) and Google's (a TensorFlow "
-        f"checkpoint, *.index) and an ELMo's (a file of weights, *{' or *'.join(ENDINGS)}, beside options.json); "
-        f"it holds {shown or 'nothing'}."
+        f"{path} holds no weights. Looked for Hugging Face ({', '.join(WEIGHTS)}), Google (a TensorFlow checkpoint, "
+        f"*.index) and ELMo (weights, *{' or *'.join(ENDINGS)}, and options.json). Found {shown or 'nothing'}."
     )
     gone = [name for name in ELSEWHERE if name in here]
     if gone:
-        text += f" {', '.join(gone)} is not read: convert it with transformers."
+        text += f" {', '.join(gone)} is not supported: convert it with transformers."
     half = [file.name for file in named_options(path) + named_weights(path)]
     if half:
-        text += f" Of an ELMo's two files only one kind is there ({', '.join(half)}): put the other beside it."
+        text += f" An ELMo needs both weights and options, found only {', '.join(half)}: add the other file."
     inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _weights_in(child)]
-    return text + (f" There are weights one folder down, in {', '.join(inside)}: give that path." if inside else "")
+    return text + (f" Subfolders with weights: {', '.join(inside)}; give that path." if inside else "")

@@ -49,7 +49,7 @@ def edit(run, **fields):
 )
 def test_parameters_are_held_against_the_configuration(run, fields, named):
     edit(run, config_fields=fields)
-    with pytest.raises(ValueError, match="not the parameters of this configuration and its heads") as caught:
+    with pytest.raises(ValueError, match="parameters do not fit the configuration") as caught:
         load(run)
     for name in named:
         assert name in str(caught.value)
