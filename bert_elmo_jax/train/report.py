@@ -1,4 +1,4 @@
-"""`report.html` of a run: one file with a curve for every figure, readable anywhere and without a network."""
+"""The `report.html` of a run: one self-contained file with a curve for every metric."""
 
 import html
 import json
@@ -10,9 +10,9 @@ from typing import Any
 from bert_elmo_jax.train.metrics import read_metrics
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 76, 28
-POINTS = 600  # of a curve: more cannot be told apart
+POINTS = 600  # of a curve; more are indistinguishable
 
-# Light or dark as the reader has it; INK and PALE can be seen on both.
+# Follows the light or dark setting of the browser; INK and PALE are visible on both.
 INK, PALE = "#28a", "#9ab"
 STYLE = """
 :root{color-scheme:light dark}
@@ -29,9 +29,7 @@ td,th{padding:.1rem .8rem .1rem 0;text-align:left}
 
 
 def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> Path:
-    """Draw the figures of `metrics.jsonl`, beside what was asked in `run.json`.
-
-    `sections` are titles and HTML to stand between the two.
+    """Write a page with the curves of `metrics.jsonl`, further `sections` (title and HTML), and `run.json`.
 
     >>> import tempfile
     >>> from bert_elmo_jax.train.metrics import Metrics
@@ -48,10 +46,10 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
         for name, value in line.items():
             if name != "step" and value is not None:
                 curves.setdefault(name, []).append((float(line["step"]), float(value)))
-    there = list(curves.values())
-    # A score that is to be high may be a figure that is to be low once more. Held-out figures come first: they are what
-    # a run is judged by.
-    shown = [name for name in curves if curves[name][-1][1] >= 0 or _negative(curves[name]) not in there]
+    # Skip a score that is only the negative of another metric.
+    negated = {name: [(step, -value) for step, value in points] for name, points in curves.items()}
+    shown = [name for name in curves if curves[name][-1][1] >= 0 or negated[name] not in curves.values()]
+    # Held-out metrics first.
     names = sorted(shown, key=lambda name: ("/" not in name, name != "loss", name))
     titles = {name: f"{html.escape(name)}: {number(curves[name][-1][1])}" for name in names}
     figures = "".join(
@@ -77,7 +75,7 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
 
 
 def curve(points: Sequence[tuple[float, float]], noisy: bool = True) -> str:
-    """An SVG of a figure over the steps; one that is noisy has its running mean drawn too, where it is long.
+    """Return an SVG of a metric over the steps; a long and noisy one is drawn with its running mean.
 
     >>> curve([(1.0, 2.0), (2.0, 1.0)]).startswith("<svg")
     True
@@ -112,19 +110,15 @@ def curve(points: Sequence[tuple[float, float]], noisy: bool = True) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{drawn}{marks}{ends}</svg>'
 
 
-def _negative(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    return [(step, -value) for step, value in points]
-
-
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Means of neighbours, where there are more points than can be told apart."""
+    """Average neighbours so that at most `POINTS` points remain."""
     size = -(-len(points) // POINTS)
     groups = [points[at : at + size] for at in range(0, len(points), size)]
     return [(sum(s for s, _ in group) / len(group), sum(v for _, v in group) / len(group)) for group in groups]
 
 
 def smooth(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A running mean, over a thirtieth of the curve to either side."""
+    """Return the running mean over a thirtieth of the curve to either side."""
     reach = max(1, len(points) // 30)
     means = []
     for at, (step, _) in enumerate(points):
@@ -134,7 +128,7 @@ def smooth(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def number(value: Any) -> str:
-    """A figure with four digits that matter.
+    """Format a number with four significant digits.
 
     >>> number(0.00012345), number(1234567.0), number(39.66)
     ('0.0001234', '1.235e+06', '39.66')

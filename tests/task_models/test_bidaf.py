@@ -218,8 +218,8 @@ def test_it_learns_ten_questions():
     [
         ({"places": "between"}, "places='between': use input, output, or several of them"),
         ({"lstm_size": 0}, "a reader's lstm_size is 0; it must be at least 1"),
-        ({"dropout": 1.0}, "dropout=1.0: a rate is at least 0 and below 1"),
-        ({"encoder_width": 0}, "both, or none of them"),
+        ({"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
+        ({"encoder_width": 0}, "set both or neither"),
     ],
 )
 def test_what_cannot_be_meant(changes, message):
@@ -232,5 +232,5 @@ def test_layers_and_vectors_of_something_else():
     wrong = {name: array[..., :2] if name.endswith("layers") else array for name, array in batch.items()}
     with pytest.raises(ValueError, match="layers of 2 x 2 numbers were given to a reader made for 2 x 3"):
         jax.eval_shape(lambda: answer_scores(CONFIG, params, wrong))
-    with pytest.raises(ValueError, match="vectors of the shapes"):
+    with pytest.raises(ValueError, match="word vectors of shape"):
         init_bidaf(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
