@@ -49,7 +49,7 @@ def _norm(path: str, size: int) -> dict[str, tuple[int, ...]]:
 
 
 def ancestors(prefix: str, separator: str) -> list[str]:
-    """Return a prefix and all its parents: the scopes in which an encoder's heads may be stored.
+    """Return a prefix and all its parents, the possible scopes of an encoder's heads.
 
     >>> ancestors("module.bert.", ".")
     ['module.bert.', 'module.', '']

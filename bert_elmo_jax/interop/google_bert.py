@@ -83,7 +83,7 @@ def checkpoint_prefix(path: str | Path) -> Path:
 
 
 def read_config(path: str | Path) -> BertConfig:
-    """Return the configuration beside a checkpoint, from `bert_config.json`.
+    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder.
 
     >>> read_config("tests/goldens/bert_tiny_tf").num_layers
     3

@@ -38,7 +38,7 @@ class TaggerConfig(NetworkConfig):
     """The sizes of a tagger, and where it reads an encoder's layers.
 
     `places` are one or several of input (with the words), between (with the output of the first BiLSTM) and output
-    (with the output of the last one), separated by commas; each has its own mixture. `scheme` is that of entity tags.
+    (with the output of the last one), separated by commas; each has its own mixture. `scheme` is that of the tags.
 
     >>> TaggerConfig(num_tags=9, num_words=100, places="input,output").at
     ('input', 'output')

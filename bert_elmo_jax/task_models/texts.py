@@ -47,7 +47,7 @@ def label_scores(
 ) -> tuple[Float32[Array, "B K"], Float32[Array, ""]]:
     """Return the score of each label and the penalty on the mixture weights; without a key there is no dropout.
 
-    The batch is that of `run_network`; for pairs all its arrays are [B, 2, …].
+    The batch has the entries of `run_network`; for pairs all its arrays are [B, 2, …].
     """
     found: tuple[Array, Array] = run_network(
         module, config, params, flatten_pairs(batch) if pairs else batch, key, encode

@@ -13,7 +13,7 @@ from tensorboardX import SummaryWriter
 class Metrics:
     """Write `metrics.jsonl` and TensorBoard events in a run directory, each step once.
 
-    `step` is that of the checkpoint a run resumes from: the lines of later steps are removed.
+    A run that resumes from the checkpoint of `step` removes the lines of later steps.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()

@@ -28,7 +28,7 @@ class Patience:
 
     @property
     def spent(self) -> bool:
-        """Whether the run should end."""
+        """True if the run should end."""
         return 0 < self._patience <= self._waited
 
     def __call__(self, figures: Mapping[str, Any]) -> bool:

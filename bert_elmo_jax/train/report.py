@@ -65,7 +65,7 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
         f"<h1>{html.escape(folder.name)}</h1><p>{len(lines):,} steps. The thin curve of a figure is every step, "
         f"the thick one a running mean.</p><main>{figures}</main>"
         f"{''.join(f'<h2>{html.escape(title)}</h2>{body}' for title, body in sections)}"
-        f"<h2>What was asked</h2><pre>{html.escape(json.dumps(settings, indent=1, ensure_ascii=False))}</pre></html>"
+        f"<h2>Configuration</h2><pre>{html.escape(json.dumps(settings, indent=1, ensure_ascii=False))}</pre></html>"
     )
     target = folder / "report.html"
     partial = target.with_suffix(".partial")

@@ -16,7 +16,7 @@ class State:
     """The state of a run.
 
     `step` counts the batches, `failed` the latest ones in a row that were skipped because of numbers that are not
-    finite. `carry` is what a model passes from batch to batch, such as the state of an LSTM, or None.
+    finite. `carry` passes from batch to batch, such as the state of an LSTM, or is None.
 
     >>> import jax, optax
     >>> state = new_state({"w": jax.numpy.ones(2)}, optax.sgd(0.1), jax.random.key(0))

@@ -7,6 +7,7 @@ same update.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -62,8 +63,9 @@ def make_step(
             raise ValueError(
                 f"the loss has the terms {sorted(terms)}, but the coefficients are for {sorted(coefficients)}"
             )
-        both = (terms | metrics).items()
-        return {name: tuple(jnp.asarray(value, jnp.float32) for value in pair) for name, pair in both}, carry
+        as_float = partial(jnp.asarray, dtype=jnp.float32)
+        named = {name: (as_float(total), as_float(weight)) for name, (total, weight) in (terms | metrics).items()}
+        return named, carry
 
     def weigh(params: Any, whole: Batch, part: Any) -> dict[str, Array]:
         return {name: weight for name, (_, weight) in sums(params, whole, part)[0].items()}

@@ -208,5 +208,5 @@ def test_a_checkpoint_is_named_by_its_folder(run, encoder):
         expected = later if step else encoder.params
         np.testing.assert_array_equal(stored.params["encoder"]["pooler"]["bias"], expected["encoder"]["pooler"]["bias"])
         assert stored.tokenizer.fingerprint == encoder.tokenizer.fingerprint
-    with pytest.raises(FileNotFoundError, match="has no checkpoint of step 7; there are 0, 5"):
+    with pytest.raises(FileNotFoundError, match="has no checkpoint of step 7; it has 0, 5"):
         load(run / "checkpoints" / "7")

@@ -249,7 +249,7 @@ def test_word_vectors_in_a_file_of_their_own(elmo_made, elmo_folder):
     ):
         read_weights(folder)
     (folder / "another.h5").unlink()
-    # A million vectors that somebody keeps there are not looked at one by one, and broken ones are of no concern.
+    # A file with a million vectors is not listed one by one, and broken files are ignored.
     elmo_folder({str(n): np.ones((3, 2), "f4") for n in range(50)}, None, weights="vectors.hdf5")
     elmo_folder(b"<html>", None, weights="broken.hdf5")
     assert read_weights(folder)[1] == CONFIG

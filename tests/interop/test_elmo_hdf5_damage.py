@@ -1,4 +1,4 @@
-"""ELMo's HDF5: everything that can be wrong with a file or its options, and what is said of it."""
+"""ELMo's HDF5 files: every kind of damage to weights or options, and its error message."""
 
 import h5py
 import numpy as np
@@ -184,7 +184,7 @@ def test_no_hdf5_at_all(elmo_made, elmo_folder, content, what):
     for path in (folder, folder / "weights.hdf5"):
         with pytest.raises(ValueError, match=what):
             read_weights(path)
-    # Beside other files, of which none is the one, each is said to be what it is.
+    # A folder without any usable file: the error describes each file.
     elmo_folder({"0": np.ones(3, "f4")}, None, weights="vectors.hdf5")
     with pytest.raises(ValueError, match=rf"has no readable ELMo: vectors.hdf5 has no LSTM .*; .*{what}"):
         read_weights(folder)

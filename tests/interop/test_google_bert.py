@@ -1,4 +1,4 @@
-"""Google's checkpoints: pretraining, classifier and SQuAD ones, with whatever an optimiser leaves in them."""
+"""Google's checkpoints of pretraining, classifiers and SQuAD, with optimiser state."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""HDF5 files: what is in them without reading it all, and what is said of those that are none."""
+"""HDF5 files: listing their content without reading it, and errors for other files."""
 
 import h5py
 import numpy as np

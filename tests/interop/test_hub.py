@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch, goldens):
 
 @pytest.fixture
 def client(monkeypatch):
-    """The hub's client replaced by one that records what it is asked for and does as told."""
+    """The hub's client replaced by one that records its calls and behaves as configured."""
     calls = []
     module = types.ModuleType("huggingface_hub")
 

@@ -147,7 +147,7 @@ def test_where_all_questions_have_answers_there_is_no_score_of_none():
 
 
 def test_an_encoder_that_is_trained_along():
-    """It reads both texts, each with words of its own; its scores are those of the layers that it gives."""
+    """It reads both texts, each with its own words; the scores equal those of its layers."""
     batch, params = batch_of(OTHER), drawn_params(OTHER)
     frozen = compiled(OTHER)(params, batch)
     layers = {name: np.nan_to_num(batch.pop(f"{name}layers")) for name in ("", "question_")}

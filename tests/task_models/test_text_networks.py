@@ -200,7 +200,7 @@ def test_pairs_on_eight_devices():
 
 @pytest.mark.parametrize("name", ["bcn", "esim"])
 def test_an_encoder_that_is_trained_along(name):
-    """It reads both texts of a pair, each by itself, and its parameters are among those that the scores hang on."""
+    """It reads both texts of a pair separately, and the scores depend on its parameters."""
     kind = KINDS[name]
     config = dataclasses.replace(kind.config, tuned=True)
     batch = batch_of(examples_of(kind, LENGTHS), 6, 8)

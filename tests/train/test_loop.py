@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or harmed goes on as if nothing had been; what cannot go on says so."""
+"""A run that was stopped, killed or damaged resumes exactly, or fails with a clear error."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def evaluate(state):
 
 
 def run(folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, **options):
-    """One start of the run, from wherever it stands; the state and what was reported."""
+    """Start or resume the run; return the state and the reported lines."""
     said = []
     parallel = over_mesh(
         make_step(loss, OPTIMIZER, {"square": 1.0}), fresh(), make_mesh(devices=jax.devices()[:devices])
