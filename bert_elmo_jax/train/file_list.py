@@ -1,4 +1,4 @@
-"""The size and hash of every file of a folder: written last, so it says that all is there and that all is well."""
+"""The size and hash of every file of a folder, written last to mark the folder as complete."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ FILES = "files.json"
 
 
 def write_file_list(folder: Path) -> None:
-    """Write the list of a folder's files into it, appearing whole or not at all.
+    """Write the list of a folder's files into the folder, atomically.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -24,12 +24,12 @@ def write_file_list(folder: Path) -> None:
 
 
 def damage(folder: Path) -> list[str]:
-    """What differs between a folder's files and what its list says of them; nothing where all is well."""
+    """Return the differences between a folder's files and its list, empty if there are none."""
     try:
         listed = json.loads((folder / FILES).read_bytes()).items()
         facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
     except (OSError, ValueError, TypeError, AttributeError):
-        return [f"{FILES} in it is no list of files"]
+        return [f"{FILES} is not a list of files"]
     wrong = []
     for name, (size, digest) in facts.items():
         there = folder / name
@@ -38,5 +38,5 @@ def damage(folder: Path) -> list[str]:
         elif there.stat().st_size != size:
             wrong.append(f"{name} has {there.stat().st_size:,} bytes, {size:,} were written")
         elif hash_file(there) != digest:
-            wrong.append(f"{name} is not what was written (its hash differs)")
+            wrong.append(f"{name} has changed (its hash differs)")
     return wrong

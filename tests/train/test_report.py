@@ -1,4 +1,4 @@
-"""The page about a run: whatever the run did, it can be drawn and read."""
+"""The report of a run can be drawn for any kind of metrics."""
 
 import json
 
