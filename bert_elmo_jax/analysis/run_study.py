@@ -9,11 +9,12 @@ from tqdm import tqdm
 
 from bert_elmo_jax.analysis.studies import STUDIES
 from bert_elmo_jax.analysis.study_inputs import Asked
-from bert_elmo_jax.report.page import write_page
+from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
-from bert_elmo_jax.report.results import cells_of, plain_table, with_published, write_csv, write_rows
+from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
 from bert_elmo_jax.train.devices import describe_devices
 
+STYLE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
 # Settings that only some studies read.
 OF_SOME = (
     "static", "train", "dev", "test", "encoding", "limit", "tasks", "layers", "fractions", "seeds", "words", "sentence",
@@ -47,13 +48,16 @@ def run_study(
 
         study = STUDIES[what][0](Asked(**settings, vectors=Path(output, "vectors"), report=report))
     folder.mkdir(parents=True, exist_ok=True)
-    results = with_published(study.results)
-    print(study.text or plain_table(cells_of(results)))
-    write_rows(folder / "table.csv", study.rows) if study.rows else write_csv(folder / "table.csv", results)
+    results = add_published(study.results)
+    print(study.text or format_table(make_cells(results)))
+    write_rows(folder / "table.csv", study.rows) if study.rows else write_results(folder / "table.csv", results)
     for n, figure in enumerate(study.figures if png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
     title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
-    page = write_page(folder, title, results, study.figures, study.sections, shown)
+    names, *rows = make_cells(results)
+    top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
+    sections = [("", top), *study.sections, ("Settings", draw_json(shown))]
+    page = write_page(folder / "report.html", title, sections, STYLE)
     print(page, file=sys.stderr)
     return page
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import jax
 from tqdm import tqdm
 
-from bert_elmo_jax.data.corpora.npy import sha256
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
 from bert_elmo_jax.encoders.rows import BadText
 from bert_elmo_jax.encoders.streaming import READ_AHEAD
 from bert_elmo_jax.families import find_family
+from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
@@ -93,7 +93,7 @@ def _extract(
     read = functools.partial(split_by, rule := getattr(encoder, "word_rule", None), lines)
     numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
     asked = {"dtype": dtype, **OPTIONS, **settings, **given, "layers": numbers, "rule": rule, "jax": jax.__version__}
-    asked |= {"model": encoder.fingerprint, "content": sha256(Path(file))[:16]}
+    asked |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}
     asked["device"] = jax.devices()[0].device_kind
     if not parts.resume(asked):
         fit = {name: value for name, value in own.items() if name == "overflow"}

@@ -1,6 +1,5 @@
 """The quickstart's page: what was learned, what it is worth, and how each part was made; one file, no network."""
 
-import html
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -8,12 +7,10 @@ from pathlib import Path
 
 from bert_elmo_jax.quickstart.models import learned, looks, senses, weights
 from bert_elmo_jax.quickstart.parts import COLUMNS, RESULT, TASKS, Part
-from bert_elmo_jax.report.tables import table
+from bert_elmo_jax.report.page import draw_code, draw_table, write_page
 from bert_elmo_jax.toyworld import ToyWorld
-from bert_elmo_jax.train.report import STYLE
 
 PER_CENT = {"questions": 1}  # the official scorer's figures are per cent already
-MORE = "figure{max-width:26rem}"
 TITLE = "BERT and ELMo in JAX: a quickstart"
 ABOUT = """<p>A toy BERT and a toy ELMo, pretrained on a small generated language in English and Korean of which the
 best possible score is known, and what that is worth on three tasks.</p>
@@ -33,16 +30,7 @@ def write_quickstart_report(
         ("Where the BERT looks, when it is asked", looks(workdir, parts)),
         ("How each part was made", commands(parts, times)),
     ]
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{TITLE}</title><style>{STYLE}{MORE}</style><h1>{TITLE}</h1>{ABOUT}"
-        f"{''.join(f'<h2>{html.escape(name)}</h2>{body}' for name, body in sections)}</html>"
-    )
-    target = workdir / "report.html"
-    partial = target.with_suffix(".partial")
-    partial.write_text(page, encoding="utf-8")
-    return partial.replace(target)
+    return write_page(workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
 
 
 def transfer_table(workdir: Path, parts: Sequence[Part]) -> str:
@@ -59,7 +47,7 @@ def transfer_table(workdir: Path, parts: Sequence[Part]) -> str:
             cells.append(f"{statistics.mean(values):.1f}{apart}")
         rows.append([task, score, *cells])
     about = f"Per cent; {f'mean ± standard deviation of {count} seeds' if count > 1 else 'one seed'}."
-    return f"<p>{about}</p>" + table(["task", "score", *COLUMNS], rows)
+    return f"<p>{about}</p>" + draw_table(["task", "score", *COLUMNS], rows)
 
 
 def commands(parts: Sequence[Part], times: Mapping[str, float]) -> str:
@@ -69,4 +57,4 @@ def commands(parts: Sequence[Part], times: Mapping[str, float]) -> str:
         "Each of these makes its part by itself, one seed after the other; here the seeds were trained side by side, "
         "which is quicker and the same to rounding. Any field of a config can be changed."
     )
-    return f"<p>{about}</p><pre>{html.escape(lines)}</pre>"
+    return f"<p>{about}</p>{draw_code(lines)}"

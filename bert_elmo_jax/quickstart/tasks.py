@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.files import write_text
 from bert_elmo_jax.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
 
 SHORT = 30  # words of a passage that questions are asked of
@@ -36,7 +37,4 @@ def _short(paragraphs: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any
 
 
 def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial")
-    partial.write_text(f"{text}\n", encoding="utf-8")
-    partial.replace(file)
+    write_text(file, f"{text}\n")

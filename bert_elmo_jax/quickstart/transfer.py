@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.quickstart.parts import RESULT, read_words
 from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.side_by_side import train_seeds

@@ -10,10 +10,10 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.phases import Phases
 from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of

@@ -1,53 +1,79 @@
-"""What one start of a run costs: left in its directory, unless whoever started it hears of its end and counts it."""
+"""What each start of a run costs, recorded in its run directory by the run itself."""
 
 import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-UNHEARD = "unheard.jsonl"  # in a run directory: ends that nobody was there to hear of, a line each
-DEVICE = "device.txt"
-COUNTED = "BERT_ELMO_JAX_COUNTED"  # in the environment of a start that is counted by who started it
+COSTS = "costs.jsonl"  # in a run directory, one line per start
 
 
 @contextlib.contextmanager
 def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
-    """Around a start that nobody may count: typed in, or handed out by Slurm. Of one that is killed nothing is known.
+    """Record the cost of the block as one start of a run. Of several processes of one run only the `first` does.
 
-    As in a sweep, which has imported the library once for all, the time of imports is not in it. Of several processes
-    of one run the first keeps its own.
+    The time before, for imports, does not count. A process that is killed records nothing.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
     >>> with cost_kept(run):
     ...     pass
-    >>> list(json.loads((run / UNHEARD).read_text()))
-    ['seconds', 'processor']
+    >>> [list(cost) for cost in read_costs(run)]
+    [['seconds', 'processor', 'device']]
     """
-    began = os.times()
+    began, before = time.monotonic(), _processor_seconds()
     try:
         yield
     finally:
-        if first and COUNTED not in os.environ:
-            *cores, seconds = (now - then for now, then in zip(os.times(), began, strict=True))
-            add_unheard(run, {"seconds": round(seconds, 3), "processor": round(sum(cores), 3)})
-            note_device(run)
+        if first:
+            add_cost(run, time.monotonic() - began, _processor_seconds() - before, _find_device())
 
 
-def add_unheard(run: Path, cost: Mapping[str, Any]) -> None:
-    """Leave what a start has cost where the next sweep finds it."""
-    with contextlib.suppress(OSError), (run / UNHEARD).open("a", encoding="ascii") as file:
-        file.write(json.dumps(cost) + "\n")
+def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = "") -> None:
+    """Add the cost of one start; a run directory that cannot be written, or is gone, is left alone."""
+    cost = {"seconds": round(seconds, 3), "processor": round(processor, 3), "device": device}
+    with contextlib.suppress(OSError), (run / COSTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(cost, ensure_ascii=False) + "\n")
 
 
-def note_device(run: Path) -> None:
-    """What this process computed on, if it computed."""
+def read_costs(run: Path) -> list[dict[str, Any]]:
+    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped.
+
+    >>> read_costs(Path("no/such/run"))
+    []
+    """
+    costs = []
+    with contextlib.suppress(OSError):
+        for line in (run / COSTS).read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                cost = json.loads(line)
+                costs.append({**cost, "seconds": float(cost["seconds"]), "processor": float(cost["processor"])})
+    return costs
+
+
+def sum_costs(run: Path, what: str = "seconds") -> float:
+    """Return what all starts of a run cost together, in seconds or in `processor` seconds.
+
+    >>> sum_costs(Path("no/such/run"))
+    0.0
+    """
+    return sum((cost[what] for cost in read_costs(run)), 0.0)
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended; Windows knows its own only."""
+    return sum(os.times()[:4])
+
+
+def _find_device() -> str:
+    """Return what this process has computed on, or "" if it has not computed: asking JAX would start a device."""
     bridge = sys.modules.get("jax._src.xla_bridge")
-    if bridge is not None and bridge._backends:
-        import jax
+    if bridge is None or not bridge._backends:
+        return ""
+    import jax
 
-        with contextlib.suppress(OSError):
-            (run / DEVICE).write_text(f"{jax.device_count()} × {jax.devices()[0].device_kind}\n", encoding="utf-8")
+    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"

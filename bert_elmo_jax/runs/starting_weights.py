@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from importlib import metadata, util
 from typing import Any
 
-import jax
-
 
 def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""

@@ -1,132 +1,129 @@
-"""What of a sweep can be known to go wrong before any of it runs: data, corpora, fields, and what points begin with.
+"""Checks of a sweep before it runs: its data, corpora, fields, and the runs that its points begin with.
 
-Each program would say the same of its own run, but behind a pretraining of days.
+Each program makes the same checks of its own run, but that may be after days of pretraining.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.pipeline.batches import train_batches
-from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families import all_families, get_family
+from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wanted
-from bert_elmo_jax.runs.config_files import NAMED, fields_of
-from bert_elmo_jax.runs.corpora import corpora_of, tokenizer_of
+from bert_elmo_jax.runs.config_files import NAMED, list_fields
+from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
 from bert_elmo_jax.runs.finetuning import lengths_of
-from bert_elmo_jax.runs.objectives import objective_of
+from bert_elmo_jax.runs.objectives import build_objective
 from bert_elmo_jax.runs.optimisation import choose, learning_rate, optimizer
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, read_data
 from bert_elmo_jax.runs.transfer import WAYS, features_of
 from bert_elmo_jax.sweeps.definition import Sweep
-from bert_elmo_jax.sweeps.points import File, Places, Point, Step
+from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.points import File, Point, Step
 
-SEEN = "data.json"  # in the working directory: what its runs have read
-CHUNK = 1 << 20
+SEEN = "data.json"  # in the working directory: hashes of the data that its runs have read
 
 
-def check_data(sweep: Sweep, places: Places) -> None:
-    """Refuse to begin where data are missing; all that is missing is said at once."""
+def check_data(sweep: Sweep, folders: Folders) -> None:
+    """Raise if data are missing, with the names of all that are."""
     files = dict.fromkeys(file for point in sweep.points for file in point.files if not file.made)
-    if files and places.data is None:
+    if files and folders.data is None:
         names = "\n".join(f"  {file.name}" for file in files)
-        raise ValueError(f"{sweep.name} at the scale {sweep.scale} needs --data=FOLDER, in which there are\n{names}")
-    missing = [file for file in files if not places.file(file).exists()]
+        raise ValueError(f"{sweep.name} at the scale {sweep.scale} needs --data=FOLDER with these files:\n{names}")
+    missing = [file for file in files if not folders.file(file).exists()]
     if missing:
         names = "\n".join(f"  {file.name}" for file in missing)
         raise FileNotFoundError(
-            f"--data={places.data} lacks\n{names}\nPut them there under these names (links will do), or choose another "
-            f"folder; {sweep.name}'s file says what they are."
+            f"--data={folders.data} lacks\n{names}\nPut them there under these names (links will do), or choose "
+            f"another folder; the docstring of {sweep.name} describes them."
         )
 
 
-def check_same_data(sweep: Sweep, places: Places) -> None:
-    """Refuse to go on with runs whose data, under the same names, have become others.
+def check_same_data(sweep: Sweep, folders: Folders) -> None:
+    """Raise if data have changed, under the same names, since runs of the working directory have read them.
 
-    What every run of the working directory reads, and what those have read that it begins with, is kept in a file:
-    digests by the run's identity. A file is read again only where its size or its time has changed; of a corpus its
-    manifest stands for all.
+    A run has read its own data and those of the runs that it begins with. Files are hashed again only when their size
+    or time has changed; a corpus is represented by its manifest.
     """
     reads: dict[str, set[File]] = {}
-    for point in sweep.points:  # what is needed comes first
+    for point in sweep.points:  # needs come first
         reads[point.identity] = set(point.files).union(*(reads[need.identity] for need in point.needs))
-    seen = places.workdir / SEEN
-    with places.locked():
+    seen = folders.workdir / SEEN
+    with folders.locked():
         try:
-            known = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {"files": {}, "runs": {}}
+            known = read_json(seen, default={"files": {}, "runs": {}})
             files, runs = dict(known["files"]), dict(known["runs"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{seen} cannot be read ({error!r}): delete it, if the data have not changed") from error
         for file in dict.fromkeys(file for point in sweep.points for file in point.files):
-            given = places.file(file)
+            given = folders.file(file)
             path = given / "manifest.json" if given.is_dir() else given
             if not path.is_file():
-                continue  # a folder that is no corpus: `check_points` says so
+                continue  # a folder without a corpus, which `check_points` reports
             stamp = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
             if files.get(file.name, {}).get("stamp") != stamp:
-                files[file.name] = {"stamp": stamp, "digest": _digest(path)}
+                files[file.name] = {"stamp": stamp, "digest": hash_file(path)}
             now = files[file.name]["digest"]
             readers = [point for point in sweep.points if file in reads[point.identity]]
-            begun = [point for point in readers if places.run(point).is_dir()]
+            begun = [point for point in readers if folders.run(point).is_dir()]
             if others := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
-                back = (
-                    "delete it and it is made again" if file.made else "put the old one back, choose another --workdir"
+                remedy = (
+                    "delete it and it is made again" if file.made else "restore the old file, choose another --workdir"
                 )
-                listed = "\n".join(f"  {places.run(point)}" for point in others)
+                listed = "\n".join(f"  {folders.run(point)}" for point in others)
                 raise ValueError(
-                    f"{given} is no longer what {len(others)} runs have read: {back}, or delete them:\n{listed}"
+                    f"{given} has changed since {len(others)} runs have read it: {remedy}, or delete them:\n{listed}"
                 )
             for point in readers:
                 runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
         write_json(seen, {"files": files, "runs": runs})
 
 
-def check_points(sweep: Sweep, places: Places) -> None:
-    """Refuse what a program would: its corpus, its task's files, its fields, and what it begins with."""
-    of = {point.identity: point for point in sweep.points}  # one for all that are the same run
-    read: dict[str, Data] = {}  # data that several points have in common
+def check_points(sweep: Sweep, folders: Folders) -> None:
+    """Raise if a program would refuse a point: its corpus, its task's files, its fields, or what it begins with."""
+    by_identity = {point.identity: point for point in sweep.points}
+    read: dict[str, Data] = {}  # data that several points share
     for point in sweep.points:
-        if places.is_done(point):
+        if folders.is_done(point):
             continue
         try:
-            config = written_config(point, places)
-            _check_beginnings(point, places, of)
+            config = locate_config(point, folders)
+            _check_beginnings(point, folders, by_identity)
             if point.program == "finetune":
                 key = repr([config.get(name) for name in (*NAMED, *OPTIONS, "share")])
                 if key not in read:
                     read[key] = read_data(config)
                 _check_finetuning(point, config, read[key])
             else:
-                _check_pretraining(point, config)
+                _check_pretraining(config)
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{point.name}: {error}") from error
 
 
-def written_config(point: Point, places: Places) -> ConfigDict:
-    """A point's config as its program reads it, with the paths of files and runs."""
+def locate_config(point: Point, folders: Folders) -> ConfigDict:
+    """Return a point's config with the paths of files and runs."""
     config = point.resolved.copy_and_resolve_references()
-    fields = dict(fields_of(config))
+    fields = dict(list_fields(config))
     for name, value in point.settings.items():
         if isinstance(value, File | Point | Step) and name in fields:
-            config.update_from_flattened_dict({name: places.written(value)})
+            config.update_from_flattened_dict({name: folders.locate(value)})
     return config
 
 
-def _check_pretraining(point: Point, config: ConfigDict) -> None:
-    words = point.program == "pretrain_elmo"
+def _check_pretraining(config: ConfigDict) -> None:
     if config.steps < 1 or config.checkpoint_every < 1 or config.keep < 1:
         raise ValueError(
             f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}: expected 1 or more"
         )
-    size = config.toyworld.vocab_size  # of a toy world that the run itself makes
+    size = config.toyworld.vocab_size  # of a toy world that the run makes itself
     if config.data != "toyworld":
-        corpora = corpora_of(config, Path(), "")
-        size = tokenizer_of(corpora, words=words).vocab_size
-    objective = objective_of(config, size)
+        inputs = get_family(config.family).inputs
+        corpora = load_corpora(config, Path(), inputs)
+        size = load_tokenizer_of(corpora, inputs).vocab_size
+    _, objective = build_objective(config, size)
     if config.data != "toyworld":
         for phase in objective.phases:
             train_batches(corpora, phase.examples, phase.rows, seed=config.seed, workers=0).close()
@@ -144,30 +141,33 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
         check_task(config.network, data.task)
     else:
         class_weights(config.class_weights, data.task, data.train)
-        if layers := _layers_of(point):
-            features_of(config, BertConfig(num_layers=layers))
+        if pretrained := _find_pretraining(point):
+            family, model = get_family(pretrained.family), pretrained.model
+            features_of(config, family, family.config(vocab_size=family.vocab_size, **model).num_layers, data.task.kind)
 
 
-def _check_beginnings(point: Point, places: Places, of: Mapping[str, Point]) -> None:
-    """That weights which are made here are of the right kind, and will be there."""
-    if point.program == "finetune" and "network" not in point.resolved:
+def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, Point]) -> None:
+    """Raise unless the runs that a point begins with are of the right kind and keep what it needs."""
+    if point.program == "finetune":
         given = {"init", "tokenizer"} & set(point.settings)
-        if len(given) != 1:
-            raise ValueError("expected init=…, the weights to begin with, or for none tokenizer=…, and one of both")
-    elif point.program == "finetune" and (idle := {"init", "tokenizer"} & set(point.settings)):
-        raise ValueError(f"{' and '.join(idle)} says nothing to a network, which begins from scratch: use encoder=…")
+        if "network" in point.resolved and given:
+            raise ValueError(
+                f"{' and '.join(given)} has no use for a network, which is trained from scratch: use encoder=…"
+            )
+        if "network" not in point.resolved and len(given) != 1:
+            raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, value in point.settings.items():
         begin = value.point if isinstance(value, Step) else value
         if not isinstance(begin, Point):
             continue
-        takes = _takes(point, name)
-        if begin.program not in takes:
-            expected = f"one of {' or '.join(takes)}" if takes else "no run"
-            raise ValueError(f"{name}={begin.name!r} is a run of {begin.program}, and expected is {expected}")
+        kind, takes = _name_kind(begin), _list_kinds(point, name)
+        if kind not in takes:
+            expected = " or ".join(takes) if takes else "no run"
+            raise ValueError(f"{name}={begin.name!r} is a run of {kind}; expected {expected}")
         if isinstance(value, Step):
-            Step(of[begin.identity], value.step)  # which may have been added with another checkpoint_every
-        if isinstance(value, Step) and places.is_done(begin):
-            folder = places.run(begin) / "checkpoints"
+            Step(by_identity[begin.identity], value.step)  # which may have been added with another checkpoint_every
+        if isinstance(value, Step) and folders.is_done(begin):
+            folder = folders.run(begin) / "checkpoints"
             if not (folder / str(value.step)).is_dir():
                 there = ", ".join(sorted((file.name for file in folder.iterdir()), key=len))
                 raise ValueError(
@@ -176,30 +176,26 @@ def _check_beginnings(point: Point, places: Places, of: Mapping[str, Point]) -> 
                 )
 
 
-def _takes(point: Point, name: str) -> Sequence[str]:
-    """The programs whose runs a setting may name."""
-    if name not in ("init", "tokenizer", "encoder", "preset"):
-        return ()
-    if point.program != "finetune":
-        return (point.program,)
+def _name_kind(point: Point) -> str:
+    return "finetune" if point.program == "finetune" else str(point.resolved.family)
+
+
+def _list_kinds(point: Point, name: str) -> list[str]:
+    """Return the runs that a setting may name: families of pretrainings, or finetune."""
+    if point.program == "pretrain":
+        return [_name_kind(point)] if name == "init" else []
+    pieces, words = ([family.name for family in all_families() if family.inputs == inputs]
+                     for inputs in ("pieces", "words"))  # fmt: skip
     if name == "encoder":
-        return ("pretrain_elmo",) if point.resolved.adapt.epochs else ("pretrain_elmo", "pretrain_bert")
-    return ("pretrain_bert",) if name in ("tokenizer", "preset") else ("pretrain_bert", "finetune")
+        return words if point.resolved.adapt.epochs else [*words, *pieces]
+    return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])
 
 
-def _layers_of(point: Point) -> int | None:
-    """How many layers the BERT has that a point begins with; None where it is none of this sweep's."""
+def _find_pretraining(point: Point) -> ConfigDict | None:
+    """Return the config of the pretraining that a point begins with; None if it is not of this sweep."""
     while point.program == "finetune":
         begin = point.settings.get("init", point.settings.get("preset"))
         if not isinstance(begin, Point | Step):
             return None
         point = begin.point if isinstance(begin, Step) else begin
-    return int(point.resolved.model.num_layers)
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(CHUNK):
-            found.update(part)
-    return found.hexdigest()
+    return point.resolved

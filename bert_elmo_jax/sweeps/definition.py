@@ -1,4 +1,4 @@
-"""What a sweep's file says: which runs there are, which cell of the table each is for, and what the paper has there."""
+"""A sweep as its file defines it: runs, the cells of the table that they fill, and the paper's figures."""
 
 import contextlib
 import runpy
@@ -12,16 +12,16 @@ from bert_elmo_jax.data.tasks.task import QUESTIONS
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.runs.config_files import CONFIGS
-from bert_elmo_jax.sweeps.points import Point, in_order
+from bert_elmo_jax.sweeps.points import Point, sort_by_needs
 
-SWEEPS = CONFIGS / "sweeps"
+SWEEPS = CONFIGS.parent / "sweeps"
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 Means = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A published table: for each row a figure for each column, or None where it has none.
+    """A published table: for each row one figure per column, or None.
 
     >>> Paper("Devlin et al. 2018, table 8", ("MNLI",), {"80/10/10": (84.2,)}, "80/10/10").figure("80/10/10", "MNLI")
     84.2
@@ -30,7 +30,7 @@ class Paper:
     source: str
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[float | None, ...]]
-    reference: str  # the row that the others are held against
+    reference: str  # the row that the others are compared with
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) < len(self.columns):
@@ -46,15 +46,15 @@ class Paper:
             raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
 
     def figure(self, row: str, column: str) -> float | None:
-        """The published figure of a cell."""
+        """Return the published figure of a cell."""
         return self.rows[row][self.columns.index(column)]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of a cell, one for each seed, and which figure of theirs stands in it.
+    """One cell of the table: its runs, one per seed, and the figure of theirs that it shows.
 
-    `of` says what was measured, `score` names the figure (empty: the one that the best model is chosen by).
+    `of` describes the measurement for readers. `score` names the figure; "" is the one that selects the best model.
     """
 
     row: str
@@ -68,7 +68,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep at one scale, ready to be run."""
+    """A sweep at one scale."""
 
     name: str
     scale: str
@@ -80,11 +80,11 @@ class Sweep:
     points: tuple[Point, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        # A seed of every cell before the next: so the whole table is there early, and what is compiled for a cell is
-        # found by its other seeds.
+        # One seed of every cell before the next seed: so the whole table is there early, and the other seeds find the
+        # cell's functions compiled.
         most = max(len(cell.points) for cell in self.cells)
         by_seed = [point for n in range(most) for cell in self.cells for point in cell.points[n : n + 1]]
-        object.__setattr__(self, "points", tuple(in_order(by_seed)))
+        object.__setattr__(self, "points", tuple(sort_by_needs(by_seed)))
 
     @property
     def title(self) -> str:
@@ -98,55 +98,55 @@ class Sweep:
 
 
 class Add:
-    """What `sweep(add)` is given: it takes down points and cells, and refuses what cannot be meant."""
+    """The argument of `sweep(add)`: it collects points and cells, and raises on contradictory ones."""
 
     def __init__(self, scale: str, paper: Paper):
         self.scale, self.paper = scale, paper
         self.cells: dict[tuple[str, str], Cell] = {}
         self._names: dict[str, Point] = {}
 
-    def pretrain(self, name: str, program: str, config: str, **settings: Any) -> Point:
-        """A pretraining that cells begin with; it is run once, whatever they are."""
-        return self._named(Point(name, program, config, settings))
+    def pretrain(self, name: str, config: str, **settings: Any) -> Point:
+        """Add a pretraining, which runs once for all cells that begin with it."""
+        return self._add(Point(name, "pretrain", config, settings))
 
     def transfer(
         self, row: str, column: str, config: str, *, of: str, seeds: Sequence[int], score: str = "", **settings: Any
     ) -> tuple[Point, ...]:
-        """A cell: runs of `finetune`, one for each seed; `figure` may show more of them."""
+        """Add a cell and its runs of `finetune`, one per seed; `figure` can show other figures of these runs."""
         points = self.runs(f"{row}, {column}", config, seeds=seeds, **settings)
-        percent = settings.get("task") not in QUESTIONS  # whose official scorers say per cent themselves
-        self._cell(Cell(row, column, points, tuple(seeds), of, score, percent))
+        percent = settings.get("task") not in QUESTIONS  # their official scorers return percentages
+        self._add_cell(Cell(row, column, points, tuple(seeds), of, score, percent))
         return points
 
     def runs(self, name: str, config: str, *, seeds: Sequence[int], **settings: Any) -> tuple[Point, ...]:
-        """Runs of `finetune`, one for each seed, that stand in no cell by themselves: `figure` shows what is theirs."""
+        """Add runs of `finetune`, one per seed, without a cell; `figure` shows their figures."""
         if "seed" in settings:
             raise ValueError(f"{name}: seed={settings['seed']!r} beside seeds={list(seeds)}: leave one of them out")
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
         return tuple(
-            self._named(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
+            self._add(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
         )
 
     def figure(
         self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
     ) -> None:
-        """A cell that shows another figure of runs that there are, by its name (see `table.figures_of`).
+        """Add a cell that shows a figure of runs that exist already, by its name (see `table.read_figures`).
 
-        Of a pretraining such as held_out/mlm_perplexity; of a task's runs such as layer_shares/mix/input/0.
+        Examples are held_out/mlm_perplexity of a pretraining, layer_shares/mix/input/0 of a task's run.
         """
         runs = (points,) if isinstance(points, Point) else tuple(points)
         if not runs:
             raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
-        self._cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
+        self._add_cell(Cell(row, column, runs, tuple(point.resolved.seed for point in runs), of, score, percent))
 
-    def _named(self, point: Point) -> Point:
+    def _add(self, point: Point) -> Point:
         if point.name in self._names:
-            raise ValueError(f"two points are called {point.name!r}: a name is for one")
+            raise ValueError(f"two points are called {point.name!r}: give each a name of its own")
         self._names[point.name] = point
         return point
 
-    def _cell(self, cell: Cell) -> None:
+    def _add_cell(self, cell: Cell) -> None:
         for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
             if name not in known:
                 raise ValueError(
@@ -159,7 +159,7 @@ class Add:
 
 
 def read_sweep(file: str, scale: str) -> Sweep:
-    """The sweep of a file at a scale.
+    """Return the sweep that a file defines at a scale.
 
     >>> read_sweep("experiments/sweeps/bert_tabel8.py", "toy")
     Traceback (most recent call last):
@@ -169,9 +169,9 @@ experiments/sweeps/bert_table8.py?
     path = Path(file)
     if not path.is_file():
         near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
-        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"those that come along are in {SWEEPS}"
+        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"those of the repository are in {SWEEPS}"
         raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
-    with _errors_of(path):
+    with _locate_errors(path):
         found = runpy.run_path(file)
     lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
     about = (found["__doc__"] or "").strip()
@@ -190,7 +190,7 @@ experiments/sweeps/bert_table8.py?
     if plot is not None and not callable(plot):
         raise ValueError(f"--sweep={file}: plot={plot!r}, expected a function of the table's means")
     add = Add(scale, found["PAPER"])
-    with _errors_of(path):
+    with _locate_errors(path):
         found["sweep"](add)
     if not add.cells:
         raise ValueError(f"--sweep={file}: it adds nothing; use add.transfer(row, column, …)")
@@ -198,8 +198,8 @@ experiments/sweeps/bert_table8.py?
 
 
 @contextlib.contextmanager
-def _errors_of(file: Path) -> Iterator[None]:
-    """Whatever is wrong with somebody's file is said in a line, with its place."""
+def _locate_errors(file: Path) -> Iterator[None]:
+    """Turn any error in a sweep's file into one line with its place."""
     try:
         yield
     except Exception as error:

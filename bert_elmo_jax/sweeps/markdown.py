@@ -1,46 +1,49 @@
-"""`table.md` and `table.csv`: the same bytes for the same results, wherever and in which order they were computed."""
+"""`table.md` and `table.csv`: byte-identical for equal results, whatever runner and order computed them."""
 
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bert_elmo_jax.files import write_text
+from bert_elmo_jax.runs.start_cost import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
-from bert_elmo_jax.sweeps.points import Places
-from bert_elmo_jax.sweeps.schedule import facts_of, seconds_of
-from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, least_difference, lines_of
-from bert_elmo_jax.text.files import write_atomically
+from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, find_least_difference, list_lines
 
 
-def markdown(table: Table) -> str:
-    """The table, and all that must be said of it, as Markdown."""
+def write_markdown(table: Table) -> str:
+    """Return the table and the remarks on it as Markdown."""
     sweep = table.sweep
-    head, *rows = cells_of(table)
-    lines = [f"# {sweep.title}", "", f"Scale `{sweep.scale}`. {about(sweep)}", ""]
-    lines += [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
-    lines += [f"- {line}" for line in [*significance(table), *orders(table)]]
+    head, *rows = list_cells(table)
+    lines = [f"# {sweep.title}", "", f"Scale `{sweep.scale}`. {describe_columns(sweep)}", ""]
+    lines += [_format_row(head), _format_row(["---"] * len(head)), *map(_format_row, rows), ""]
+    lines += [f"- {line}" for line in [*explain_marks(table), *compare_orders(table)]]
     lines += ["", sweep.notes] if sweep.notes else []
     return "\n".join(lines).rstrip() + "\n"
 
 
-def cells_of(table: Table) -> list[list[str]]:
-    """The table's head, and its rows: of every column our figure and the paper's."""
+def list_cells(table: Table) -> list[list[str]]:
+    """Return the table's head and rows, with our figure and the paper's for every column."""
     paper = table.sweep.paper
     found = [["", *(word for column in table.columns for word in (column, "paper"))]]
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
             score = table.scores.get((row, column))
-            line += ["" if score is None else written(score, table.p(row, column)), _number(paper.figure(row, column))]
+            line += [
+                "" if score is None else write_cell(score, table.p(row, column)),
+                _format_figure(paper.figure(row, column)),
+            ]
         found.append(line)
     return found
 
 
-def written(score: Score, p: float | None = None) -> str:
-    """A cell: mean ± standard deviation, and a mark where it differs from the reference row.
+def write_cell(score: Score, p: float | None = None) -> str:
+    """Return a cell's text: mean ± standard deviation, and a mark if it differs from the reference row.
 
-    >>> written(Score((84.0, 85.0)), 0.01), written(Score((84.0, None))), written(Score((None,), "not run: needs bert"))
-    ('84.50 ± 0.71 *', '84.00 (1 of 2 seeds)', 'not run: needs bert')
+    >>> write_cell(Score((84.0, 85.0)), 0.01), write_cell(Score((84.0, None)))
+    ('84.50 ± 0.71 *', '84.00 (1 of 2 seeds)')
     """
     if score.mean is None:
         return score.why or "–"
@@ -49,16 +52,16 @@ def written(score: Score, p: float | None = None) -> str:
     return f"{score.mean:.2f}{apart}{' *' if p is not None and p < LEVEL else ''}{few}"
 
 
-def about(sweep: Sweep) -> str:
-    """What stands in the columns."""
+def describe_columns(sweep: Sweep) -> str:
+    """Return a sentence that says what the columns measure."""
     told = dict.fromkeys(f"{cell.column}: {cell.of}" for cell in sweep.cells)
     seeds = max(len(cell.seeds) for cell in sweep.cells)
     how = f"mean ± standard deviation over {seeds} seeds of the task" if seeds > 1 else "one seed"
     return f"Measured ({how}): {'; '.join(told)}. The paper's figures: {sweep.paper.source}."
 
 
-def significance(table: Table) -> Iterator[str]:
-    """What the marks say, and what they cannot."""
+def explain_marks(table: Table) -> Iterator[str]:
+    """Yield the remarks on what the marks mean."""
     seeds = max(len(cell.seeds) for cell in table.sweep.cells)
     compared = [p for row in table.rows for column in table.columns if (p := table.p(row, column)) is not None]
     if seeds < 2:
@@ -70,7 +73,7 @@ def significance(table: Table) -> Iterator[str]:
     yield (
         f"\\* differs from the reference row, {table.sweep.paper.reference}, by a paired t-test over the seeds "
         f"(p < {LEVEL}, two-sided). {seeds} seeds show only what is large: with so few the mean difference must be "
-        f"{least_difference(seeds):.2f} times the standard deviation of the differences."
+        f"{find_least_difference(seeds):.2f} times the standard deviation of the differences."
     )
     if table.constant:
         yield (
@@ -87,18 +90,18 @@ def significance(table: Table) -> Iterator[str]:
         )
 
 
-def orders(table: Table) -> Iterator[str]:
-    """A line for each column: do its rows lie as the paper's?"""
+def compare_orders(table: Table) -> Iterator[str]:
+    """Yield one remark per column: how the order of its rows agrees with the paper's."""
     for column in table.columns:
         order = table.order(column)
         if order.pairs:
-            yield f"{column}: {in_words(order)}"
+            yield f"{column}: {describe_order(order)}"
 
 
-def in_words(order: Order) -> str:
-    """How the order of rows agrees, every disagreement with its size.
+def describe_order(order: Order) -> str:
+    """Describe how the order of rows agrees with the paper's, with the size of every disagreement.
 
-    >>> in_words(Order(1.0, (), 3))
+    >>> describe_order(Order(1.0, (), 3))
     "order of rows as the paper's: Kendall's τ = 1.00, all 3 pairs agree."
     """
     if order.tau is None:
@@ -113,8 +116,8 @@ def in_words(order: Order) -> str:
     return f"{begin}, {order.pairs - len(order.against)} of {order.pairs} pairs agree; not so {'; '.join(told)}."
 
 
-def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
-    """Lines as csv."""
+def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
+    """Return lines as CSV."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(lines[0]), lineterminator="\n")
     writer.writeheader()
@@ -122,41 +125,37 @@ def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
     return out.getvalue()
 
 
-def costs_of(sweep: Sweep, places: Places) -> list[dict[str, object]]:
-    """A line of `costs.csv` for each point, those that cells share first: what it cost, where, and its command."""
+def list_costs(sweep: Sweep, folders: Folders) -> list[dict[str, object]]:
+    """Return one line of `costs.csv` per point: its cost, its device and its command."""
     cells = {
         p.identity: (cell.row, cell.column, seed) for cell in sweep.cells for p, seed in zip(cell.points, cell.seeds)
     }
     found: list[dict[str, object]] = []
     for point in sweep.points:
         row, column, seed = cells.get(point.identity, (point.name, "shared", ""))
-        facts = facts_of(places.run(point))
+        run = folders.run(point)
+        starts = read_costs(run)
         found.append({
-            "row": row, "column": column, "seed": seed, "done": places.is_done(point),
-            "seconds": round(seconds_of(facts), 1) or None,
-            "processor seconds": round(seconds_of(facts, "processor"), 1) or None,
-            "starts": len(facts["starts"]),
-            "device": facts["device"], "run": places.run(point).name, "command": places.command(point),
+            "row": row, "column": column, "seed": seed, "done": folders.is_done(point),
+            "seconds": round(sum_costs(run), 1) or None,
+            "processor seconds": round(sum_costs(run, "processor"), 1) or None,
+            "starts": len(starts), "device": next((start["device"] for start in starts[::-1] if start["device"]), ""),
+            "run": run.name, "command": folders.command(point),
         })  # fmt: skip
     return found
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    write_atomically(file, text.encode())
-
-
-def write_tables(table: Table, places: Places, folder: Path) -> None:
-    """`table.md`, `table.csv` and, because seconds are never the same twice, apart from them `costs.csv`."""
+def write_tables(table: Table, folders: Folders, folder: Path) -> None:
+    """Write `table.md`, `table.csv`, and `costs.csv`, which is different each time."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "table.md", markdown(table))
-    write_whole(folder / "table.csv", csv_text(list(lines_of(table))))
-    write_whole(folder / "costs.csv", csv_text(costs_of(table.sweep, places)))
+    write_text(folder / "table.md", write_markdown(table))
+    write_text(folder / "table.csv", format_csv(list(list_lines(table))))
+    write_text(folder / "costs.csv", format_csv(list_costs(table.sweep, folders)))
 
 
-def _row(cells: Sequence[str]) -> str:
+def _format_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
-def _number(value: float | None) -> str:
+def _format_figure(value: float | None) -> str:
     return "" if value is None else f"{value:g}"

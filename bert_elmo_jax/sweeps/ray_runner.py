@@ -1,6 +1,5 @@
-"""Runs points as tasks of a Ray cluster whose machines share a file system; what dies with a machine runs elsewhere."""
+"""Run jobs as tasks of a Ray cluster whose machines share a file system; jobs of a lost machine run elsewhere."""
 
-import contextlib
 import os
 import socket
 import sys
@@ -9,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.sweeps.forks import ROOT, Ended, Forks, Launch
+from bert_elmo_jax.sweeps.processes import Ended, Job, Processes
 
-LOST = 3  # how often a task is started again whose machine is gone
+ROOT = Path(__file__).parents[2]
+LOST = 3  # how often a task is restarted whose machine is gone
 
 
 class RayTasks:
-    """A Runner of tasks, each with so much of the cluster for itself; as many at a time as fit, or as `jobs` says."""
+    """A Runner of tasks that each reserve `resources` of the cluster; as many at a time as fit, or `jobs`."""
 
     def __init__(self, address: str | None, resources: Mapping[str, float], jobs: int | None, workdir: Path):
         try:
@@ -25,25 +25,24 @@ class RayTasks:
         self._ray, self._own = ray, not ray.is_initialized()
         if self._own:
             # The machines have the checkout where this one has it, as they have the working directory.
-            answers(address)
-            told: dict[str, Any] = {"env_vars": {"PYTHONPATH": str(ROOT)}}
-            ray.init(address=address, runtime_env=told, log_to_driver=False, logging_level="ERROR", **(
-                {} if address else {"include_dashboard": False}
-            ))  # fmt: skip
+            check_address(address)
+            settings: dict[str, Any] = {} if address else {"include_dashboard": False}
+            environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
+            ray.init(address=address, runtime_env=environment, log_to_driver=False, logging_level="ERROR", **settings)
         other = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
         self._task = ray.remote(
             num_cpus=resources.get("CPU", 1), num_gpus=resources.get("GPU", 0), resources=other, max_retries=LOST,
-        )(run_launch)  # fmt: skip
-        self.slots = jobs or room(ray.cluster_resources(), {"CPU": 1.0, **resources})
-        self._cwd, self._cache = str(Path.cwd()), str(workdir / "compiled")
+        )(run_task)  # fmt: skip
+        self.slots = jobs or count_slots(ray.cluster_resources(), {"CPU": 1.0, **resources})
+        self._cwd, self._cache = str(Path.cwd()), workdir / "compiled"
         self._running: dict[Any, str] = {}
 
-    def start(self, launch: Launch) -> None:
-        """Hand one to the cluster, which starts it when there is room."""
-        self._running[self._task.remote(launch, self._cwd, self._cache)] = launch.key
+    def start(self, job: Job) -> None:
+        """Hand a job to the cluster, which starts it when there is room."""
+        self._running[self._task.remote(job, self._cwd, self._cache)] = job.key
 
     def wait(self, seconds: float) -> list[Ended]:
-        """Those that have ended, after so many seconds at most."""
+        """Return the jobs that have ended, after `seconds` at the latest."""
         if not self._running:
             time.sleep(seconds)
             return []
@@ -55,11 +54,11 @@ class RayTasks:
                 ended.append(self._ray.get(task))
             except (self._ray.exceptions.RayError, KeyboardInterrupt) as error:
                 print(f"{key}: {type(error).__name__}: {error}".split("\n")[0], file=sys.stderr)
-                ended.append(Ended(key, -9, 0.0, 0.0))
+                ended.append(Ended(key, -9, 0.0))
         return ended
 
     def stop(self, hard: bool = False) -> None:
-        """Ask all that are running to save and to stop, or end them; what waits for room does not begin."""
+        """Ask all running jobs to save and stop, or kill them; those that wait for room do not start."""
         for task in self._running:
             self._ray.cancel(task, force=hard)
 
@@ -69,36 +68,31 @@ class RayTasks:
             self._ray.shutdown()
 
 
-_forks: Forks | None = None  # of a worker's process: imports are paid for once in it
+_processes: Processes | None = None  # of this worker, whose fork server imports the library once
 
 
-def run_launch(launch: Launch, cwd: str, cache: str) -> Ended:
-    """In a worker: run one point, and say how it ended."""
-    global _forks
+def run_task(job: Job, cwd: str, cache: Path) -> Ended:
+    """Run one job in a process of a Ray worker."""
+    global _processes
     os.chdir(cwd)
-    if _forks is None:
-        _forks = Forks(1, cache=Path(cache))
-    # What the cluster gave this task of the machine is told by variables; they differ from task to task.
+    _processes = _processes or Processes(1, cache=cache)
+    # Ray tells each task by variables which devices it may use.
     given = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS") if name in os.environ}
+    _processes.start(job, given)
     asked = False
-    try:
-        _forks.start(launch, given)
-        while True:
-            try:
-                for ended in _forks.wait(1.0):
-                    return ended
-            except KeyboardInterrupt:  # the sweep was asked to stop
-                _forks.stop(hard=asked)
-                asked = True
-    except OSError:
-        _forks = None  # its process is gone: the next one in this worker begins anew
-        raise
+    while True:
+        try:
+            for ended in _processes.wait(1.0):
+                return ended
+        except KeyboardInterrupt:  # the sweep was asked to stop
+            _processes.stop(hard=asked)
+            asked = True
 
 
-def answers(address: str | None) -> None:
-    """Refuse the address of a cluster that nobody listens at, for which Ray itself takes minutes.
+def check_address(address: str | None) -> None:
+    """Raise at once if no cluster answers at an address; Ray itself tries for minutes.
 
-    >>> answers("127.0.0.1:1")
+    >>> check_address("127.0.0.1:1")
     Traceback (most recent call last):
     ConnectionError: --address=127.0.0.1:1: no Ray cluster answers there; ray start --head prints the address
     """
@@ -113,30 +107,32 @@ def answers(address: str | None) -> None:
         ) from error
 
 
-def room(there: Mapping[str, float], each: Mapping[str, float]) -> int:
-    """How many tasks of a size a cluster has room for.
+def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> int:
+    """Return how many tasks fit into a cluster.
 
-    >>> room({"CPU": 32.0, "GPU": 8.0}, {"CPU": 1.0, "GPU": 2.0})
+    >>> count_slots({"CPU": 32.0, "GPU": 8.0}, {"CPU": 1.0, "GPU": 2.0})
     4
     """
-    most = min(int(there.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
-    if most < 1:
-        wanted, known = (", ".join(f"{name}={x:g}" for name, x in some.items()) for some in (each, there))
+    slots = min(int(available.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
+    if slots < 1:
+        wanted, known = (", ".join(f"{name}={x:g}" for name, x in some.items()) for some in (each, available))
         raise ValueError(f"a point wants {wanted}, and the cluster has {known}: ask for less with --resources=…")
-    return most
+    return slots
 
 
-def resources_of(words: Sequence[str]) -> dict[str, float]:
-    """What --resources says.
+def read_resources(words: Sequence[str]) -> dict[str, float]:
+    """Return the amounts that --resources names.
 
-    >>> resources_of(["GPU=1", "CPU=4"])
+    >>> read_resources(["GPU=1", "CPU=4"])
     {'GPU': 1.0, 'CPU': 4.0}
     """
     found: dict[str, float] = {}
     for word in words:
         name, _, amount = word.partition("=")
-        with contextlib.suppress(ValueError):
+        try:
             found[name] = float(amount)
-        if name not in found or found[name] < 0:
-            raise ValueError(f"--resources={word}: expected a name and a number, such as GPU=1")
+            if found[name] < 0:
+                raise ValueError
+        except ValueError:
+            raise ValueError(f"--resources={word}: expected a name and a number, such as GPU=1") from None
     return found

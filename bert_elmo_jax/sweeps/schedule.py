@@ -1,114 +1,71 @@
-"""The order in which points run: what they need first, as many at a time as there is room for, failures again."""
+"""Run points in order: needs first, as many at once as there are slots, failures again."""
 
 import contextlib
-import fcntl
-import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
-from bert_elmo_jax.data.corpora.npy import write_json
-from bert_elmo_jax.runs.start_cost import DEVICE, UNHEARD
-from bert_elmo_jax.sweeps.forks import Ended, Launch, Runner
-from bert_elmo_jax.train.run_guard import REFUSED
+from bert_elmo_jax.files import is_locked, read_json, write_json
+from bert_elmo_jax.runs.start_cost import add_cost, read_costs
+from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.points import Point
+from bert_elmo_jax.sweeps.processes import LOG, Ended, Runner
+from bert_elmo_jax.train.run_guard import DIVERGED, REFUSED, STOPPED
 
-POINT, LOG = "point.json", "log.txt"
 TICK = 0.5  # seconds between two looks at everything
-LAST, WIDEST = 12, 400  # lines of a log that a failure is reported with, and characters of each
-END = 1 << 16  # bytes of a log that are looked at
-
-
-class Runnable(Protocol):
-    """What can be run: a point of a sweep, or a part of the quickstart."""
-
-    @property
-    def name(self) -> str:
-        """For people."""
-
-    @property
-    def identity(self) -> str:
-        """What it is known by."""
-
-    @property
-    def program(self) -> str:
-        """The module of `experiments` that is started."""
-
-    @property
-    def needs(self) -> "Sequence[Runnable]":
-        """What must be done before."""
-
-
-Run = TypeVar("Run", bound=Runnable)
-To = TypeVar("To", bound=Runnable, contravariant=True)
-
-
-class Where(Protocol[To]):
-    """Where runs lie and how they are started; `points.Places` says it of points."""
-
-    def run(self, point: To, /) -> Path:
-        """The run directory."""
-
-    def claim(self, point: To, /) -> Path:
-        """The run directory, made where it is missing."""
-
-    def words(self, point: To, /) -> list[str]:
-        """What stands behind the program."""
-
-    def command(self, point: To, /) -> str:
-        """As it is typed."""
-
-    def is_done(self, point: To, /) -> bool:
-        """Whether it needs nothing more."""
+LAST, WIDEST = 12, 400  # lines of a log that are shown after a failure, and characters of each
+END = 1 << 16  # bytes at the end of a log that are read
 
 
 @dataclass
-class State(Generic[Run]):
+class SweepState:
     """What has become of each point, by its identity."""
 
-    points: Sequence[Run]
-    running: dict[str, float] = field(default_factory=dict)  # since when
+    points: Sequence[Point]
+    running: dict[str, float] = field(default_factory=dict)  # when it started
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)  # why
-    blocked: dict[str, str] = field(default_factory=dict)  # by which point's name
-    held: set[str] = field(default_factory=set)  # by a process of an earlier start, which is saving
+    blocked: dict[str, str] = field(default_factory=dict)  # the name of the lost point that it needs
+    held: set[str] = field(default_factory=set)  # by a process of another sweep, or of an earlier start
     tries: dict[str, int] = field(default_factory=dict)
+    costs: dict[str, int] = field(default_factory=dict)  # how many starts had left their cost before this one
     stopping: bool = False
 
     @property
-    def left(self) -> list[Run]:
-        """Points of which nothing is known yet, and that are not running."""
+    def left(self) -> list[Point]:
+        """Points that have not ended and are not running."""
         ended = {*self.running, *self.done, *self.failed, *self.blocked}
         return [point for point in self.points if point.identity not in ended]
 
 
 def run_points(
-    points: Sequence[Run],
-    places: Where[Run],
+    points: Sequence[Point],
+    folders: Folders,
     runner: Runner,
     *,
     retries: int = 1,
-    changed: Callable[[State[Run]], object] = lambda state: None,
-    tick: Callable[[State[Run]], object] = lambda state: None,
+    changed: Callable[[SweepState], object] = lambda state: None,
+    tick: Callable[[SweepState], object] = lambda state: None,
     say: Callable[[str], object] = lambda line: None,
     stop: Callable[[], int] = lambda: 0,
-) -> State[Run]:
-    """Run all points that are not done; `stop` tells how often it was asked to end early.
+) -> SweepState:
+    """Run all points that are not done; `stop` returns how often the sweep was asked to stop.
 
     `changed` is called whenever a point is done or has failed, `tick` every half second.
     """
-    state = State(points, done={point.identity for point in points if places.is_done(point)})
-    of = {point.identity: point for point in points}
+    state = SweepState(points, done={point.identity for point in points if folders.is_done(point)})
+    by_identity = {point.identity: point for point in points}
     changed(state)
     asked = 0
     while state.running or (state.left and not state.stopping):
         if not state.stopping:
-            _start_what_can(state, places, runner, say)
+            _start_ready(state, folders, runner, say)
         tick(state)
         for ended in runner.wait(TICK):
-            _note(of[ended.key], ended, state, places, retries, say)
+            _record_end(by_identity[ended.key], ended, state, folders, retries, say)
             changed(state)
         if (times := stop()) > asked:
             asked = times
@@ -119,116 +76,78 @@ def run_points(
     return state
 
 
-def _start_what_can(state: State[Run], places: Where[Run], runner: Runner, say: Callable[[str], object]) -> None:
+def _start_ready(state: SweepState, folders: Folders, runner: Runner, say: Callable[[str], object]) -> None:
     for point in state.left:
         lost = next((n for n in point.needs if n.identity in state.failed or n.identity in state.blocked), None)
         if lost is not None:
             state.blocked[point.identity] = lost.name
         elif len(state.running) < runner.slots and all(need.identity in state.done for need in point.needs):
-            run = places.claim(point)
-            if is_held(run):
+            run = folders.claim(point)
+            if is_locked(run / "lock"):
                 if point.identity not in state.held:
                     state.held.add(point.identity)
-                    say(f"{point.name}: another process still writes {run}; it is waited for")
+                    say(f"{point.name}: another process still writes {run}; waiting for it")
                 continue
-            if places.is_done(point):  # by that other process
+            if folders.is_done(point):  # by that other process
                 state.done.add(point.identity)
                 continue
-            _write_facts(run, point, places, None)
+            _write_facts(point, folders)
+            state.costs[point.identity] = len(read_costs(run))
             state.running[point.identity] = time.monotonic()
-            words = places.words(point)
-            log = str((run / LOG).absolute())
-            runner.start(Launch(point.identity, f"experiments.{point.program}", words, log))
+            runner.start(folders.job(point))
 
 
-def _note(
-    point: Run, ended: Ended, state: State[Run], places: Where[Run], retries: int, say: Callable[[str], object]
+def _record_end(
+    point: Point, ended: Ended, state: SweepState, folders: Folders, retries: int, say: Callable[[str], object]
 ) -> None:
-    """What the end of a process means for its point."""
-    run, name = places.run(point), point.identity
+    run, name = folders.run(point), point.identity
     state.running.pop(name, None)
-    _write_facts(run, point, places, ended)
-    if places.is_done(point):  # the result is what counts, however the process went
+    _write_facts(point, folders, ended.status)
+    if len(read_costs(run)) == state.costs[name]:  # it was killed, or refused at once
+        add_cost(run, ended.seconds)
+    if folders.is_done(point):  # the result counts, whatever the exit status
         state.done.add(name)
         return
-    if state.stopping:
-        return
-    if ended.status == REFUSED and is_held(run):  # another sweep was first: it is waited for
+    if state.stopping or (ended.status == REFUSED and is_locked(run / "lock")):  # another sweep was first
         return
     state.tries[name] = state.tries.get(name, 0) + 1
-    why = reason(ended.status)
+    why = explain_status(ended.status)
     if state.tries[name] <= retries:
-        say(f"{point.name}: {why}; it is tried again ({state.tries[name]} of {retries})")
+        say(f"{point.name}: {why}; trying again ({state.tries[name]} of {retries})")
         return
     state.failed[name] = why
-    say(f"{point.name}: {why}, {state.tries[name]} times. The last lines of {run / LOG}:\n{last_lines(run / LOG)}")
+    say(f"{point.name}: {why}, {state.tries[name]} times. The last lines of {run / LOG}:\n{read_last_lines(run / LOG)}")
 
 
-def reason(status: int) -> str:
-    """What an exit status says.
+def explain_status(status: int) -> str:
+    """Return what an exit status means.
 
-    >>> reason(-9), reason(76)
+    >>> explain_status(-9), explain_status(76)
     ('killed by signal 9', 'diverged (status 76)')
     """
     if status < 0:
         return f"killed by signal {-status}"
-    known = {0: "ended without its result", 2: "refused", 75: "was asked to stop", 76: "diverged"}
-    return f"{known.get(status, 'failed')} (status {status})" if status else known[0]
+    known = {REFUSED: "refused", STOPPED: "stopped on request", DIVERGED: "diverged"}
+    return f"{known.get(status, 'failed')} (status {status})" if status else "ended without its result"
 
 
-def last_lines(log: Path, count: int = LAST) -> str:
-    """The end of a log, of each line what a terminal would show."""
+def read_last_lines(log: Path, count: int = LAST) -> str:
+    """Return the last lines of a log as a terminal would show them."""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - END))
         lines = file.read().decode("utf-8", "replace").split("\n")
         shown = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines]
         shown = ["".join(filter(str.isprintable, line))[:WIDEST] for line in shown if line]
         return "\n".join(f"    {line}" for line in shown[-count:])
-    return "    (there is none)"
+    return "    (there is no log)"
 
 
-def is_held(run: Path) -> bool:
-    """Whether a process writes a run directory (see `train.only_process`)."""
-    with contextlib.suppress(FileNotFoundError), open(run / "lock", "a+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def facts_of(run: Path) -> dict[str, Any]:
-    """How a point was run: its command, its device, each start with its seconds and, if a sweep heard it, status."""
-    facts: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        facts = dict(json.loads((run / POINT).read_text(encoding="utf-8")))
-    starts = facts.setdefault("starts", [])
-    for line in _text(run / UNHEARD).splitlines():  # starts without a sweep, or that outlived it
-        with contextlib.suppress(ValueError):  # half written
-            end = json.loads(line)
-            starts += [end] if end not in starts else []
-    facts["device"] = _text(run / DEVICE).strip()
-    return facts
-
-
-def _text(file: Path) -> str:
-    """Of a file that may be missing."""
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-
-
-def seconds_of(facts: Mapping[str, Any], what: str = "seconds") -> float:
-    """What a point has cost, all its starts together; `processor` counts the seconds of each core."""
-    return sum(start[what] for start in facts["starts"])
-
-
-def _write_facts(run: Path, point: Run, places: Where[Run], ended: Ended | None) -> None:
-    facts = facts_of(run)
-    starts = facts["starts"]
-    if ended is not None:
-        spent = {"seconds": round(ended.seconds, 3), "processor": round(ended.processor, 3)}
-        starts.append({"status": ended.status, **spent})
+def _write_facts(point: Point, folders: Folders, *statuses: int) -> None:
+    """Write point.json: the run's command, and the exit statuses of its starts, to which new ones are added."""
+    run = folders.run(point)
     run.mkdir(parents=True, exist_ok=True)  # somebody may have deleted it
-    write_json(run / POINT, {
-        "name": facts.get("name", point.name), "identity": point.identity, "command": places.command(point),
-        "device": facts["device"], "starts": starts,
-    })  # fmt: skip
+    known: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        known = read_json(run / "point.json", default={})
+    facts = {"name": known.get("name", point.name), "identity": point.identity, "command": folders.command(point)}
+    write_json(run / "point.json", {**facts, "statuses": [*known.get("statuses", []), *statuses]})

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def stop_asked() -> Iterator[Callable[[], int]]:
-    """Around the runs of a program that starts others: 0 go on, 1 let them save and stop, 2 end them at once.
+    """Catch SIGTERM and Ctrl-C; the function returns 0 to continue, 1 to let runs save and stop, 2 to kill them.
 
-    SIGTERM asks once, however often it comes: `timeout` sends it twice. In a hurry is who presses Ctrl-C a second time.
+    Any number of SIGTERM means 1, because `timeout` sends it twice. A second Ctrl-C means 2.
 
     >>> with stop_asked() as asked:
     ...     signal.raise_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A sweep's table: means over the seeds, what distinguishes a row from the reference, and the order of the paper."""
+"""A sweep's table: means over seeds, tests against the reference row, and agreement with the paper's order."""
 
 import json
 import math
@@ -13,7 +13,8 @@ from scipy import stats
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.sweeps.definition import Cell, Sweep
-from bert_elmo_jax.sweeps.points import Places, Point
+from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.points import Point
 from bert_elmo_jax.train.metrics import read_metrics
 
 LEVEL = 0.05
@@ -21,7 +22,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Score:
-    """What stands in a cell: the score of each seed that is done, None for those that are not.
+    """The scores of a cell, one per seed; None for runs that are not done.
 
     >>> cell = Score((80.0, 82.0, None))
     >>> cell.mean, round(cell.deviation, 3), cell.count
@@ -29,41 +30,42 @@ class Score:
     """
 
     values: tuple[float | None, ...]
-    why: str = ""  # what is missing is missing for
-    seeds: tuple[int, ...] = ()  # whose values they are; none given: one after the other
+    why: str = ""  # scores are missing
+    seeds: tuple[int, ...] = ()  # of the values; 0, 1, … by default
 
     @property
     def known(self) -> list[float]:
-        """The scores that there are."""
+        """The scores without those that are missing."""
         return list(self.by_seed.values())
 
     @property
     def by_seed(self) -> dict[int, float]:
-        """The scores that there are, by their seeds."""
+        """The scores by seed, without those that are missing."""
         seeds = self.seeds or range(len(self.values))
         return {seed: value for seed, value in zip(seeds, self.values, strict=True) if value is not None}
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of scores."""
         return len(self.known)
 
     @property
     def mean(self) -> float | None:
-        """Their mean."""
+        """The mean of the scores, if there are any."""
         return statistics.fmean(self.known) if self.known else None
 
     @property
     def deviation(self) -> float | None:
-        """Their standard deviation; of one there is none."""
+        """The standard deviation of two or more scores."""
         return statistics.stdev(self.known) if self.count > 1 else None
 
 
 class Order(NamedTuple):
-    """How a column's rows lie beside the paper's: Kendall's τ, and the pairs that lie the other way round.
+    """The order of a column's rows compared with the paper's.
 
-    Pairs are those that the paper tells apart. τ is by how much more of them agree than do not, of all of them; None
-    where none of ours is told from another.
+    `pairs` counts the pairs of rows whose figures differ in the paper, `against` lists those in the other order here.
+    Kendall's `tau` is the difference between agreeing and opposite pairs as a share of all; None if all of our scores
+    are equal.
     """
 
     tau: float | None
@@ -72,7 +74,7 @@ class Order(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rows, the first of them the better one in the paper; p is that of our seeds' difference."""
+    """Two rows, the one that is better in the paper first, and the p-value of the difference between our scores."""
 
     better: str
     worse: str
@@ -83,7 +85,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """The scores of all cells of a sweep."""
+    """The scores of all cells of a sweep, by row and column."""
 
     sweep: Sweep
     scores: dict[tuple[str, str], Score]
@@ -99,16 +101,16 @@ class Table:
         return [column for column in self.sweep.paper.columns if any(c == column for _, c in self.scores)]
 
     def p(self, row: str, column: str) -> float | None:
-        """How likely so large a difference to the reference row is by chance; None where nothing can be said."""
+        """Return the p-value of a cell's difference to the reference row; None if it cannot be tested."""
         reference = self.sweep.paper.reference
         there = {(row, column), (reference, column)} <= self.scores.keys()
         if row == reference or not there:
             return None
-        return paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
+        return compare_paired(self.scores[row, column].by_seed, self.scores[reference, column].by_seed)
 
     @property
     def constant(self) -> list[tuple[str, str]]:
-        """The cells of several seeds that lie apart from the reference row by the same in all of them."""
+        """Cells that differ from the reference row by exactly the same in all of several seeds."""
         found = []
         for (row, column), score in self.scores.items():
             reference = self.scores.get((self.sweep.paper.reference, column))
@@ -118,7 +120,7 @@ class Table:
         return found
 
     def order(self, column: str) -> Order:
-        """The rows of a column beside the paper's."""
+        """Return how the order of a column's rows agrees with the paper's."""
         paper = self.sweep.paper
         both: list[tuple[str, float, Score, float]] = []
         for row in self.rows:
@@ -134,18 +136,18 @@ class Table:
             difference = better[3] - worse[3]
             balance += (difference > 0) - (difference < 0)
             if difference <= 0:
-                p = paired(better[2].by_seed, worse[2].by_seed)
+                p = compare_paired(better[2].by_seed, worse[2].by_seed)
                 against.append(Pair(better[0], worse[0], better[1] - worse[1], difference, p))
         if not pairs or len({line[3] for line in both}) == 1:
             return Order(None, tuple(against), pairs)
         return Order(balance / pairs, tuple(against), pairs)
 
 
-def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """The two-sided paired t-test over the seeds that both have; None where the differences do not vary.
+def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+    """Return the p-value of a two-sided paired t-test over common seeds; None if the differences do not vary.
 
     >>> theirs = {0: 89.0, 1: 90.5, 2: 90.0}
-    >>> round(paired({2: 92.0, 1: 91.0, 0: 90.0}, theirs), 4), paired({0: 90.0, 1: 91.5}, theirs)
+    >>> round(compare_paired({2: 92.0, 1: 91.0, 0: 90.0}, theirs), 4), compare_paired({0: 90.0, 1: 91.5}, theirs)
     (0.1181, None)
     """
     pairs = [(value, theirs[seed]) for seed, value in ours.items() if seed in theirs]
@@ -155,41 +157,41 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | No
     return float(stats.ttest_rel(*zip(*pairs)).pvalue)
 
 
-def least_difference(seeds: int) -> float:
-    """How many standard deviations of the differences their mean must be away from 0, to be told from chance.
+def find_least_difference(seeds: int) -> float:
+    """Return how many standard deviations of the differences their mean must be from 0 to be significant.
 
-    >>> round(least_difference(3), 2), round(least_difference(5), 2)
+    >>> round(find_least_difference(3), 2), round(find_least_difference(5), 2)
     (2.48, 1.24)
     """
     return float(stats.t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds)
 
 
-def read_table(sweep: Sweep, places: Places, lost: dict[str, str] | None = None) -> Table:
-    """The table of what is done; `lost` says of points why they never will be, by identity."""
-    return Table(sweep, {(cell.row, cell.column): _score(cell, places, lost or {}) for cell in sweep.cells})
+def read_table(sweep: Sweep, folders: Folders, lost: dict[str, str] | None = None) -> Table:
+    """Return the table of all points that are done; `lost` says, by identity, why others never will be."""
+    return Table(sweep, {(cell.row, cell.column): _score(cell, folders, lost or {}) for cell in sweep.cells})
 
 
-def _score(cell: Cell, places: Places, lost: dict[str, str]) -> Score:
+def _score(cell: Cell, folders: Folders, lost: dict[str, str]) -> Score:
     values: list[float | None] = []
     why = dict.fromkeys(lost[point.identity] for point in cell.points if point.identity in lost)
     for point in cell.points:
-        value = value_of(cell, point, places)
+        value = read_value(cell, point, folders)
         if isinstance(value, str):
             why[value] = None
         values.append(None if isinstance(value, str) else value)
     return Score(tuple(values), "; ".join(why), cell.seeds)
 
 
-def value_of(cell: Cell, point: Point, places: Places) -> float | str | None:
-    """The figure of one run, or why it has none; None of one that is not done.
+def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None:
+    """Return the figure of one run, or a text that says why it has none, or None if the run is not done.
 
-    Whatever is wrong with a figure, the other cells and the runs that are still to come have nothing to do with it.
+    A figure that cannot be read is no error: other cells, and runs still to come, do not depend on it.
     """
-    if not places.is_done(point):
+    if not folders.is_done(point):
         return None
-    run = places.run(point)
+    run = folders.run(point)
     try:
-        figures = figures_of(point, run)
+        figures = read_figures(point, run)
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{run} cannot be read ({error}): delete it, and the same command makes it again"
     name = cell.score or figures["score"]
@@ -202,15 +204,17 @@ def value_of(cell: Cell, point: Point, places: Places) -> float | str | None:
     return (100.0 if cell.percent else 1.0) * value
 
 
-def figures_of(point: Point, run: Path) -> dict[str, Any]:
-    """All figures of a run that is done, by name.
+def read_figures(point: Point, run: Path) -> dict[str, Any]:
+    """Return all figures of a run that is done, by name.
 
-    Of a task's run those of its dev data, `score` (the name of the one that counts), `layer_shares/mix/input/0` and so
-    on where it mixes layers, and `adapted/…` where its encoder has read the task's texts first: those of that reading,
-    `adapted/before/…` from before it. Of a pretraining the last ones of its metrics.
+    For a pretraining these are the last values of its metrics. For a task's run: the figures on dev; `score`, the name
+    of the one that selects the model; `layer_shares/mix/input/0` and so on for mixed layers; and, if the encoder was
+    adapted to the task's texts, `adapted/…` after and `adapted/before/…` before that.
     """
     if point.program != "finetune":
-        return {name: value for line in read_metrics(run) for name, value in line.items()}  # the last ones remain
+        return {
+            name: value for line in read_metrics(run) for name, value in line.items()
+        }  # later values replace earlier ones
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     found = {**result["dev"], "score": result["score"]}
     for place, shares in result.get("layer_shares", {}).items():
@@ -223,8 +227,8 @@ def figures_of(point: Point, run: Path) -> dict[str, Any]:
     return found
 
 
-def lines_of(table: Table) -> Iterator[dict[str, object]]:
-    """A line of `table.csv` for each cell, with all digits."""
+def list_lines(table: Table) -> Iterator[dict[str, object]]:
+    """Yield one line of `table.csv` per cell, with all digits."""
     for cell in table.sweep.cells:
         score = table.scores[cell.row, cell.column]
         yield {

@@ -1,6 +1,5 @@
-"""The toy scale's data: files of the toy world, made before a sweep begins, whose names say all that is in them."""
+"""Data of the toy scale: files of the toy world that a sweep makes before it begins; a name tells the whole content."""
 
-import fcntl
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -9,16 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.files import lock, write_text
 from bert_elmo_jax.sweeps.points import File
-from bert_elmo_jax.text.files import write_atomically
 from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
 
 ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
+TASK = r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+"
 CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
 
 
 class ToyData(NamedTuple):
-    """A toy world, and how many examples of a task there are to train on; `dev` has as many as are told.
+    """A toy world, and how many examples of a task are for training and for evaluation.
 
     >>> ToyData(topics=4, words=2, train=300, dev=200).file("senses", "train").name
     'toy-en-topics4-words2-train300-dev200/senses/train.conll'
@@ -36,47 +36,41 @@ class ToyData(NamedTuple):
         return f"toy-{self.language}-topics{self.topics}-words{self.words}-train{self.train}-dev{self.dev}"
 
     def file(self, task: str, part: str) -> File:
-        """A task's file."""
+        """Return the file of a task, for "train" or "dev"."""
         return File(f"{self.name}/{task}/{part}.{ENDINGS[task]}", made=True)
 
     def corpus(self, tokenizer: str, vocab_size: int, documents: int) -> File:
-        """Documents of the same world, prepared: what `pretrain_bert` and `pretrain_elmo` read."""
+        """Return a prepared corpus of the same world, for pretraining."""
         name = f"toy-{self.language}-topics{self.topics}-words{self.words}"
         return File(f"{name}/{tokenizer}-vocabulary{vocab_size}-documents{documents}", made=True)
 
 
-def write_made(root: Path, files: Iterable[File]) -> None:
-    """Make those files that are not there; a sweep that begins beside another waits for it."""
+def make_files(root: Path, files: Iterable[File]) -> None:
+    """Make the files that do not exist; a sweep that starts at the same time waits."""
     root.mkdir(parents=True, exist_ok=True)
-    with open(root / "lock", "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _write_made(root, files)
+    with lock(root / "lock", wait=True):
+        for file in files:
+            _make_file(root / file.name, file.name)
 
 
-def _write_made(root: Path, files: Iterable[File]) -> None:
-    for file in files:
-        target = root / file.name
-        if corpus := re.fullmatch(CORPUS, file.name):
-            language, topics, words, tokenizer, size, documents = corpus.groups()
-            toy_corpus(
-                target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
-                vocab_size=int(size), documents=int(documents), heldout=0.02,
-            )  # fmt: skip
-            continue
-        if target.is_file():
-            continue
-        found = re.fullmatch(r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+", file.name)
-        if found is None:
-            raise ValueError(
-                f"{file.name} is no name of toy data, such as {ToyData(4, 2, 300, 200).file('next', 'dev').name}"
-            )
+def _make_file(target: Path, name: str) -> None:
+    if corpus := re.fullmatch(CORPUS, name):
+        language, topics, words, tokenizer, size, documents = corpus.groups()
+        toy_corpus(
+            target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
+            vocab_size=int(size), documents=int(documents), heldout=0.02,
+        )  # fmt: skip
+    elif not target.is_file():
+        if not (found := re.fullmatch(TASK, name)):
+            example = ToyData(4, 2, 300, 200).file("next", "dev").name
+            raise ValueError(f"{name} is not a name of toy data, such as {example}")
         language, topics, words, train, dev, task, part = found.groups()
         world = ToyWorld(language, topics=int(topics), words=int(words))
-        lines = _lines(world, task, part, int(train if part == "train" else dev))
-        write_atomically(target, ("\n".join(lines) + "\n").encode())
+        lines = _write_examples(world, task, part, int(train if part == "train" else dev))
+        write_text(target, "\n".join(lines) + "\n")
 
 
-def _lines(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
+def _write_examples(world: ToyWorld, task: str, part: str, count: int) -> Iterator[str]:
     if task == "senses":  # an entity is a word of several senses, its type the sense
         for sentence in islice(sense_examples(world, part), count):
             yield "".join(f"{w}\t{t if t == 'O' else f'B-{t}'}\n" for w, t in zip(sentence.words, sentence.tags))

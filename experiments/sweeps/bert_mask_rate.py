@@ -6,7 +6,7 @@ Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, 
 Wettig et al. 2022, https://arxiv.org/abs/2202.08005, find 40 percent better for large models. There are no figures
 here to print beside ours.
 Scales: toy (minutes of two cores, four rates), one_gpu (BERT-small, 100,000 steps a rate), paper (eight BERT-bases).
-What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 380 seconds of processor time in 20 runs; the others
+What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 380 seconds of processor time in 20 runs; the others
 are not measured yet.
 
 Command:
@@ -17,7 +17,7 @@ from typing import Any
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "NER fine-tuned")
@@ -31,10 +31,10 @@ def sweep(add: Add) -> None:
     s = BERT[add.scale]
     for row in TOY if add.scale == "toy" else RATES:
         settings = {**s.pretraining, "masking.rate": RATES[row]}
-        bert = add.pretrain(f"BERT, {row} masked", "pretrain_bert", s.config, **settings)
+        bert = add.pretrain(f"BERT, {row} masked", s.config, **settings)
         begin: dict[str, Any] = {"init": bert, "seeds": s.seeds, **s.tuning}
         add.transfer(row, "MNLI", "finetune", of=s.pairs.of, **begin, **s.pairs.settings)
-        add.transfer(row, "NER fine-tuned", "finetune_entities", of=s.entities.of, **begin, **s.entities.settings)
+        add.transfer(row, "NER fine-tuned", "finetune:entities", of=s.entities.of, **begin, **s.entities.settings)
 
 
 def plot(means: Means) -> Lines:

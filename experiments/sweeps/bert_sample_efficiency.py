@@ -7,7 +7,7 @@ Paper and expected score: none in a paper of BERT's own, so there are no figures
 2018, figure 1, is the same for ELMo (elmo_figure1).
 Scales: toy (minutes of two cores), one_gpu (BERT-small), paper (BERT-base). Smaller shares are parts of larger ones
 (`config.share`). The pretraining is that of bert_table8's first row. What lies below --data:
-bert_elmo_jax/sweeps/scales.py. Cost: toy, 180 seconds of processor time in 25 runs; the others are not measured yet.
+experiments/sweeps/_scales.py. Cost: toy, 180 seconds of processor time in 25 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 \
@@ -18,7 +18,7 @@ from typing import Any
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 TASKS = ("MNLI", "NER")
@@ -39,12 +39,12 @@ PAPER = Paper(
 def sweep(add: Add) -> None:
     """One pretraining, and two tasks with and without it on more and more of their training data."""
     s = BERT[add.scale]
-    bert = add.pretrain("BERT", "pretrain_bert", s.config, **s.pretraining)
+    bert = add.pretrain("BERT", s.config, **s.pretraining)
     begin: dict[str, dict[str, Any]] = {
         "from nothing": {"tokenizer": bert, "preset": bert},
         "pretrained": {"init": bert},
     }
-    tasks = {"MNLI": ("finetune", s.pairs), "NER": ("finetune_entities", s.entities)}
+    tasks = {"MNLI": ("finetune", s.pairs), "NER": ("finetune:entities", s.entities)}
     for column, (name, share) in COLUMNS.items():
         if share in SHARES[add.scale]:
             config, task = tasks[name]

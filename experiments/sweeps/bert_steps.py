@@ -8,7 +8,7 @@ Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, 
 dev after 200 k to 1 M steps (a picture, so there are no figures to print beside ours): masked words still gain a point
 from 500 k to 1 M steps, and lie above left-to-right almost from the beginning.
 Scales: toy (minutes of two cores: three checkpoints), one_gpu (BERT-small, 100,000 steps), paper (a million, of which
-50 checkpoints are kept, 65 GB). What lies below --data: bert_elmo_jax/sweeps/scales.py. The pretrainings are those of
+50 checkpoints are kept, 65 GB). What lies below --data: experiments/sweeps/_scales.py. The pretrainings are those of
 bert_table5. Cost: toy, 220 seconds of processor time in 14 runs; the others are not measured yet.
 
 Command:
@@ -20,7 +20,7 @@ from typing import Any
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
 from bert_elmo_jax.sweeps.points import Step
-from bert_elmo_jax.sweeps.scales import BERT, LEFT_TO_RIGHT
+from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT
 
 SCALES = ("toy", "one_gpu", "paper")
 SHARES = {f"MNLI, {share:.0%} of the steps": share for share in (0.2, 1 / 3, 0.4, 0.6, 2 / 3, 0.8, 1.0)}
@@ -43,7 +43,7 @@ def sweep(add: Add) -> None:
     """Two pretrainings, each fine-tuned from several of its checkpoints."""
     s = BERT[add.scale]
     for row, how in ROWS.items():
-        bert = add.pretrain(f"BERT, {row}", "pretrain_bert", s.config, **{**s.pretraining, **how})
+        bert = add.pretrain(f"BERT, {row}", s.config, **{**s.pretraining, **how})
         for column, share in SHARES.items():
             if share in AT[add.scale]:
                 step = round(share * bert.resolved.steps)

@@ -8,7 +8,7 @@ pieces.
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.1, table 5, BERT-base, dev:
 left-to-right is worse everywhere, most of all on SQuAD, where the BiLSTM makes up for a part.
 Scales: toy (minutes of two cores: two tasks; words with several senses stand for SQuAD, as a task on words), one_gpu
-(BERT-small, 100,000 steps a row), paper. What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 320 seconds
+(BERT-small, 100,000 steps a row), paper. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 320 seconds
 of processor time in 19 runs; the others are not measured yet.
 
 Command:
@@ -21,7 +21,7 @@ On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT, LEFT_TO_RIGHT
+from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(
@@ -51,9 +51,7 @@ PRETRAINED: dict[str, dict[str, Any]] = {
 def sweep(add: Add) -> None:
     """Three pretrainings, one of them used twice, and every task."""
     s = BERT[add.scale]
-    berts = {
-        row: add.pretrain(row, "pretrain_bert", s.config, **{**s.pretraining, **how}) for row, how in PRETRAINED.items()
-    }
+    berts = {row: add.pretrain(row, s.config, **{**s.pretraining, **how}) for row, how in PRETRAINED.items()}
     on_top: dict[str, Any] = {"features.layers": "-1", "features.lstm_layers": 1}
     if add.scale == "toy":  # what begins from nothing has few steps, and learns faster than what it stands on
         on_top |= {"features.lstm_size": 32, "optimizer.learning_rate": 5e-3, "layer_decay": 0.2}

@@ -5,7 +5,7 @@ five restarts: larger is better in every column, even for MRPC's 3,600 examples,
 lower.
 Scales: toy (minutes of two cores: one to three layers of 32 to 96 in place of the paper's, four of its rows), one_gpu
 (half the paper's width and half its heads, 100,000 steps a row), paper. What lies below --data:
-bert_elmo_jax/sweeps/scales.py. Cost: toy, 400 seconds of processor time in 12 runs; the others are not measured yet.
+experiments/sweeps/_scales.py. Cost: toy, 400 seconds of processor time in 12 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/bert_table6.py --jobs=2 --workdir=runs/sweeps
@@ -14,7 +14,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 PERPLEXITY = "perplexity (lower is better)"
@@ -53,7 +53,7 @@ def sweep(add: Add) -> None:
         layers, hidden, heads = size_of(row, add.scale)
         size = {"model.num_layers": layers, "model.hidden_size": hidden, "model.num_heads": heads}
         settings: dict[str, Any] = {**s.pretraining, **size, "model.feed_forward_size": 4 * hidden}
-        bert = add.pretrain(f"BERT {row}", "pretrain_bert", s.config, **settings)
+        bert = add.pretrain(f"BERT {row}", s.config, **settings)
         add.figure(row, PERPLEXITY, bert, of="of masked words that were held out", score="held_out/mlm_perplexity")
         for column, (config, task) in s.tasks.items():
             if column in PAPER.columns:

@@ -3,7 +3,7 @@ r"""BERT, table 7: which frozen layers are the best features for named entities,
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3, table 7, BERT-base on
 CoNLL-2003's dev data: the last four layers side by side come within 0.3 F1 of fine-tuning all of the model. Scales:
 toy (minutes of two cores; a model of four layers, so that the last four are all of them, and two rows the same runs),
-one_gpu (BERT-small, 100,000 steps; the same holds), paper. Files below --data: see bert_elmo_jax/sweeps/scales.py.
+one_gpu (BERT-small, 100,000 steps; the same holds), paper. Files below --data: see experiments/sweeps/_scales.py.
 Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
 
 Command:
@@ -16,7 +16,7 @@ On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 PAPER = Paper(
@@ -44,9 +44,9 @@ def sweep(add: Add) -> None:
     """One pretraining, fine-tuned as a whole and read layer by layer."""
     s = BERT[add.scale]
     size, layers = ({"model.num_layers": 4}, 4) if add.scale == "toy" else ({}, s.layers)
-    bert = add.pretrain(f"BERT, {layers} layers", "pretrain_bert", s.config, **s.pretraining, **size)
+    bert = add.pretrain(f"BERT, {layers} layers", s.config, **s.pretraining, **size)
     same: dict[str, Any] = {"of": s.entities.of, "init": bert, "seeds": s.seeds, **s.entities.settings}
-    add.transfer("fine-tuned", "NER", "finetune_entities", **same, **s.tuning)
+    add.transfer("fine-tuned", "NER", "finetune:entities", **same, **s.tuning)
     every = ",".join(map(str, range(1, layers + 1)))
     for row, read, combine in (
         ("embeddings", "0", "concat"),
@@ -57,4 +57,4 @@ def sweep(add: Add) -> None:
         ("weighted sum of all layers", every, "mix"),
     ):
         how = {**s.features, "features.layers": read, "features.combine": combine}
-        add.transfer(row, "NER", "finetune_entities_features", **same, **how)
+        add.transfer(row, "NER", "finetune:entities_features", **same, **how)

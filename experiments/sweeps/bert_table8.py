@@ -6,7 +6,7 @@ seen in fine-tuning; the paper finds fine-tuning robust all the same, and frozen
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, appendix C.2, table 8, BERT-base, dev.
 Rows are mask / same / random, as there (`masking.split` has them in the order mask, random, same).
 Scales: toy (some minutes of two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-small, 100,000 steps a row), paper
-(six BERT-bases). What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 570 seconds of processor time in 42
+(six BERT-bases). What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 570 seconds of processor time in 42
 runs; laptop, about 90 minutes of it in 60 runs; the others are not measured yet.
 
 Command:
@@ -16,7 +16,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(
@@ -51,9 +51,9 @@ def sweep(add: Add) -> None:
     for row in PAPER.rows:
         mask, same, random = (int(share) / 100 for share in row.split("/"))
         split = {"masking.split": (mask, random, same)}
-        bert = add.pretrain(f"BERT {row}", "pretrain_bert", s.config, **s.pretraining, **split)
+        bert = add.pretrain(f"BERT {row}", s.config, **s.pretraining, **split)
         begin: dict[str, Any] = {"init": bert, "seeds": s.seeds}
         add.transfer(row, "MNLI", "finetune", of=s.pairs.of, **begin, **s.pairs.settings, **s.tuning)
         ner = {"of": s.entities.of, **begin, **s.entities.settings}
-        add.transfer(row, "NER fine-tuned", "finetune_entities", **ner, **s.tuning)
-        add.transfer(row, "NER feature-based", "finetune_entities_features", **ner, **s.features)
+        add.transfer(row, "NER fine-tuned", "finetune:entities", **ner, **s.tuning)
+        add.transfer(row, "NER feature-based", "finetune:entities_features", **ner, **s.features)

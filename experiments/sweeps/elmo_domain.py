@@ -4,7 +4,7 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 on SNLI's texts an epoch takes the perplexity from 72.1 to 16.8, and the task gains by it.
 Scales: toy (minutes of two cores: the biLM knows a toy world of four topics, the task speaks of eight), laptop (novels,
 SNLI), one_gpu, paper. The biLM is that of elmo_table2. The perplexity is that of texts of the task that were held out
-of the reading. What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 190 seconds of processor time in 5
+of the reading. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 190 seconds of processor time in 5
 runs; the others are not measured yet.
 
 Command:
@@ -14,7 +14,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import ELMO, TOY_ELSEWHERE
+from experiments.sweeps._scales import ELMO, TOY_ELSEWHERE
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PERPLEXITY = "perplexity of SNLI's texts (lower is better)"
@@ -34,7 +34,7 @@ NOTES = {
 def sweep(add: Add) -> None:
     """One biLM, and a task's network on its layers before and after it has read the task's texts."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     network, task, how = s.tasks["SNLI"]
     settings = TOY_ELSEWHERE if add.scale == "toy" else task.settings
     same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, "encoder": elmo, **settings, **how}

@@ -4,7 +4,7 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 so there are no figures to print beside ours): with ELMo every point lies higher, most of all the leftmost; with 1
 percent of the training data the network for semantic roles has with ELMo what it has without on 10 percent. There is
 no network for semantic roles here: named entities stand for them. Scales: toy (minutes of two cores), one_gpu, paper.
-Files below --data: see bert_elmo_jax/sweeps/scales.py. Smaller shares are parts of larger ones (`config.share`).
+Files below --data: see experiments/sweeps/_scales.py. Smaller shares are parts of larger ones (`config.share`).
 Cost: toy, 430 seconds of processor time in 25 runs; the others are not measured yet.
 
 Command:
@@ -15,7 +15,7 @@ from typing import Any
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy", "one_gpu", "paper")
 TASKS = ("SNLI", "SRL")
@@ -36,7 +36,7 @@ PAPER = Paper(
 def sweep(add: Add) -> None:
     """One biLM, and two tasks with and without it on more and more of their training data."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (task, share) in COLUMNS.items():
         if share in SHARES[add.scale]:
             network, files, how = s.tasks[task]

@@ -7,7 +7,7 @@ there are no figures to print beside ours): at the input the tasks favour the fi
 weights are nearly even, a little more on the lower layers. There is no network for semantic roles here: named entities
 stand for them.
 Scales: toy (nothing beyond elmo_table3), one_gpu, paper. The networks are those of elmo_table3 with the layers at both
-places. What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 180 seconds of processor time in 5 runs; the
+places. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 180 seconds of processor time in 5 runs; the
 others are not measured yet.
 
 Command:
@@ -18,7 +18,7 @@ from typing import Any
 
 from bert_elmo_jax.report.figures import Bars
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy", "one_gpu", "paper")
 LAYERS = {"words": 0, "first BiLSTM": 1, "second BiLSTM": 2}
@@ -38,7 +38,7 @@ NOTES = {
 def sweep(add: Add) -> None:
     """One biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     runs = {}
     for name, (network, task, how) in s.tasks.items():
         both: dict[str, Any] = {"places": "input,output", "mix_l2": 0.001}

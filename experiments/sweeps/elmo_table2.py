@@ -5,7 +5,7 @@ r"""ELMo, table 2: all layers of the biLM or the last one alone, and how far the
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row
 better than the one before, in every task. There is no network for semantic roles here: named entities stand for them.
 Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD,
-SNLI, UNER), one_gpu, paper. Files below --data: see bert_elmo_jax/sweeps/scales.py. Cost: toy, 420 seconds of
+SNLI, UNER), one_gpu, paper. Files below --data: see experiments/sweeps/_scales.py. Cost: toy, 420 seconds of
 processor time in 17 runs; laptop, about 112 minutes of it in 29 runs; the others are not measured yet.
 
 Command:
@@ -15,7 +15,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(
@@ -50,7 +50,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 def sweep(add: Add) -> None:
     """One biLM, and each task with and without it."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():
         same: dict[str, Any] = {"of": task.of, "seeds": s.seeds_of(column), **task.settings, **how}
         add.transfer("baseline", column, network, **same)

@@ -4,7 +4,7 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 are best for SQuAD and SNLI, whose networks attend behind their first BiLSTM; for semantic roles the input alone is.
 There is no network for semantic roles here: named entities stand for them.
 Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper. What lies below --data: bert_elmo_jax/sweeps/scales.py. The biLM is that of elmo_table2, and λ is
+UNER), one_gpu, paper. What lies below --data: experiments/sweeps/_scales.py. The biLM is that of elmo_table2, and λ is
 0.001: so the last row of that table is run once for both. Cost: toy, 340 seconds of processor time in 13 runs; laptop,
 about 36 minutes of it in 14 runs behind table 2; the others are not measured yet.
 
@@ -13,7 +13,7 @@ Command:
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy", "laptop", "one_gpu", "paper")
 PAPER = Paper(
@@ -37,7 +37,7 @@ PLACES = {"input": "input", "input and output": "input,output", "output": "outpu
 def sweep(add: Add) -> None:
     """One biLM, and each task with its layers at each place."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **s.pretraining)
+    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():
         for row, places in PLACES.items():
             settings = {"encoder": elmo, "places": places, "mix_l2": 0.001, **task.settings, **how}

@@ -6,7 +6,7 @@ more arithmetic.
 Paper and expected score: none, so there are no figures to print beside ours. Characters have much to learn that a
 vocabulary of pieces is given, and should be behind at equal steps.
 Scales: toy (minutes of two cores: about four characters a word), one_gpu (BERT-small, 100,000 steps a row, rows of 128
-pieces or 512 characters), paper (BERT-base). What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 310
+pieces or 512 characters), paper (BERT-base). What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 310
 seconds of processor time in 10 runs; the others are not measured yet.
 
 Command:
@@ -17,7 +17,7 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from bert_elmo_jax.sweeps.scales import BERT, Settings, toy_corpus
+from experiments.sweeps._scales import BERT, Settings, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "NER fine-tuned")
@@ -40,8 +40,8 @@ def sweep(add: Add) -> None:
     s = BERT[add.scale]
     for row in ROWS:
         settings = {**s.pretraining, **read(row, add.scale)}
-        bert = add.pretrain(f"BERT of {row}", "pretrain_bert", s.config, **settings)
+        bert = add.pretrain(f"BERT of {row}", s.config, **settings)
         longer = {"max_length": 512} if row == "characters" and add.scale != "toy" else {}
         begin: dict[str, Any] = {"init": bert, "seeds": s.seeds, **s.tuning, **longer}
         add.transfer(row, "MNLI", "finetune", of=s.pairs.of, **begin, **s.pairs.settings)
-        add.transfer(row, "NER fine-tuned", "finetune_entities", of=s.entities.of, **begin, **s.entities.settings)
+        add.transfer(row, "NER fine-tuned", "finetune:entities", of=s.entities.of, **begin, **s.entities.settings)

@@ -4,7 +4,7 @@ Both learn as many pieces from the same text.
 
 Paper and expected score: none, so there are no figures to print beside ours.
 Scales: toy (minutes of two cores: the toy world in Korean, 800 pieces), one_gpu (BERT-small, 100,000 steps a row, NSMC
-and KLUE's named entities), paper (BERT-base). What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 200
+and KLUE's named entities), paper (BERT-base). What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 200
 seconds of processor time in 10 runs; the others are not measured yet.
 
 Command:
@@ -15,7 +15,7 @@ from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
-from bert_elmo_jax.sweeps.scales import BERT, KOREAN, toy_corpus
+from experiments.sweeps._scales import BERT, KOREAN, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("NSMC", "KLUE NER")
@@ -29,7 +29,7 @@ def sweep(add: Add) -> None:
     tasks = KOREAN["toy" if add.scale == "toy" else "real"]
     for row, tokenizer in ROWS.items():
         data = toy_corpus(tokenizer, 800, "ko") if add.scale == "toy" else File(f"corpora/ko_{tokenizer}")
-        bert = add.pretrain(f"BERT, {row}", "pretrain_bert", s.config, **{**s.pretraining, "data": data})
+        bert = add.pretrain(f"BERT, {row}", s.config, **{**s.pretraining, "data": data})
         for column in COLUMNS:
             config, task = tasks[column]
             how: dict[str, Any] = {**task.settings, **s.tuning}

@@ -4,7 +4,7 @@ Paper and expected score: none, so there are no figures to print beside ours; th
 More words in the sample come nearer to the full softmax; what is lost in perplexity need not be lost in the tasks.
 Scales: toy (minutes of two cores: 8 and 64 of some 350 words), one_gpu (ELMo-medium, 300,000 steps a row), paper. The
 full softmax's biLM at toy scale is that of elmo_table2, elsewhere that with 8,192. What lies below --data:
-bert_elmo_jax/sweeps/scales.py. Cost: toy, 330 seconds of processor time in 15 runs; the others are not measured yet.
+experiments/sweeps/_scales.py. Cost: toy, 330 seconds of processor time in 15 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/own_sampled_softmax.py --jobs=2 --workdir=runs/sweeps
@@ -13,7 +13,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy", "one_gpu", "paper")
 PERPLEXITY = "perplexity (lower is better)"
@@ -28,7 +28,7 @@ def sweep(add: Add) -> None:
     s = ELMO[add.scale]
     for row, negatives in zip(ROWS, NEGATIVES[add.scale]):
         settings: dict[str, Any] = {**s.pretraining, "negatives": negatives}
-        elmo = add.pretrain(f"ELMo, {row}", "pretrain_elmo", s.config, **settings)
+        elmo = add.pretrain(f"ELMo, {row}", s.config, **settings)
         said = "of held-out text by the full softmax"
         add.figure(row, PERPLEXITY, elmo, of=said, score="held_out/perplexity")
         for column in COLUMNS[1:]:

@@ -4,7 +4,7 @@ Paper and expected score: Lan et al. 2019, https://arxiv.org/abs/1909.11942, tab
 sentences, NSP little; with a model of theirs, so no figures are printed beside ours. Scales: toy (minutes of two
 cores, without a task on two texts, of which so small a model learns nothing), one_gpu (BERT-small, 100,000 steps a
 row), paper (BERT-base). The pretrainings of NSP and of none are those of bert_table5. Files below --data: see
-bert_elmo_jax/sweeps/scales.py. Cost: toy, 260 seconds of processor time in 15 runs; the others are not measured yet.
+experiments/sweeps/_scales.py. Cost: toy, 260 seconds of processor time in 15 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/own_sop.py --jobs=2 --workdir=runs/sweeps
@@ -13,7 +13,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT
+from experiments.sweeps._scales import BERT
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "QNLI", "SQuAD")
@@ -27,7 +27,7 @@ def sweep(add: Add) -> None:
     s = BERT[add.scale]
     for row, objective in ROWS.items():
         settings: dict[str, Any] = {**s.pretraining, "objective": objective}
-        bert = add.pretrain(f"BERT, {row}", "pretrain_bert", s.config, **settings)
+        bert = add.pretrain(f"BERT, {row}", s.config, **settings)
         for column in COLUMNS:
             if column in s.tasks:
                 config, task = s.tasks[column]

@@ -4,7 +4,7 @@ Paper and expected score: none for BERT's own recipe, so there are no figures to
 notes report gains of one or two points for whole words (BERT-large); Joshi et al. 2019, https://arxiv.org/abs/1907.10529,
 gains for spans, most of all where spans are asked for (SQuAD).
 Scales: toy (minutes of two cores: a vocabulary of 150, of which a word takes two pieces), one_gpu (BERT-small, 100,000
-steps a row), paper (BERT-base). What lies below --data: bert_elmo_jax/sweeps/scales.py. Cost: toy, 300 seconds of
+steps a row), paper (BERT-base). What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 300 seconds of
 processor time in 15 runs; the others are not measured yet.
 
 Command:
@@ -14,7 +14,7 @@ Command:
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from bert_elmo_jax.sweeps.scales import BERT, TOY_PIECES, toy_corpus
+from experiments.sweeps._scales import BERT, TOY_PIECES, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "SQuAD")
@@ -32,7 +32,7 @@ def sweep(add: Add) -> None:
     data: dict[str, Any] = {"data": toy_corpus("wordpiece", 150), **TOY_PIECES} if add.scale == "toy" else {}
     for row, kind in ROWS.items():
         settings = {**s.pretraining, **data, "masking.kind": kind}
-        bert = add.pretrain(f"BERT, {row} masked", "pretrain_bert", s.config, **settings)
+        bert = add.pretrain(f"BERT, {row} masked", s.config, **settings)
         for column in COLUMNS:
             config, task = s.tasks[column]
             how: dict[str, Any] = {**task.settings, **s.tuning}

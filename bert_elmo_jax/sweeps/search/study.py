@@ -1,7 +1,7 @@
-"""The trials as optuna keeps them, in `search.journal` of the working directory: which values come next, what counts.
+"""The trials of a search in optuna's journal, and the values of the next one.
 
-What is drawn hangs on the seed, on the trial's number and on what the trials before came to, and on nothing else: so a
-search that was killed and goes on draws what it would have drawn.
+The values of a trial depend only on the seed, the trial's number and the results of earlier trials, so a search that
+was killed continues with the values that it would have drawn.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from bert_elmo_jax.train.run_guard import REFUSED
 
 NAME, JOURNAL = "search", "search.journal"
 SAMPLERS = ("bayesian", "random")
-FIRST = 3  # trials that, all refused, show that it is the command
-STATUS, BEFORE = "exit status", "of another wish"  # what is noted of a trial
+FIRST = 3  # trials; if all of them are refused, the command is wrong
+STATUS, BEFORE = "exit status", "of another wish"  # attributes of a trial; the second is an earlier command's
 
 
-def library() -> Any:
-    """The library that searches; it is imported where a search is asked for, and nowhere else."""
+def import_optuna() -> Any:
+    """Import optuna, which only searches need."""
     try:
         import optuna
     except ImportError as error:
@@ -33,8 +33,8 @@ def library() -> Any:
 
 
 def open_study(workdir: Path, lowest: bool, bad: bool) -> Any:
-    """The trials so far; `bad` ones are ended early: worse than the median of the others at the same evaluation."""
-    optuna = library()
+    """Open the journal of a search. With `bad`, trials end early if they are worse than the median of the others."""
+    optuna = import_optuna()
     storages = optuna.storages
     journal = storages.journal.JournalFileBackend(str(workdir / JOURNAL))
     pruner = optuna.pruners.MedianPruner(n_startup_trials=3) if bad else optuna.pruners.NopPruner()
@@ -44,31 +44,31 @@ def open_study(workdir: Path, lowest: bool, bad: bool) -> Any:
     )  # fmt: skip
 
 
-def study_of(workdir: Path, asked: Mapping[str, Any], trials: int) -> Any:
-    """The study of what is asked. As long as no trial has come to anything, something else may be asked.
+def find_study(workdir: Path, asked: Mapping[str, Any], trials: int) -> Any:
+    """Open or create the study of a search; `asked` may change as long as no trial has a score.
 
-    The same command begins anew, too, where all was refused: its cause may have been mended.
+    If all trials were refused, the study restarts, because the cause may have been fixed.
     """
     how = workdir, asked["lowest"], asked["end_bad"]
     try:
         train.same_run(workdir, asked)
     except ValueError:
-        if not (workdir / JOURNAL).is_file() or came_to_something(open_study(*how)):
+        if not (workdir / JOURNAL).is_file() or has_scores(open_study(*how)):
             raise
-        study = _begun_anew(*how)  # before what was asked is forgotten: a kill between leaves it to be done again
+        study = _restart(*how)  # before run.json goes: a kill in between is repaired next time
         (workdir / "run.json").unlink()
         train.same_run(workdir, asked)
         return study
     study = open_study(*how)
-    return _begun_anew(*how) if all_refused(study, trials) else study
+    return _restart(*how) if all_refused(study, trials) else study
 
 
-def _begun_anew(workdir: Path, lowest: bool, bad: bool) -> Any:
-    """A study whose numbers go on behind those of all run directories: none is gone on with under another wish.
+def _restart(workdir: Path, lowest: bool, bad: bool) -> Any:
+    """Create an empty study that numbers its trials after all existing run directories.
 
-    optuna lets neither another direction nor other values of a field into the study that was there.
+    optuna allows neither another direction nor other values of a field in an existing study.
     """
-    optuna = library()
+    optuna = import_optuna()
     optuna.delete_study(study_name=NAME, storage=open_study(workdir, lowest, bad)._storage)
     study = open_study(workdir, lowest, bad)
     there = [int(run.name) for run in (workdir / "trials").glob("*") if run.name.isdigit()]
@@ -77,28 +77,28 @@ def _begun_anew(workdir: Path, lowest: bool, bad: bool) -> Any:
     return study
 
 
-def trials_of(study: Any) -> list[Any]:
-    """The trials of what is asked now."""
+def list_trials(study: Any) -> list[Any]:
+    """Return the trials of the present command."""
     return [trial for trial in study.get_trials(deepcopy=False) if BEFORE not in trial.user_attrs]
 
 
-def came_to_something(study: Any) -> bool:
-    """Whether a trial has a score, or was ended early for it."""
-    return any(trial.state.name in ("COMPLETE", "PRUNED") for trial in trials_of(study))
+def has_scores(study: Any) -> bool:
+    """Return whether a trial has a score, or ended early because of one."""
+    return any(trial.state.name in ("COMPLETE", "PRUNED") for trial in list_trials(study))
 
 
 def all_refused(study: Any, trials: int) -> bool:
-    """Whether the program refused all that was tried, and as often that it is the command and not what was drawn."""
-    ended = [trial for trial in trials_of(study) if trial.state.is_finished()]
+    """Return whether so many trials were refused, and no other, that the command must be wrong."""
+    ended = [trial for trial in list_trials(study) if trial.state.is_finished()]
     return len(ended) >= min(FIRST, trials) and all(trial.user_attrs.get(STATUS) == REFUSED for trial in ended)
 
 
-def next_trial(study: Any, sampler: str, seed: int) -> Any:
-    """The trial that was running when the search ended, or a new one."""
-    optuna = library()
+def take_trial(study: Any, sampler: str, seed: int) -> Any:
+    """Return the trial that was running when the search ended, or a new one."""
+    optuna = import_optuna()
     begun = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
     number = begun[0].number if begun else len(study.get_trials(deepcopy=False))
     kinds = {"bayesian": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
-    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # seeds 0 and 1 have no draws in common
+    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # so seeds 0 and 1 have no draws in common
     study.sampler = kinds[sampler](seed=mixed)
     return optuna.trial.Trial(study, begun[0]._trial_id) if begun else study.ask()

@@ -103,7 +103,7 @@ _GLUE = {
     "QNLI": ("finetune", TaskOf("QNLI, accuracy", QNLI)),
     "MRPC": ("finetune", TaskOf("MRPC, accuracy", MRPC)),
     "SST-2": ("finetune", TaskOf("SST-2, accuracy", SST2)),
-    "SQuAD": ("finetune_squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
+    "SQuAD": ("finetune:squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
 }
 
 # Rows of one short example: so a small model leaves "how frequent are words" behind within 700 steps.
@@ -131,7 +131,7 @@ _TOY_ENTITIES = TaskOf("words of several senses as entities (toy world), F1", {*
 
 BERT = {
     "toy": BertScale(
-        "bert_toy", _TOY_BERT, 2,
+        "bert:toy", _TOY_BERT, 2,
         _TOY_PAIRS, _TOY_ENTITIES,
         {"epochs": 60.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-4, "eval_every": 100_000},
         {"epochs": 60.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
@@ -140,11 +140,11 @@ BERT = {
         (0, 1),
         {
             "MNLI": ("finetune", _TOY_PAIRS),
-            "SQuAD": ("finetune_entities", _TOY_ENTITIES),
+            "SQuAD": ("finetune:entities", _TOY_ENTITIES),
         },
     ),
     "laptop": BertScale(
-        "bert_novels", _LAPTOP_BERT, 2,
+        "bert:novels", _LAPTOP_BERT, 2,
         TaskOf("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
         TaskOf("UNER English EWT, F1", {**UNER, "context": False}),  # rows no longer than those of the pretraining
         {"epochs": 2.0, "dropout": 0.1, "optimizer.learning_rate": 5e-4},
@@ -153,12 +153,12 @@ BERT = {
         (0, 1, 2),
     ),
     "one_gpu": BertScale(
-        "bert_small", _ONE_GPU_BERT, 4,
+        "bert:small", _ONE_GPU_BERT, 4,
         TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
         {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2), _GLUE,
     ),
     "paper": BertScale(
-        "bert_base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12,
+        "bert:base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12,
         TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
         {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4), _GLUE,
     ),
@@ -172,13 +172,13 @@ KOREAN = {
     "toy": {
         "NSMC": ("finetune", TaskOf("topic of a sentence (toy world in Korean), accuracy",
                                     toy(_TOY_KOREAN, "topics", task="classification", text="text", label="label"))),
-        "KLUE NER": ("finetune_entities",
+        "KLUE NER": ("finetune:entities",
                      TaskOf("words of several senses as entities (toy world in Korean), F1",
                             {**toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"), "context": False})),
     },
     "real": {
         "NSMC": ("finetune", TaskOf("NSMC, accuracy", NSMC)),
-        "KLUE NER": ("finetune_entities", TaskOf("KLUE's named entities, F1", KLUE_NER)),
+        "KLUE NER": ("finetune:entities", TaskOf("KLUE's named entities, F1", KLUE_NER)),
     },
 }  # fmt: skip
 
@@ -207,7 +207,7 @@ _SRL = "named entities in place of semantic roles"
 
 ELMO = {
     "toy": ElmoScale(
-        "elmo_toy", _TOY_ELMO,
+        "elmo:toy", _TOY_ELMO,
         {
             # A reader's functions take minutes to compile: no SQuAD here.
             "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
@@ -218,7 +218,7 @@ ELMO = {
         (0, 1),
     ),
     "laptop": ElmoScale(
-        "elmo_novels",
+        "elmo:novels",
         {"data": File("corpora/novels_words"), "steps": 2_500, "eval_every": 2_500, "eval_batches": 50},
         {
             "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD),
@@ -232,7 +232,7 @@ ELMO = {
         {"SQuAD": (0,)},
     ),
     "one_gpu": ElmoScale(
-        "elmo_medium", {"data": File("corpora/1b"), "steps": 300_000, "model.dtype": "bfloat16"},
+        "elmo:medium", {"data": File("corpora/1b"), "steps": 300_000, "model.dtype": "bfloat16"},
         {
             "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
             "SNLI": ("esim", TaskOf("SNLI, a fifth of its pairs, accuracy", SNLI), {**GLOVE, "share": 0.2}),
@@ -241,7 +241,7 @@ ELMO = {
         (0, 1, 2),
     ),
     "paper": ElmoScale(
-        "elmo_original", {"data": File("corpora/1b")},
+        "elmo:original", {"data": File("corpora/1b")},
         {
             "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
             "SNLI": ("esim", TaskOf("SNLI, accuracy", SNLI), {**GLOVE, "lstm_size": 300}),

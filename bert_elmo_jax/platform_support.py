@@ -1,0 +1,49 @@
+"""Process control that differs between platforms, with a fallback for each call that some of them lack."""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+
+# Limits of the thread pools of XLA and of the usual BLAS libraries.
+THREAD_LIMITS = ("PJRT_NPROC", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def start_method() -> str:
+    """Return the `multiprocessing` start method for runs: "forkserver" if it is safe here, "spawn" otherwise.
+
+    A fork server imports the library once for all children. On macOS a fork after the system's frameworks are loaded
+    may crash, so children import the library themselves.
+    """
+    there = "forkserver" in multiprocessing.get_all_start_methods() and hasattr(os, "fork")
+    return "forkserver" if there and sys.platform != "darwin" else "spawn"
+
+
+def split_cores(jobs: int) -> list[list[int]]:
+    """Return the cores of each of `jobs` processes: equally many each, or empty lists for no limit.
+
+    Equally many, because the number of threads that share a sum can change its last digit. There is no limit for one
+    job, nor with fewer cores than jobs.
+    """
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = sorted(os.sched_getaffinity(0)) if has_affinity else list(range(os.cpu_count() or 1))
+    each = len(cores) // jobs
+    return [cores[n::jobs][:each] if jobs > 1 else [] for n in range(jobs)]
+
+
+def limit_to_cores(cores: Sequence[int]) -> None:
+    """Keep this process to some cores; where that is impossible, limit its threads to as many as there are cores.
+
+    Call it before JAX starts a device. An empty list is no limit.
+    """
+    if cores and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+    elif cores:
+        for name in THREAD_LIMITS:
+            os.environ.setdefault(name, str(len(cores)))
+
+
+def leave_terminal() -> None:
+    """Move this process out of its parent's process group, so that Ctrl-C in a terminal does not reach it."""
+    if hasattr(os, "setsid"):
+        os.setsid()

@@ -1,0 +1,129 @@
+"""Where the runs of a sweep and their data lie, and the command and the job of each run."""
+
+import contextlib
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.files import lock
+from bert_elmo_jax.runs.config_files import NAMED, show_value
+from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.start_run import Call
+from bert_elmo_jax.sweeps.points import FLAGS, File, Point, Step, find_config, identify
+from bert_elmo_jax.sweeps.processes import Job
+
+DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
+CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": finetune}
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders of one working directory, and of the data given with `--data`."""
+
+    workdir: Path
+    data: Path | None = None
+    calls: Mapping[str, Call] = field(default_factory=lambda: CALLS)
+    _runs: dict[str, Path] = field(default_factory=dict, repr=False)  # those that exist
+    _listed: dict[int, dict[str, list[Path]]] = field(default_factory=dict, repr=False)
+
+    def run(self, point: Point) -> Path:
+        """Return the run directory of a point: an existing one of the same identity, or a new one."""
+        if point.identity not in self._runs:
+            there = self._list_runs().get(point.identity)
+            if not there:
+                return self.workdir / "points" / f"{_shorten(point.name)}-{point.identity}"
+            self._runs[point.identity] = min(there, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
+        return self._runs[point.identity]
+
+    def claim(self, point: Point) -> Path:
+        """Make the run directory of a point; sweeps that start the same point at once agree on its name."""
+        with self.locked():
+            self._listed.clear()
+            run = self.run(point)
+            run.mkdir(parents=True, exist_ok=True)
+        return run
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait for, and then keep out, other sweeps in the working directory."""
+        self.workdir.mkdir(parents=True, exist_ok=True)
+        with lock(self.workdir / "points.lock", wait=True):
+            yield
+
+    def file(self, file: File) -> Path:
+        """Return the path of a data file."""
+        root = self.workdir / "tasks" if file.made else self.data
+        return (root or Path("DATA")) / file.name
+
+    def is_done(self, point: Point) -> bool:
+        """Return whether a point needs no more work: the last file that its program writes is there."""
+        return (self.run(point) / DONE[point.program]).is_file()
+
+    def job(self, point: Point) -> Job:
+        """Return the job that runs a point."""
+        fields, options = {}, {}
+        for name, value in point.settings.items():
+            if name in FLAGS[point.program]:
+                options[name] = self.locate(value)
+            else:
+                fields[name] = show_value(self.locate(value))
+        shared = "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point)
+        if shared and not point.resolved.adapt.epochs:  # an adapted encoder is the run's own
+            fields["cache"] = str(self.workdir / "vectors" / _identify_texts(point))
+        config, run = Path(find_config(point.config)), str(self.run(point))
+        here = str(config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config)
+        return Job(point.identity, self.calls[point.program], here, fields, run, options)
+
+    def command(self, point: Point) -> str:
+        """Return the shell command that makes a point.
+
+        >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
+        >>> Folders(Path("/runs")).command(bert).split()[2:5]
+        ['experiments.pretrain', '--config=experiments/configs/bert.py:toy', '--config.steps=100']
+        """
+        return write_command(point.program, self.job(point))
+
+    def locate(self, value: Any) -> Any:
+        """Return a setting's value with points and files replaced by their paths."""
+        if isinstance(value, Point):
+            return str(self.run(value))
+        if isinstance(value, Step):
+            return str(self.run(value.point) / "checkpoints" / str(value.step))
+        return str(self.file(value)) if isinstance(value, File) else identify(value)
+
+    def _list_runs(self) -> dict[str, list[Path]]:
+        """Return all run directories by identity; the folder is read again when it has changed."""
+        folder = self.workdir / "points"
+        stamp = folder.stat().st_mtime_ns if folder.is_dir() else 0
+        if stamp not in self._listed:
+            self._listed.clear()
+            found = self._listed[stamp] = {}
+            for run in folder.iterdir() if stamp else ():
+                found.setdefault(run.name.rpartition("-")[2], []).append(run)
+        return self._listed[stamp]
+
+
+def write_command(program: str, job: Job) -> str:
+    """Return the shell command that does the same as a job."""
+    flags = NAMED if program == "finetune" else ()
+    words = [f"--config={job.config}"]
+    words += [f"--{'' if name in flags else 'config.'}{name}={text}" for name, text in job.fields.items()]
+    words += [f"--{name}={show_value(value)}" for name, value in job.options.items()]
+    return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
+
+
+def _identify_texts(point: Point) -> str:
+    """Return a name for the vectors that a frozen encoder gives a task's texts; runs on equal texts share them."""
+    read = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
+    fields = [str(point.resolved[name]) for name in read if name in point.resolved]
+    return hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
+
+
+def _shorten(name: str) -> str:
+    """Return a name as a part of a file name, which may have 255 bytes."""
+    return re.sub(r"[^\w.+=]+", "-", name).strip("-").encode()[:160].decode(errors="ignore")

@@ -1,0 +1,170 @@
+"""Run jobs on this machine, each in a process of its own with its own device or cores."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import connection, forkserver, get_context, parent_process
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from bert_elmo_jax import platform_support
+from bert_elmo_jax.runs.start_run import Call, cache_compiled, run_point
+
+LOG = "log.txt"  # in a run directory: standard output and error of all its starts
+
+
+class Job(NamedTuple):
+    """A run to start: `call(config, workdir, **options)` on a config file, some of whose fields are overridden."""
+
+    key: str
+    call: Call
+    config: str
+    fields: Mapping[str, str]
+    workdir: str
+    options: Mapping[str, Any] = {}
+
+
+class Ended(NamedTuple):
+    """How a job ended: its exit status, or the negative number of the signal that killed it."""
+
+    key: str
+    status: int
+    seconds: float
+
+
+class Runner(Protocol):
+    """Runs jobs, at most `slots` at a time."""
+
+    slots: int
+
+    def start(self, job: Job) -> None:
+        """Start a job; there must be a free slot."""
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return the jobs that have ended, after `seconds` at the latest."""
+
+    def stop(self, hard: bool = False) -> None:
+        """Ask all running jobs to save and stop, or kill them."""
+
+    def close(self) -> None:
+        """Stop the jobs that are left and wait for them."""
+
+
+class Slot(NamedTuple):
+    """What one process has for itself: an environment that shows it one device, or some cores."""
+
+    environment: Mapping[str, str]
+    cores: Sequence[int]
+
+
+class Processes:
+    """A Runner of `jobs` processes side by side.
+
+    `devices` are numbers of GPUs or TPU chips, which the processes share. Without devices they share the cores: two
+    that compute on all cores are slower than each alone. `cache` is a folder for what JAX compiles.
+    """
+
+    def __init__(self, jobs: int, devices: Sequence[str] = (), cache: Path | None = None):
+        self.slots = jobs
+        share = -(-jobs // len(devices)) if devices else 1
+        cores = [[]] * jobs if devices else platform_support.split_cores(jobs)
+        self._free = [Slot(show_device(devices[n % len(devices)], share) if devices else {}, cores[n])
+                      for n in range(jobs)]  # fmt: skip
+        self._cache = cache
+        self._context: Any = get_context(platform_support.start_method())
+        # The fork server imports once what this process has imported of the library.
+        self._context.set_forkserver_preload([name for name in sys.modules if name.startswith("bert_elmo_jax.")])
+        self._running: dict[str, tuple[BaseProcess, Slot, float]] = {}
+
+    def start(self, job: Job, environment: Mapping[str, str] | None = None) -> None:
+        """Start a job; there must be a free slot. `environment` replaces that of the slot."""
+        slot = self._free.pop(0)
+        Path(job.workdir).mkdir(parents=True, exist_ok=True)
+        told = slot.environment if environment is None else environment
+        # Not a daemon: a run may have processes of its own, for its data.
+        process = self._context.Process(target=run_job, args=(job, told, slot.cores, self._cache), name=job.key)
+        with _sigterm_ignored():
+            if self._context.get_start_method() == "forkserver":
+                forkserver.ensure_running()
+        process.start()
+        self._running[job.key] = process, slot, time.monotonic()
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return the jobs that have ended, after `seconds` at the latest."""
+        connection.wait([process.sentinel for process, _, _ in self._running.values()], seconds)
+        ended = []
+        for key, (process, slot, began) in list(self._running.items()):
+            if process.exitcode is not None:
+                ended.append(Ended(key, process.exitcode, time.monotonic() - began))
+                process.close()
+                self._free.append(slot)
+                del self._running[key]
+        return ended
+
+    def stop(self, hard: bool = False) -> None:
+        """Ask all running jobs to save and stop, or kill them."""
+        for process, _, _ in self._running.values():
+            process.kill() if hard else process.terminate()
+
+    def close(self) -> None:
+        """Stop the jobs that are left and wait for them."""
+        self.stop()
+        while self._running:
+            self.wait(1.0)
+
+
+def show_device(device: str, share: int = 1) -> dict[str, str]:
+    """Return the environment in which a process sees one GPU or TPU chip, which `share` processes have together.
+
+    >>> show_device("1")["CUDA_VISIBLE_DEVICES"]
+    '1'
+    """
+    seen = {
+        "CUDA_VISIBLE_DEVICES": device,
+        "TPU_VISIBLE_CHIPS": device,
+        "TPU_CHIPS_PER_PROCESS_BOUNDS": "1,1,1",
+        "TPU_PROCESS_BOUNDS": "1,1,1",
+    }
+    # The first process on a GPU takes three quarters of its memory by default.
+    return seen if share == 1 else {**seen, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / share:.3f}"}
+
+
+def run_job(job: Job, environment: Mapping[str, str], cores: Sequence[int], cache: Path | None) -> None:
+    """Run a job as all that a child process does; the exit status says how it ended."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    platform_support.leave_terminal()
+    platform_support.limit_to_cores(cores)
+    os.environ.update(environment)
+    log = os.open(Path(job.workdir) / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    if cache is not None:
+        cache_compiled(cache)
+    sys.exit(run_point(job.call, job.config, job.fields, job.workdir, job.options))
+
+
+def _stop_with_parent() -> None:
+    """Ask this process to save and stop when its parent is gone."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def _sigterm_ignored() -> Iterator[None]:
+    """Let a process that starts here ignore SIGTERM: `timeout` sends it to the whole process group."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
