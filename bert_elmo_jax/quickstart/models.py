@@ -19,7 +19,7 @@ from bert_elmo_jax.report.show import show
 from bert_elmo_jax.runs.ideal.best_masked import masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.runs.task_report import attention
+from bert_elmo_jax.runs.task_report import draw_attention
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -111,5 +111,5 @@ def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     shown = []
     for example in (questions[0], questions[-1]):
         answer = model.predict([(example.text, example.context)])[0]
-        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{attention(model, example)}")
+        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{draw_attention(model, example)}")
     return "".join(shown)
