@@ -122,7 +122,7 @@ def test_documents_are_told_apart_within_a_row():
     [
         ({"length": 4}, "length=4 has no room"),
         ({"short_share": 1.5}, "short_share=1.5: expected a share from 0 to 1"),
-        ({"sequences": 0}, "sequences=0 a row"),
+        ({"sequences": 0}, "sequences=0 per row"),
         ({"copies": -1}, "copies=-1"),
     ],
 )
