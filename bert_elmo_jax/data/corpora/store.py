@@ -188,7 +188,8 @@ def verify(folder: str | Path) -> int:
     folder = Path(folder)
     files = list(listed_files(folder, read_manifest(folder)))
     troubles = [
-        (path, _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else "")) for path, facts in files
+        (path, _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else ""))
+        for path, facts in files
     ]
     _raise_if_damaged(folder, [(path, trouble) for path, trouble in troubles if trouble])
     return len(files)
