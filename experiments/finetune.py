@@ -49,12 +49,9 @@ def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
     config.update({name: FLAGS[name].value for name in NAMED if FLAGS[name].value is not None})
     workdir = Path(FLAGS.workdir)
-    return finetune(
-        config, workdir, init=FLAGS.init, tokenizer=FLAGS.tokenizer, grid=FLAGS.grid, seeds=FLAGS.seeds
-    )
+    return finetune(config, workdir, init=FLAGS.init, tokenizer=FLAGS.tokenizer, grid=FLAGS.grid, seeds=FLAGS.seeds)
 
 
 if __name__ == "__main__":
-    stopped = "stopped; the same command resumes from the last checkpoint"
     headings = {"config": "The run", "task": "The task and its files", "grid": "Many runs"}
-    start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"), stopped=stopped)
+    start("finetune", define, main, headings, config=str(CONFIGS / "finetune.py"))

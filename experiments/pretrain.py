@@ -47,4 +47,4 @@ def main(config: ConfigDict) -> int:
 
 if __name__ == "__main__":
     headings = {"config": "The run", "parallel": "Several devices, several hosts"}
-    start("pretrain", define, main, headings, stopped="stopped; the same command resumes from the last checkpoint")
+    start("pretrain", define, main, headings)

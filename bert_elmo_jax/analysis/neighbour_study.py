@@ -17,7 +17,7 @@ from bert_elmo_jax.analysis.word_neighbours import (
 )
 from bert_elmo_jax.data.corpora.text_files import each_text
 from bert_elmo_jax.inference.word_layers import StaticVectors
-from bert_elmo_jax.report.tables import table
+from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.text.running_text import rule_of, words_of_line
 from bert_elmo_jax.text.vectors import read_vectors
 
@@ -45,7 +45,7 @@ def find_neighbours(asked: Asked) -> Study:
             known = read_vectors(path, None, most=COMMON)
             near = static_neighbours(StaticVectors(dict(zip(known.words, known.vectors)), path), word)
             cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
-            sections.append((f"{name}: words near {word}", table(["word", "cosine"], cells)))
+            sections.append((f"{name}: words near {word}", draw_table(["word", "cosine"], cells)))
             said.append(f"{name}, words near {word}: {', '.join(other for other, _ in near) or 'it has no vector'}")
             rows += [[word, "", name, "", cosine, other, ""] for other, cosine in near]
     return Study([], sections=sections, text="\n".join(said), rows=[COLUMNS, *rows])

@@ -13,7 +13,7 @@ from bert_elmo_jax.data.tasks.semcor import read_semcor
 from bert_elmo_jax.data.tasks.treebank import read_treebank
 from bert_elmo_jax.inference.toy_worlds import known_to_all
 from bert_elmo_jax.report.figures import Figure
-from bert_elmo_jax.report.results import Result, with_published
+from bert_elmo_jax.report.results import Result, add_published
 
 TOY_WORDS = ("bank", "배")
 
@@ -23,7 +23,7 @@ def probe_layers(asked: Asked) -> Study:
     parts = parts_of(asked)
     options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
     results = probes.probe(sources_of(asked, words_of(parts)), parts, asked.vectors, tasks=asked.tasks, **options)
-    return Study(results, [probes.layer_figure(task, with_published(results)) for task in asked.tasks])
+    return Study(results, [probes.layer_figure(task, add_published(results)) for task in asked.tasks])
 
 
 def probe_efficiency(asked: Asked) -> Study:
@@ -47,7 +47,7 @@ def find_senses(asked: Asked) -> Study:
     options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "report": asked.report}
     results = senses.word_senses(sources, train, test, asked.vectors, **options)
     tasks = dict.fromkeys(result.task for result in results)
-    return Study(results, [probes.layer_figure(task, with_published(results)) for task in tasks])
+    return Study(results, [probes.layer_figure(task, add_published(results)) for task in tasks])
 
 
 def follow_arcs(asked: Asked) -> Study:

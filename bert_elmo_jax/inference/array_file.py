@@ -6,7 +6,6 @@ they are put together the disk holds everything twice.
 """
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
-from bert_elmo_jax.data.corpora.npy import write_json
+from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.weights.hdf5 import Disk
 
 ENDINGS = (".h5", ".hdf5", ".npz")
@@ -65,8 +64,8 @@ class Parts:
             return False
         self._lock()
         try:
-            before = dict(json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            before = read_json(file)
+        except ValueError as error:
             raise ValueError(f"{file} is damaged ({error}); remove {self.folder} to begin anew") from None
         other = [f"{name} was {before.get(name)!r}, is {asked.get(name)!r}" for name in {**before, **asked}
                  if before.get(name) != asked.get(name)]  # fmt: skip
@@ -144,10 +143,9 @@ class Parts:
 
     def _lock(self) -> None:
         """Keep a second run of the same command out; the system lets go of the lock, however this one ends."""
-        lock = self._held.enter_context((self.folder / "lock").open("w"))
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self._held.enter_context(lock(self.folder / "lock"))
+        except Held:
             raise ValueError(f"another run is writing {self.path}; wait for it, or stop it first") from None
 
 

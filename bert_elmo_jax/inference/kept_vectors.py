@@ -5,7 +5,6 @@ there. A run that is stopped goes on where it was; vectors of another encoder or
 """
 
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import json
@@ -20,8 +19,8 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
+from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, layers_of, word_layers
 
 Span = tuple[int, int]
@@ -172,7 +171,7 @@ def _begun(folder: Path, asked: dict[str, Any], source: str) -> tuple[int, int, 
         write_json(file, {**asked, "done": 0, "rows": 0, "width": 0})
         return 0, 0, 0
     try:
-        facts = dict(json.loads(file.read_text(encoding="utf-8")))
+        facts = read_json(file)
         found = int(facts["done"]), int(facts["rows"]), int(facts["width"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{file} is damaged ({error}); remove {folder}, and the vectors are computed again") from None
@@ -204,12 +203,12 @@ def _begun(folder: Path, asked: dict[str, Any], source: str) -> tuple[int, int, 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """One process fills a folder at a time; another waits, and then finds it full."""
-    with (folder / "lock").open("w") as lock:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            held.enter_context(lock(folder / "lock"))
+        except Held:
             warnings.warn(f"another run is writing {folder}; waiting for it", stacklevel=3)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            held.enter_context(lock(folder / "lock", wait=True))
         yield
 
 

@@ -1,4 +1,4 @@
-"""How predictions are written: as JSON lines, or as a table that has the columns of the input too."""
+"""Predictions as JSON lines, or as a table with the columns of the input."""
 
 import csv
 import io
@@ -15,12 +15,57 @@ from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, to_json
 
 Cells = dict[str, Any]
+Writer = Callable[[Sequence[Any], Sequence[Prediction]], Iterator[str]]
 
 
-def given(example: Any) -> Cells:
-    """What was asked of: the id, where there is one, and the text.
+def choose_writer(task: Task, source: str, encoding: str, target: str) -> Writer:
+    """Return a function that turns examples and predictions into the lines of a file of this name."""
+    ending = Path(target).suffix.lower()
+    if ending not in (".csv", ".tsv"):
+        return json_lines
+    rows = table_rows(read_columns(task, source, encoding))
+    return lambda examples, predictions: map(_csv if ending == ".csv" else _tsv, rows(examples, predictions))
 
-    >>> given(TextExample("정말 재미있다", None, None, "7", "new.tsv", 2))
+
+def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[str]:
+    """Yield a JSON object for each prediction.
+
+    >>> list(json_lines([TextExample("좋다", None, None, None, "-", 1)], [Number(4.5)]))
+    ['{"text": "좋다", "value": 4.5}']
+    """
+    for example, prediction in zip(examples, predictions):
+        yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
+
+
+def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
+    """Return a function that yields rows: the columns of the input (or its text) and the prediction; names come first.
+
+    A prediction's column gets a `_` if the input has a column of that name.
+
+    >>> rows = table_rows({})
+    >>> list(rows([TextExample("좋다", None, None, None, "-", 1)], [Label("1", 0.75, {"0": 0.25, "1": 0.75})]))
+    [['text', 'predicted', 'probability'], ['좋다', '1', '0.7500']]
+    """
+    before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
+    names: list[str] = []
+
+    def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
+        for example, prediction in zip(examples, predictions):
+            cells = columns[example.line] if columns else input_cells(example)
+            found = {name + "_" * (name in cells): value for name, value in output_cells(prediction).items()}
+            if not names:
+                names.extend(dict.fromkeys([*(before or cells), *found]))
+                yield names
+            row = {**cells, **found}
+            yield [_cell(row.get(name, "")) for name in names]
+
+    return rows
+
+
+def input_cells(example: Any) -> Cells:
+    """Return the id of an example, if it has one, and its text.
+
+    >>> input_cells(TextExample("정말 재미있다", None, None, "7", "new.tsv", 2))
     {'id': '7', 'text': '정말 재미있다'}
     """
     number = getattr(example, "id", None)
@@ -31,13 +76,13 @@ def given(example: Any) -> Cells:
         return {**found, "given": example.text}
     if isinstance(example, TextExample):
         return {**found, "text": example.text, **({} if example.pair is None else {"pair": example.pair})}
-    return found  # of tags the prediction has the words
+    return found  # the prediction of tags has the words
 
 
-def predicted(prediction: Prediction) -> Cells:
-    """A prediction as cells of a table.
+def output_cells(prediction: Prediction) -> Cells:
+    """Return a prediction as cells of a table.
 
-    >>> predicted(Tags(("서울", "역"), ("B-LOC", "I-LOC"), (0.9, 0.8)))
+    >>> output_cells(Tags(("서울", "역"), ("B-LOC", "I-LOC"), (0.9, 0.8)))
     {'words': '서울 역', 'predicted': 'B-LOC I-LOC'}
     """
     match prediction:
@@ -54,10 +99,10 @@ def predicted(prediction: Prediction) -> Cells:
             return {"predicted": prediction.answer, "probability": prediction.probability}
 
 
-def columns_of(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
-    """The cells of each row of an input that is a table, by its line; of other inputs none.
+def read_columns(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
+    """Return the cells of each row of an input table by its line; nothing for other inputs.
 
-    >>> columns_of(Task("sst2", "classification", Layout("sentence", table="tsv")), "-", "utf-8")
+    >>> read_columns(Task("sst2", "classification", Layout("sentence", table="tsv")), "-", "utf-8")
     {}
     """
     layout, ending = task.layout, Path(source).suffix.lower()
@@ -68,52 +113,6 @@ def columns_of(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
         spare=layout.spare, tolerance=layout.tolerance, encoding=encoding, fallback=layout.fallback,
     )  # fmt: skip
     return {record.line: record.cells for record in records}
-
-
-def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[str]:
-    """A line for each prediction.
-
-    >>> list(json_lines([TextExample("좋다", None, None, None, "-", 1)], [Number(4.5)]))
-    ['{"text": "좋다", "value": 4.5}']
-    """
-    for example, prediction in zip(examples, predictions):
-        yield json.dumps({**given(example), **to_json(prediction)}, ensure_ascii=False)
-
-
-def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
-    """What makes rows of predictions, the names first: the columns of the input, or its text, and what is predicted.
-
-    A column of the input that is called like one of the prediction's is left as it is; the prediction's gets a `_`.
-
-    >>> rows = table_rows({})
-    >>> list(rows([TextExample("좋다", None, None, None, "-", 1)], [Label("1", 0.75, {"0": 0.25, "1": 0.75})]))
-    [['text', 'predicted', 'probability'], ['좋다', '1', '0.7500']]
-    """
-    before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
-    names: list[str] = []
-
-    def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
-        for example, prediction in zip(examples, predictions):
-            cells = columns[example.line] if columns else given(example)
-            found = {name + "_" * (name in cells): value for name, value in predicted(prediction).items()}
-            if not names:
-                names.extend(dict.fromkeys([*(before or cells), *found]))
-                yield names
-            row = {**cells, **found}
-            yield [_cell(row.get(name, "")) for name in names]
-
-    return rows
-
-
-def lines_of(
-    task: Task, source: str, encoding: str, target: str
-) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[str]]:
-    """What makes lines, without their ends, of examples and predictions, as the ending of the file to write asks."""
-    ending = Path(target).suffix.lower()
-    if ending not in (".csv", ".tsv"):
-        return json_lines
-    rows = table_rows(columns_of(task, source, encoding))
-    return lambda examples, predictions: map(_csv if ending == ".csv" else _tsv, rows(examples, predictions))
 
 
 def _csv(cells: Sequence[str]) -> str:

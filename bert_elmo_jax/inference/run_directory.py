@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.tasks.task import Task, task_from_json, task_to_json
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_json import read_config, read_facts
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features

@@ -1,4 +1,4 @@
-"""Whole networks of a task, which take any encoder's layers as arrays [L, B, T, D] with a vector for each word."""
+"""Task networks, which take the layers of any encoder as arrays [L, B, T, D] with one vector per word."""
 
 from bert_elmo_jax.networks.bcn import Bcn, BcnConfig, bcn_loss, bcn_scores, init_bcn
 from bert_elmo_jax.networks.bidaf import (

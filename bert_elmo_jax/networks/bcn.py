@@ -1,8 +1,8 @@
-"""A classifier of texts, or of pairs of them: the biattentive classification network.
+"""The biattentive classification network (BCN), a classifier of texts or of pairs of texts.
 
 McCann et al. 2017 (CoVe), https://arxiv.org/abs/1708.00107, section 5; with ELMo, Peters et al. 2018,
-https://arxiv.org/abs/1802.05365. A single text is aligned with itself, and pooled once. Between the maxout layers there
-is dropout, as in AllenNLP's network, and no batch normalisation as in CoVe's: that would be a state beside parameters.
+https://arxiv.org/abs/1802.05365. A single text is aligned with itself and pooled once. Like AllenNLP's network it has
+dropout between the maxout layers instead of CoVe's batch normalisation, which would need a state.
 """
 
 from collections.abc import Callable
@@ -30,15 +30,15 @@ from bert_elmo_jax.nn import Dense, align, bilstm, dropout, init_bilstm
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.pooling import masked_softmax, max_pool, mean_pool, min_pool
 
-POOL = 4  # linear maps of which a maxout layer takes the largest
+POOL = 4  # a maxout layer is the maximum of this many linear maps
 
 
 @dataclass(frozen=True, kw_only=True)
 class BcnConfig(NetworkConfig):
-    """The sizes of a biattentive classification network, and where an encoder's layers come in.
+    """The sizes of a biattentive classification network, and where it reads an encoder's layers.
 
-    `places` are input (beside the words), output (beside what the integrator says), or both; each has a mixture of its
-    own. `word_dropout` is that of the words, `dropout` that behind the feed-forward layer and before each maxout layer.
+    `places` are input (with the words), output (with the output of the integrator), or both; each has its own mixture.
+    `word_dropout` applies to the words, `dropout` after the feed-forward layer and before each maxout layer.
 
     >>> BcnConfig(num_labels=5, num_words=100, places="input,output").at
     ('input', 'output')
@@ -57,9 +57,9 @@ class BcnConfig(NetworkConfig):
 
 
 class Bcn(nn.Module):
-    """The network, up to the scores of every label; the two texts of a pair are rows behind each other.
+    """Words -> scores of every label; the two texts of a pair are adjacent rows.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`.
+    `deterministic=False` needs `rngs={"dropout": key}`.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.networks import Bcn, BcnConfig
@@ -84,7 +84,7 @@ class Bcn(nn.Module):
         layers: Float[AnyArray, "L B T W"] | None = None,
         deterministic: bool = True,
     ) -> tuple[Float32[Array, "P K"], Float32[Array, ""]]:
-        """Scores of each text or pair, and the penalty on the weights of the mixtures."""
+        """Return the scores of each text or pair, and the penalty on the mixture weights."""
         c = self.config
         lengths = jnp.asarray(lengths)
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
@@ -114,7 +114,7 @@ class Bcn(nn.Module):
 def attentive_pool(
     x: Float[Array, "B T D"], attend: Float[Array, " D"], real: Bool[Array, "B T"]
 ) -> Float[Array, "B D"]:
-    """The mean of each row's real places, weighed by softmax of their product with a learned vector.
+    """Return the mean of the real positions of each row, weighted by a softmax of their product with a learned vector.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.networks.bcn import attentive_pool
@@ -127,7 +127,7 @@ def attentive_pool(
 def init_bcn(
     config: BcnConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Fresh parameters, the vectors of words as given.
+    """Return new parameters with the given word vectors.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import BcnConfig, init_bcn
@@ -139,7 +139,7 @@ def init_bcn(
 
 
 def bcn_shapes(config: BcnConfig) -> Any:
-    """The shape and type of every parameter but those of an encoder.
+    """Return the shape and type of every parameter except the encoder's.
 
     >>> from bert_elmo_jax.networks import BcnConfig
     >>> bcn_shapes(BcnConfig(num_labels=3, num_words=9, pairs=True))["maxout_0"]["kernel"].shape
@@ -151,12 +151,12 @@ def bcn_shapes(config: BcnConfig) -> Any:
 def bcn_scores(
     config: BcnConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[Float32[Array, "B K"], Float32[Array, ""]]:
-    """Scores and penalty of a batch (see `label_scores`)."""
+    """Return the scores and penalty of a batch (see `label_scores`)."""
     return label_scores(Bcn(config), config, config.pairs, params, batch, key, encode)
 
 
 def bcn_loss(
     config: BcnConfig, encode: Encode | None = None
 ) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
-    """`loss(params, batch, key, carry)` for `train.make_step` (see `label_loss`)."""
+    """Return a loss for `train.make_step` (see `label_loss`)."""
     return label_loss(Bcn(config), config, config.pairs, encode)

@@ -1,7 +1,7 @@
-"""A reader: questions answered by a span of a context, through attention between the two, and in the context itself.
+"""BiDAF with self-attention, a reader that answers a question with a span of a context.
 
-Clark and Gardner 2018, https://arxiv.org/abs/1710.10723: BiDAF with self-attention, and a score for "no answer".
-Peters et al. 2018, https://arxiv.org/abs/1802.05365: ELMo beside the words, and beside what the first BiLSTM says.
+Clark and Gardner 2018, https://arxiv.org/abs/1710.10723: the network, with a score for "no answer".
+Peters et al. 2018, https://arxiv.org/abs/1802.05365: ELMo concatenated to the words and to the first BiLSTM's output.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention_flow import attend, attention_flow, init_similarity, self_attention_flow
 
-QUESTION = "question_"  # what the entries of a batch begin with that are of the question
-NOWHERE = -1e9  # the score of what is no word of the context
+QUESTION = "question_"  # prefix of the entries of a batch that belong to the question
+NOWHERE = -1e9  # the score of padding
 NONE_SIZE = 80  # of the hidden layer of the no-answer score
 
 
 @dataclass(frozen=True, kw_only=True)
 class BidafConfig(NetworkConfig):
-    """The sizes of a reader, and where an encoder's layers come in.
+    """The sizes of a reader, and where it reads an encoder's layers.
 
-    `places` are input (beside the words) and output (beside what the first BiLSTM says of context and question, where
-    the attention reads it), or both. `lstm_size` is that of each direction of every BiLSTM; all else is twice as wide.
-    Where some questions are `unanswerable`, "no answer" has a score too.
+    `places` are input (with the words), output (with the output of the first BiLSTM, before the attention), or both.
+    `lstm_size` is the size of each direction of every BiLSTM; all other layers are twice as wide. With `unanswerable`
+    questions "no answer" has a score too.
 
     >>> BidafConfig(num_words=100).at
     ('input', 'output')
@@ -61,9 +61,9 @@ class Text(NamedTuple):
 
 
 class AnswerScores(NamedTuple):
-    """How well an answer starts, and ends, with each word of the context; and the score of "no answer".
+    """The scores of starting and ending the answer at each word of the context, and of "no answer".
 
-    Beyond a context's end the scores are far below all others. `none` is -inf where every question has an answer.
+    Padding has scores far below all others. `none` is -inf if every question has an answer.
     """
 
     start: Float32[Array, "B T"]
@@ -72,10 +72,10 @@ class AnswerScores(NamedTuple):
 
 
 class Bidaf(nn.Module):
-    """The network, up to the scores of all words.
+    """Context and question -> scores of every word of the context.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`. Dropout is variational (one mask for all words of a
-    text) at the input of each BiLSTM and of each linear layer, and ordinary on the mixtures of an encoder's layers.
+    `deterministic=False` needs `rngs={"dropout": key}`. Dropout is variational (one mask for all words of a text) at
+    the input of each BiLSTM and each linear layer, and ordinary on the mixtures of an encoder's layers.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.networks.bidaf import Bidaf, BidafConfig, Text
@@ -94,14 +94,14 @@ class Bidaf(nn.Module):
     def __call__(
         self, context: Text, question: Text, deterministic: bool = True
     ) -> tuple[AnswerScores, Float32[Array, ""]]:
-        """The scores, and the penalty on the weights of the mixtures."""
+        """Return the scores, and the penalty on the mixture weights."""
         c, width = self.config, context.words.shape[1]
         lengths = jnp.asarray(context.lengths)
         there, asked = (_real(text) for text in (context, question))
         layers = None
         if context.layers is not None:
             layers = jnp.concatenate([jnp.asarray(x.layers) for x in (context, question)], axis=2)
-        # Both texts at once: they share the mixtures.
+        # Both texts at once, because they share the mixtures.
         both, penalty = mix_at_places(self, c, layers, jnp.concatenate([there, asked], axis=1), deterministic)
         words = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")
 
@@ -134,7 +134,7 @@ class Bidaf(nn.Module):
         from_end = layer("end", jnp.concatenate([x, from_start], axis=-1))
 
         def score(name: str, x: Array) -> Array:
-            # Without a bias, of which a softmax would see nothing.
+            # A bias would not change the softmax.
             scores = drop(x) @ self.param(name, normal(x.shape[-1] ** -0.5), (x.shape[-1],))
             return jnp.where(there, scores, NOWHERE)
 
@@ -152,7 +152,7 @@ class Bidaf(nn.Module):
 def init_bidaf(
     config: BidafConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Fresh parameters, the vectors of words as given.
+    """Return new parameters with the given word vectors.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import BidafConfig, init_bidaf
@@ -164,7 +164,7 @@ def init_bidaf(
 
 
 def bidaf_shapes(config: BidafConfig) -> Any:
-    """The shape and type of every parameter but those of an encoder.
+    """Return the shape and type of every parameter except the encoder's.
 
     >>> from bert_elmo_jax.networks import BidafConfig
     >>> from bert_elmo_jax.networks.bidaf import bidaf_shapes
@@ -177,11 +177,10 @@ def bidaf_shapes(config: BidafConfig) -> Any:
 def scores_of(
     config: BidafConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[AnswerScores, Float32[Array, ""]]:
-    """Scores and penalty of a batch; without a key there is no dropout.
+    """Return the scores and penalty of a batch; without a key there is no dropout.
 
-    A batch has `words` [B, T] and `lengths` [B] of the contexts and, as the configuration says, `characters`
-    [B, T, C], `brought` [B, T, D], and an encoder's `layers` [B, L, T, D], or what `encode` makes them of; and the same
-    of the questions, whose names begin with `question_`.
+    A batch has the entries of `run_network` for the contexts, and the same for the questions with the prefix
+    `question_`.
     """
     own, *for_encoder = (None, None, None) if key is None else jax.random.split(key, 3)
     asked = {name.removeprefix(QUESTION): x for name, x in batch.items() if name.startswith(QUESTION)}
@@ -202,16 +201,16 @@ def scores_of(
 
 
 def answer_scores(config: BidafConfig, params: Any, batch: Batch, encode: Encode | None = None) -> AnswerScores:
-    """What is needed of a batch to find the answers: see `data.tasks.question_answers`."""
+    """Return the scores of a batch, from which `data.tasks.question_answers` finds the answers."""
     return scores_of(config, params, batch, encode=encode)[0]
 
 
 def bidaf_loss(
     config: BidafConfig, encode: Encode | None = None
 ) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
-    """`loss(params, batch, key, carry)` for `train.make_step`; see `bidaf_coefficients` for its terms.
+    """Return a loss for `train.make_step`, with the terms of `bidaf_coefficients`.
 
-    `answer` is the mean over questions (see `losses.answer_loss`), `mix_l2` is λ·‖w‖² of the mixtures' weights.
+    `answer` is the mean over questions (see `losses.answer_loss`), `mix_l2` is λ·‖w‖² of the mixture weights.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
@@ -236,7 +235,7 @@ def bidaf_loss(
 
 
 def bidaf_coefficients(config: BidafConfig) -> dict[str, float]:
-    """How much each term of the loss counts.
+    """Return the coefficients of the terms of the loss.
 
     >>> from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_coefficients
     >>> bidaf_coefficients(BidafConfig(num_words=9))

@@ -1,8 +1,7 @@
-"""A classifier of pairs of texts: the enhanced sequential inference model, ESIM.
+"""The enhanced sequential inference model (ESIM), a classifier of pairs of texts.
 
-Chen et al. 2017, https://arxiv.org/abs/1609.06038: what each word of a text finds in the other, and how it differs.
-With ELMo, Peters et al. 2018, https://arxiv.org/abs/1802.05365: at the output it stands beside what the first BiLSTM
-says, so that the alignment sees it.
+Chen et al. 2017, https://arxiv.org/abs/1609.06038: each word is compared with its aligned words of the other text.
+With ELMo, Peters et al. 2018, https://arxiv.org/abs/1802.05365: the place "output" comes before the alignment.
 """
 
 from collections.abc import Callable
@@ -33,10 +32,10 @@ from bert_elmo_jax.nn.pooling import max_pool, mean_pool
 
 @dataclass(frozen=True, kw_only=True)
 class EsimConfig(NetworkConfig):
-    """The sizes of an ESIM, and where an encoder's layers come in.
+    """The sizes of an ESIM, and where it reads an encoder's layers.
 
-    `places` are input (beside the words), output (beside what the first BiLSTM says), or both; each has a mixture of
-    its own. `lstm_size` is that of both BiLSTMs in each direction, and of the layers between and behind them.
+    `places` are input (with the words), output (with the output of the first BiLSTM), or both; each has its own
+    mixture. `lstm_size` is the size of each direction of both BiLSTMs, and of the layers between and after them.
 
     >>> EsimConfig(num_labels=3, num_words=100, places="input,output").at
     ('input', 'output')
@@ -52,11 +51,11 @@ class EsimConfig(NetworkConfig):
 
 
 class Esim(nn.Module):
-    """The network, up to the scores of every label; the two texts of a pair are rows behind each other.
+    """Words -> scores of every label; the two texts of a pair are adjacent rows.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`. Dropout is variational (one mask for all words of a
-    text) at the input of each BiLSTM, and ordinary on the mixtures of an encoder's layers, behind the alignment where
-    an encoder is read, and at the input of the last two layers.
+    `deterministic=False` needs `rngs={"dropout": key}`. Dropout is variational (one mask for all words of a text) at
+    the input of each BiLSTM. It is ordinary on the mixtures, at the input of the last two layers and, with an encoder,
+    after the alignment.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.networks import Esim, EsimConfig
@@ -81,7 +80,7 @@ class Esim(nn.Module):
         layers: Float[AnyArray, "L B T W"] | None = None,
         deterministic: bool = True,
     ) -> tuple[Float32[Array, "P K"], Float32[Array, ""]]:
-        """Scores of each pair, and the penalty on the weights of the mixtures."""
+        """Return the scores of each pair, and the penalty on the mixture weights."""
         c = self.config
         lengths = jnp.asarray(lengths)
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
@@ -111,7 +110,7 @@ class Esim(nn.Module):
 def init_esim(
     config: EsimConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Fresh parameters, the vectors of words as given.
+    """Return new parameters with the given word vectors.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import EsimConfig, init_esim
@@ -123,7 +122,7 @@ def init_esim(
 
 
 def esim_shapes(config: EsimConfig) -> Any:
-    """The shape and type of every parameter but those of an encoder.
+    """Return the shape and type of every parameter except the encoder's.
 
     >>> from bert_elmo_jax.networks import EsimConfig
     >>> esim_shapes(EsimConfig(num_labels=3, num_words=9))["labels"]["kernel"].shape
@@ -135,12 +134,12 @@ def esim_shapes(config: EsimConfig) -> Any:
 def esim_scores(
     config: EsimConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[Float32[Array, "B K"], Float32[Array, ""]]:
-    """Scores and penalty of a batch of pairs (see `label_scores`)."""
+    """Return the scores and penalty of a batch of pairs (see `label_scores`)."""
     return label_scores(Esim(config), config, True, params, batch, key, encode)
 
 
 def esim_loss(
     config: EsimConfig, encode: Encode | None = None
 ) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
-    """`loss(params, batch, key, carry)` for `train.make_step` (see `label_loss`)."""
+    """Return a loss for `train.make_step` (see `label_loss`)."""
     return label_loss(Esim(config), config, True, encode)

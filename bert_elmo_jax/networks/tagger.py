@@ -1,4 +1,4 @@
-"""A tagger: words, and an encoder's layers, through BiLSTMs to a conditional random field.
+"""A BiLSTM tagger with a conditional random field (CRF), which can read an encoder's layers.
 
 Peters et al. 2018, https://arxiv.org/abs/1802.05365: named entities, ELMo at the input of the first of two BiLSTMs.
 Peters et al. 2017 (TagLM), https://arxiv.org/abs/1705.00108: the language model between the BiLSTMs.
@@ -35,10 +35,10 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerConfig(NetworkConfig):
-    """The sizes of a tagger, and where an encoder's layers come in.
+    """The sizes of a tagger, and where it reads an encoder's layers.
 
-    `places` are some of input (beside the words), between (beside what the first BiLSTM says) and output (beside what
-    the last one says), with commas; each has a mixture of its own. `scheme` is that of entities' tags.
+    `places` are one or several of input (with the words), between (with the output of the first BiLSTM) and output
+    (with the output of the last one), separated by commas; each has its own mixture. `scheme` is that of the tags.
 
     >>> TaggerConfig(num_tags=9, num_words=100, places="input,output").at
     ('input', 'output')
@@ -62,14 +62,14 @@ class TaggerConfig(NetworkConfig):
             hint = did_you_mean(self.output, ("crf", "softmax"))
             raise ValueError(f"output={self.output!r} is not known; use crf or softmax{hint}")
         if "between" in self.at and self.lstm_layers < 2:
-            raise ValueError(f"places={self.places!r}: there is nothing between one BiLSTM; use lstm_layers=2 or more")
+            raise ValueError(f"places={self.places!r}: `between` needs two BiLSTMs; use lstm_layers=2 or more")
 
 
 class Tagger(nn.Module):
-    """The network, up to the scores of every tag at every word.
+    """Words -> scores of every tag at every word.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`. Dropout is variational (one mask for all words of a
-    sentence) at the input of each BiLSTM and of the output, and ordinary on the mixtures of an encoder's layers.
+    `deterministic=False` needs `rngs={"dropout": key}`. Dropout is variational (one mask for all words of a sentence)
+    at the input of each BiLSTM and of the output layer, and ordinary on the mixtures of an encoder's layers.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.networks import Tagger, TaggerConfig
@@ -94,7 +94,7 @@ class Tagger(nn.Module):
         layers: Float[AnyArray, "L B T W"] | None = None,
         deterministic: bool = True,
     ) -> tuple[Float32[Array, "B T K"], Float32[Array, "N N"], Float32[Array, ""]]:
-        """Scores, transitions (zeros of a softmax), and the penalty on the weights of the mixtures."""
+        """Return the scores, the transitions (zeros for a softmax), and the penalty on the mixture weights."""
         c = self.config
         lengths = jnp.asarray(lengths)
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
@@ -120,7 +120,7 @@ class Tagger(nn.Module):
 def init_tagger(
     config: TaggerConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Fresh parameters, the vectors of words as given.
+    """Return new parameters with the given word vectors.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import TaggerConfig, init_tagger
@@ -132,7 +132,7 @@ def init_tagger(
 
 
 def tagger_shapes(config: TaggerConfig) -> Any:
-    """The shape and type of every parameter but those of an encoder.
+    """Return the shape and type of every parameter except the encoder's.
 
     >>> from bert_elmo_jax.networks import TaggerConfig
     >>> tagger_shapes(TaggerConfig(num_tags=3, num_words=9))["words"]["table"].shape
@@ -144,7 +144,7 @@ def tagger_shapes(config: TaggerConfig) -> Any:
 def scores_of(
     config: TaggerConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[Float32[Array, "B T K"], Float32[Array, "N N"], Float32[Array, ""]]:
-    """Scores, transitions and penalty of a batch (see `run_network`); without a key there is no dropout."""
+    """Return the scores, transitions and penalty of a batch (see `run_network`); without a key there is no dropout."""
     found: tuple[Array, Array, Array] = run_network(Tagger(config), config, params, batch, key, encode)
     return found
 
@@ -156,28 +156,27 @@ def best_tags(
     batch: Batch,
     encode: Encode | None = None,
 ) -> tuple[Int32[Array, "B T"], Float32[Array, "B T"]]:
-    """The best legal path of each row, and how probable each of its tags is.
+    """Return the best legal path of each row and the probability of each of its tags.
 
-    Of a softmax these are the words' own probabilities, of a conditional random field those over all legal paths.
+    The probabilities of a CRF are marginals over all legal paths.
     """
     scores, transitions, _ = scores_of(config, params, batch, encode=encode)
     if config.output == "softmax":
         scores = jax.nn.log_softmax(scores, axis=-1)
     path, _ = viterbi(scores, transitions, batch["lengths"], legal)
-    shares = (
-        jnp.exp(scores)
-        if config.output == "softmax"
-        else marginals(scores, forbid(transitions, legal), batch["lengths"])
-    )
-    return path, jnp.take_along_axis(shares, path[:, :, None], axis=2)[:, :, 0]
+    if config.output == "softmax":
+        probabilities = jnp.exp(scores)
+    else:
+        probabilities = marginals(scores, forbid(transitions, legal), batch["lengths"])
+    return path, jnp.take_along_axis(probabilities, path[:, :, None], axis=2)[:, :, 0]
 
 
 def tagger_loss(
     config: TaggerConfig, encode: Encode | None = None
 ) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
-    """`loss(params, batch, key, carry)` for `train.make_step`; see `tagger_coefficients` for its terms.
+    """Return a loss for `train.make_step`, with the terms of `tagger_coefficients`.
 
-    `crf` is the mean over sentences, `cross_entropy` over words; `mix_l2` is λ·‖w‖² of the mixtures' weights.
+    `crf` is the mean over sentences, `cross_entropy` over words; `mix_l2` is λ·‖w‖² of the mixture weights.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import TaggerConfig, tagger_loss
@@ -205,7 +204,7 @@ def tagger_loss(
 
 
 def tagger_coefficients(config: TaggerConfig) -> dict[str, float]:
-    """How much each term of the loss counts.
+    """Return the coefficients of the terms of the loss.
 
     >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
     {'cross_entropy': 1.0}

@@ -1,4 +1,4 @@
-"""What networks of labelled texts share: pairs as rows one behind the other, and the loss of a label."""
+"""Shared parts of text classifiers: pairs as adjacent rows, scores and loss."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 from bert_elmo_jax.losses import cross_entropy
 from bert_elmo_jax.networks.word_network import Batch, Encode, NetworkConfig, Sums, run_network
 
-TARGETS = ("labels", "weights")  # of a batch: one for each text or pair, whatever it has of words
+TARGETS = ("labels", "weights")  # entries of a batch with one number per text or pair
 
 
 def flatten_pairs(batch: Batch) -> dict[str, Any]:
-    """A batch of pairs [B, 2, …] as one of texts [2B, …], the two of a pair behind each other.
+    """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent.
 
     >>> import numpy as np
     >>> batch = {"words": np.array([[[1, 2], [3, 0]]]), "lengths": np.array([[2, 1]]), "labels": np.array([0])}
@@ -27,7 +27,7 @@ def flatten_pairs(batch: Batch) -> dict[str, Any]:
 
 
 def other_of_pair(x: Array) -> Array:
-    """For each text of pairs that stand behind each other, the other one's row.
+    """Swap the two rows of each pair.
 
     >>> import jax.numpy as jnp
     >>> other_of_pair(jnp.arange(4)).tolist()
@@ -45,9 +45,9 @@ def label_scores(
     key: PRNGKeyArray | None = None,
     encode: Encode | None = None,
 ) -> tuple[Float32[Array, "B K"], Float32[Array, ""]]:
-    """The score of each label, and the penalty on the weights of the mixtures; without a key there is no dropout.
+    """Return the score of each label and the penalty on the mixture weights; without a key there is no dropout.
 
-    The batch is one of `run_network`, and of pairs all of its arrays are [B, 2, …].
+    The batch has the entries of `run_network`; for pairs all its arrays are [B, 2, …].
     """
     found: tuple[Array, Array] = run_network(
         module, config, params, flatten_pairs(batch) if pairs else batch, key, encode
@@ -58,9 +58,9 @@ def label_scores(
 def label_loss(
     module: nn.Module, config: NetworkConfig, pairs: bool, encode: Encode | None = None
 ) -> Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]:
-    """`loss(params, batch, key, carry)` for `train.make_step`: `cross_entropy` of `labels` [B], with `weights` [B].
+    """Return a loss for `train.make_step`: `cross_entropy` of `labels` [B] with `weights` [B].
 
-    `mix_l2`, where an encoder is read, is λ·‖w‖² of the mixtures' weights.
+    With an encoder it also has the term `mix_l2`, which is λ·‖w‖² of the mixture weights.
     """
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
@@ -75,7 +75,7 @@ def label_loss(
 
 
 def label_coefficients(config: NetworkConfig) -> dict[str, float]:
-    """How much each term of the loss counts.
+    """Return the coefficients of the terms of the loss.
 
     >>> from bert_elmo_jax.networks import BcnConfig
     >>> label_coefficients(BcnConfig(num_labels=2, num_words=9, encoder_layers=3, encoder_width=8))

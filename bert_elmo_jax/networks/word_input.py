@@ -1,4 +1,4 @@
-"""The vector of a word by itself: a row of a table, what the word brings along, and its characters."""
+"""Word vectors without context: from a table, from the caller, and from characters."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -7,16 +7,16 @@ from jaxtyping import Array, Float32, Int
 from bert_elmo_jax.nn import CharCNN, embed
 from bert_elmo_jax.nn.any_array import AnyArray
 
-NEW = -1  # the number of a word that brings its vector along
+NEW = -1  # the id of a word whose vector is in `brought`
 CHARACTER_SIZE = 16
-FILTERS = ((3, 128),)  # Peters et al. 2018: 128 filters over three characters, the largest of each
+FILTERS = ((3, 128),)  # Peters et al. 2018: 128 filters over three characters, max-pooled
 
 
 class WordInput(nn.Module):
-    """Numbers of words -> vectors; with `characters`, the convolutions over each word's beside them.
+    """Word ids -> vectors; with `characters` followed by the output of a character CNN.
 
-    Of the table the first rows, `specials`, stand for words without one of their own; they are a parameter apart, so
-    that they are trained where the others are frozen.
+    The first ids are rows of `specials`, for words without a row of their own. It is a separate parameter, so that it
+    is trained while the table is frozen.
 
     >>> import jax, jax.numpy as jnp
     >>> from bert_elmo_jax.networks import WordInput
@@ -38,20 +38,20 @@ class WordInput(nn.Module):
         characters: Int[AnyArray, "B T C"] | None = None,
         brought: Float32[AnyArray, "B T D"] | None = None,
     ) -> Float32[Array, "B T E"]:
-        """One vector a word; NaN of a number that is none."""
+        """Return one vector per word, NaN for an invalid id."""
         if self.characters != (characters is not None):
             raise ValueError(
-                "this network reads the characters of words: give them"
+                "this network reads the characters of words: pass them"
                 if self.characters
                 else "characters were given to a network that does not read them: leave them out"
             )
         ids = jnp.asarray(ids)
         normal = nn.initializers.normal(self.size**-0.5)
         specials = self.param("specials", normal, (self.num_specials, self.size))
-        # Two look-ups, and no joined table: that would copy all of it, and its gradient, in every step.
+        # Two look-ups: concatenating the tables would copy them and their gradients in every step.
         own = (ids >= self.num_specials) & (self.num_words > 0)
         x = embed(specials, jnp.where(own, 0, ids if brought is None else jnp.maximum(ids, 0)))
-        if self.num_words:  # a parameter without numbers could not be written to a checkpoint
+        if self.num_words:  # checkpoints cannot hold an empty parameter
             table = self.param("table", normal, (self.num_words, self.size))
             x = jnp.where(own[..., None], embed(table, jnp.where(own, ids - self.num_specials, 0)), x)
         if brought is not None:

@@ -1,4 +1,4 @@
-"""What all networks of words share: what they are told, an encoder's layers mixed at places, and how they are run."""
+"""Shared parts of word networks: the config, the mixtures of an encoder's layers, and running a network."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
-# The layers of an encoder that is trained along, from its parameters and a batch.
+# Computes the layers of a fine-tuned encoder from its parameters, a batch and a random key.
 Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """The words that a network knows, and where an encoder's layers come in; each network adds its own sizes.
+    """The vocabulary of a network, and where it reads an encoder's layers; each network adds its own sizes.
 
-    `places` are some of the network's `PLACES`, with commas; each has a mixture of its own. `layers` are the numbers of
-    those that are mixed (-1: the last), with commas; empty: all. With `tuned` the encoder is trained along, and its
-    parameters are among the network's.
+    `places` are one or several of the network's `PLACES`, separated by commas; each has its own mixture. `layers` are
+    the numbers of the mixed layers (-1: the last), separated by commas, or empty for all. With `tuned` the encoder is
+    fine-tuned too, and its parameters are among the network's.
 
     >>> NetworkConfig(num_words=9, encoder_layers=3, encoder_width=4, layers="0,-1").mixed_layers
     (0, 2)
@@ -50,13 +50,14 @@ class NetworkConfig:
     layers: str = ""
 
     def __post_init__(self) -> None:
-        least_of = dict.fromkeys(("num_specials", "word_size", *self.SIZES), 1)
-        for name, least in (least_of | dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)).items():
+        minimum = dict.fromkeys(("num_specials", "word_size", *self.SIZES), 1)
+        minimum |= dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)
+        for name, least in minimum.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{self.CALLED}'s {name} is {getattr(self, name)}; it must be at least {least}")
         for name in (*self.RATES, "mix_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: a rate is at least 0 and below 1")
+                raise ValueError(f"{name}={getattr(self, name)}: a rate must be at least 0 and below 1")
         if self.mix_l2 < 0:
             raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
         where = self.at
@@ -66,28 +67,28 @@ class NetworkConfig:
             raise ValueError(f"places={self.places!r}: use {known}, or several of them with commas{hint}")
         if bool(self.encoder_layers) != bool(self.encoder_width):
             raise ValueError(
-                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: both, or none of them"
+                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: set both or neither"
             )
-        self.mixed_layers  # noqa: B018 -- raises where there is no such layer
+        self.mixed_layers  # noqa: B018 -- raises if there is no such layer
 
     @property
     def at(self) -> tuple[str, ...]:
-        """The places where an encoder's layers come in."""
+        """The places where the network reads an encoder's layers."""
         return tuple(place.strip() for place in self.places.split(","))
 
     @property
     def mixed_layers(self) -> tuple[int, ...]:
-        """The numbers of the encoder's layers that are mixed."""
-        there = self.encoder_layers
-        if not self.layers or not there:
-            return tuple(range(there))
-        known = {str(n - there): n for n in range(there)} | {str(n): n for n in range(there)}
+        """The numbers of the mixed layers."""
+        count = self.encoder_layers
+        if not self.layers or not count:
+            return tuple(range(count))
+        known = {str(n - count): n for n in range(count)} | {str(n): n for n in range(count)}
         asked = [part.strip() for part in self.layers.split(",")]
         found = tuple(known[part] for part in asked if part in known)
         if len(found) < len(asked) or len(set(found)) < len(found):
             raise ValueError(
-                f"layers={self.layers!r}: use different numbers with commas, of the {there} layers of this encoder: 0 "
-                f"to {there - 1}, or from the end -1 to -{there}"
+                f"layers={self.layers!r}: use different numbers with commas, of the {count} layers of this encoder: 0 "
+                f"to {count - 1}, or from the end -1 to -{count}"
             )
         return found
 
@@ -99,21 +100,21 @@ def mix_at_places(
     real: Bool[Array, "B T"],
     deterministic: bool,
 ) -> tuple[dict[str, Float32[Array, "B T W"]], Float32[Array, ""]]:
-    """The mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
+    """Return the mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
 
-    To be called inside of a module's compact method, whose parameter `mix` this makes.
+    Call it inside a compact method: it creates the parameter `mix` of the module.
     """
     given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
     if given != (config.encoder_layers, config.encoder_width):
         raise ValueError(
-            f"an encoder's layers of {given[0]} x {given[1]} numbers were given to {config.CALLED} made for "
+            f"encoder layers of {given[0]} x {given[1]} numbers were given to {config.CALLED} made for "
             f"{config.encoder_layers} x {config.encoder_width}: use the encoder it was trained with"
         )
     penalty = jnp.zeros(())
     mixed: dict[str, Array] = {}
     if layers is None:
         return mixed, penalty
-    # What stands behind a row's end, even NaN, has no part in the gradients of the mixtures.
+    # Padding must not reach the gradients of the mixtures, even if it is NaN.
     layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
     if config.layers:
         layers = layers[jnp.array(config.mixed_layers)]
@@ -127,7 +128,7 @@ def mix_at_places(
 
 
 def beside(x: Float[Array, "B T D"], mixed: Mapping[str, Float[Array, "B T W"]], place: str) -> Float[Array, "B T E"]:
-    """What a place has, and beside it the mixture of an encoder's layers, where one comes in there.
+    """Concatenate the mixture of an encoder's layers to the input of a place, if the place has one.
 
     >>> import jax.numpy as jnp
     >>> from bert_elmo_jax.networks.word_network import beside
@@ -146,10 +147,10 @@ def run_network(
     key: PRNGKeyArray | None = None,
     encode: Encode | None = None,
 ) -> Any:
-    """What a module says of a batch; without a key there is no dropout.
+    """Return the output of a module for a batch; without a key there is no dropout.
 
-    A batch has `words` [B, T] and `lengths` [B]; as the configuration says, `characters` [B, T, C], `brought`
-    [B, T, D], and an encoder's `layers` [B, L, T, D], or what `encode` makes them of.
+    A batch has `words` [B, T] and `lengths` [B]. Depending on the configuration it also has `characters` [B, T, C],
+    `brought` [B, T, D], and an encoder's `layers` [B, L, T, D] or the inputs of `encode`.
     """
     layers: Any = None
     own, for_encoder = (None, None) if key is None else jax.random.split(key)
@@ -173,7 +174,7 @@ def init_network(
     words: Float[AnyArray, "V D"],
     rows: int = 1,
 ) -> dict[str, Any]:
-    """Fresh parameters of a module, the vectors of words as given; `rows` are the fewest that it takes.
+    """Return new parameters of a module with the given word vectors; `rows` is its smallest batch size.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.networks import Tagger, TaggerConfig
@@ -181,7 +182,7 @@ def init_network(
     >>> config = TaggerConfig(num_tags=3, num_words=9)
     >>> init_network(Tagger(config), config, jax.random.key(0), np.zeros((1, 100)), np.zeros((2, 100)))
     Traceback (most recent call last):
-    ValueError: vectors of the shapes (1, 100) and (2, 100) were given for (1, 100) and (9, 100)
+    ValueError: word vectors of shape (1, 100) and (2, 100) were given, expected (1, 100) and (9, 100)
     """
     return with_vectors(config, jax.jit(partial(_init, module, config, rows))(key), specials, words)
 
@@ -189,7 +190,7 @@ def init_network(
 def with_vectors(
     config: NetworkConfig, params: dict[str, Any], specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Parameters with the vectors of words as given, for those that were drawn.
+    """Replace the word vectors of a parameter tree by the given ones.
 
     >>> import numpy as np
     >>> from bert_elmo_jax.networks.word_network import NetworkConfig, with_vectors
@@ -200,7 +201,8 @@ def with_vectors(
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
     if (specials.shape, words.shape) != expected:
         raise ValueError(
-            f"vectors of the shapes {specials.shape} and {words.shape} were given for {expected[0]} and {expected[1]}"
+            f"word vectors of shape {specials.shape} and {words.shape} were given, "
+            f"expected {expected[0]} and {expected[1]}"
         )
     vectors = {"specials": jnp.asarray(specials, jnp.float32)}
     if config.num_words:
@@ -209,7 +211,7 @@ def with_vectors(
 
 
 def network_shapes(module: nn.Module, config: NetworkConfig, rows: int = 1) -> Any:
-    """The shape and type of every parameter of a module but those of an encoder.
+    """Return the shape and type of every parameter of a module except the encoder's.
 
     >>> from bert_elmo_jax.networks import Tagger, TaggerConfig
     >>> from bert_elmo_jax.networks.word_network import network_shapes

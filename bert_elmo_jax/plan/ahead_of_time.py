@@ -1,4 +1,4 @@
-"""Compiling a step for devices that are not there, from shapes alone, and what is then known of it."""
+"""Compile a step from shapes alone, for devices that need not exist, and read its memory and cost."""
 
 import re
 import time
@@ -10,11 +10,11 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 
 from bert_elmo_jax.train.parallel import over_mesh
-from bert_elmo_jax.train.sharding import BATCH, RULES, Rules, shardings
+from bert_elmo_jax.train.sharding import BATCH, RULES, Rules, check_rows, shardings
 from bert_elmo_jax.train.state import State
 from bert_elmo_jax.train.step import Step
 
-# How the TPU's compiler says what is needed and what there is: of everything, or of what does not fit by itself.
+# The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
 SIZE = r"([\d.]+)([KMGT]?)"
 SHORTAGES = (
     rf"Used {SIZE}\s+of\s+{SIZE}\s+hbm",
@@ -24,23 +24,22 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class TooLarge(MemoryError):
-    """A program that does not fit: it needs `needs` bytes of a device that has `has`, where the compiler says so."""
+    """A program that needs `needs` bytes on a device with `has` bytes; None if the compiler does not say."""
 
     def __init__(self, needs: float | None, has: float | None, message: str = ""):
-        super().__init__(message or f"needs {needs} bytes of a device's memory, there are {has}")
+        super().__init__(message or f"the program needs {needs} bytes of device memory, but only {has} are available")
         self.needs, self.has = needs, has
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A step that was compiled: its text, and what the compiler says of one device's memory and work.
+    """A compiled step: its text, and the compiler's figures for the memory and work of one device.
 
-    Memory in bytes: `arguments`, `outputs`, how much of these lies in the arguments' own memory (`aliased`, because
-    the state is given away), `temporaries` and the program's own `code`. XLA's count of `flops` and `bytes` takes
-    every loop for one turn; see `compiled_cost`.
+    Memory is in bytes: `arguments`, `outputs`, the part of the outputs that reuses the memory of the donated arguments
+    (`aliased`), `temporaries` and `code`. XLA counts the `flops` and `bytes` of a loop body once; see `compiled_cost`.
     """
 
-    text: str | None  # None where this jaxlib cannot read the compiler's program
+    text: str | None  # None if this jaxlib cannot read the program
     arguments: int
     outputs: int
     aliased: int
@@ -48,25 +47,19 @@ class Compiled:
     code: int
     flops: float
     bytes: float
-    seconds: float  # that compiling took
+    seconds: float  # compilation time
 
     @property
     def total(self) -> float:
-        """All that must be in a device's memory at once."""
+        """Peak memory of a device in bytes."""
         return float(self.arguments + self.outputs - self.aliased + self.temporaries + self.code)
 
 
 def lower_step(
     step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
 ) -> Any:
-    """The step as `over_mesh` runs it, traced for the mesh's devices; `state` and `batch` are shapes."""
-    shards = mesh.shape["data"] * mesh.shape["fsdp"]
-    for name, values in batch.items():
-        if values.shape[0] % shards:
-            raise ValueError(
-                f"a batch's {name} has {values.shape[0]} rows, which {shards} devices cannot share equally: choose a "
-                f"multiple of {shards}"
-            )
+    """Trace the step as `over_mesh` runs it on a mesh; `state` and `batch` are shapes."""
+    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"])
     rows = NamedSharding(mesh, BATCH)
     placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
     run: Any = over_mesh(step, state, mesh, rules).step
@@ -76,7 +69,7 @@ def lower_step(
 def compile_step(
     step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
 ) -> Compiled:
-    """The same, compiled. Raises `TooLarge` where the compiler finds that it does not fit.
+    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory.
 
     >>> import jax.numpy as jnp, optax
     >>> from bert_elmo_jax.train import make_mesh, make_step, new_state
@@ -97,7 +90,7 @@ def compile_step(
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
     try:
         text = compiled.as_text()
-    except jax.errors.JaxRuntimeError:  # a libtpu much newer than jaxlib says things that it does not know
+    except jax.errors.JaxRuntimeError:  # jaxlib cannot parse the output of a much newer libtpu
         text = None
     return Compiled(
         text, memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.alias_size_in_bytes,
@@ -107,12 +100,12 @@ def compile_step(
 
 
 def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
-    # All of its type: a weak one, such as jnp.full gives, is compiled into another program.
+    # Weak types, as made by jnp.full, compile to a different program, so they are kept.
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
 
 
 def explained(error: Exception) -> Exception:
-    """`TooLarge`, with the numbers of the compiler's message, where that says so; any other error as it is.
+    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged.
 
     >>> error = explained(RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory. Used 20.50G of 15.75G hbm."))
     >>> error.needs / 2**30, error.has / 2**30
@@ -129,10 +122,10 @@ def explained(error: Exception) -> Exception:
 
 
 def largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
-    """The largest number found that fits, and the smallest found that does not (None: none was met).
+    """Return the largest number found that fits, and the smallest found that does not (None if all fit).
 
-    From `first` on it doubles or halves until the answer changes, then halves the gap, `tries` questions in all; so
-    the two are next to each other, or as near as the tries allow. 0 fits unasked.
+    Starting at `first`, doubles or halves until the answer changes, then bisects, with at most `tries` calls of `fits`.
+    The two numbers are adjacent if the tries suffice. 0 always fits.
 
     >>> largest(lambda n: n <= 37, first=8, tries=9)
     (37, 38)

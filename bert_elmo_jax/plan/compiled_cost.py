@@ -1,12 +1,11 @@
-"""What one run of a compiled program costs each device: products of matrices, memory traffic, collectives.
+"""The cost of one run of a compiled program on each device: matrix products, memory traffic, collectives.
 
-XLA's own `cost_analysis` counts the body of a loop once, however often it runs: a scan over twelve layers shows a
-twelfth. Here the program's text is walked, and what stands in a loop counts as often as the loop runs. A loop whose
-length cannot be read off counts once, and is named in `unknown_loops`.
+XLA's own `cost_analysis` counts the body of a loop once, so a scan over twelve layers shows a twelfth of its cost. This
+module walks the program's text and multiplies the body of a loop by its trip count. A loop of unknown length counts
+once and is listed in `unknown_loops`.
 
-Operations are those of matrix products and convolutions alone, which is what a chip's peak is about. Bytes are what
-instructions read from and write to main memory (a fusion counts as one; slices as what they take, not as what they
-are taken from; what the compiler keeps on the chip as nothing).
+Operations are those of matrix products and convolutions only, like the peak figures of chips. Bytes are reads and
+writes of main memory: a fusion counts as one instruction, a slice counts its own size, and on-chip values are free.
 """
 
 import math
@@ -20,7 +19,7 @@ from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Module, Shape,
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
                "collective-broadcast")  # fmt: skip
-# They name or hold values without touching them, or are counted elsewhere: where they began, in what they call.
+# They only name or hold values, or they are counted elsewhere: at their start, or in the computation they call.
 FREE = frozenset(
     "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id while conditional call "
     "opt-barrier add-dependency async-update".split()
@@ -30,31 +29,34 @@ SLICES = ("dynamic-slice", "slice", "gather")
 
 @dataclass(frozen=True)
 class Collective:
-    """Collectives of one kind: how many run, and bytes of a device: what it puts in, and what it must send at least."""
+    """All collectives of one kind: their number, and per device the bytes of input and the least bytes to send."""
 
     count: int = 0
     size: float = 0.0
     sent: float = 0.0
 
+    def __add__(self, other: "Collective") -> "Collective":
+        return Collective(self.count + other.count, self.size + other.size, self.sent + other.sent)
+
 
 @dataclass
 class Cost:
-    """See the module; everything is for one device and one run."""
+    """The cost of one run on one device; see the module."""
 
     flops: float = 0.0
     bytes: float = 0.0
     collectives: dict[str, Collective] = field(default_factory=dict)
     unknown_loops: list[str] = field(default_factory=list)
-    channels: set[tuple[str, str]] = field(default_factory=set)  # of the collectives that were counted
+    channels: set[tuple[str, str]] = field(default_factory=set)  # of the counted collectives
 
     @property
     def sent(self) -> float:
-        """Bytes that collectives make a device send."""
+        """Bytes that a device sends in collectives."""
         return sum((collective.sent for collective in self.collectives.values()), 0.0)
 
 
 def compiled_cost(text: str) -> Cost:
-    """The cost of a program, from `compiled.as_text()`.
+    """Return the cost of a program, given its `compiled.as_text()`.
 
     >>> import jax, jax.numpy as jnp
     >>> loop = jax.jit(lambda x: jax.lax.scan(lambda x, _: (x @ x, None), x, length=5)[0])
@@ -82,7 +84,7 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
             body = module.computations[i.called("body") or ""]
             _add(module, body, times * (1 if trips is None else trips), cost, inside_fusion)
         elif i.opcode == "conditional":
-            _add_dearest(module, i, times, cost, inside_fusion)
+            _add_worst_branch(module, i, times, cost, inside_fusion)
         elif i.opcode in ("fusion", "call", "async-start") and (
             called := i.called("calls") or i.called("to_apply") or i.called("called_computation")
         ):
@@ -90,8 +92,8 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
             _add(module, module.computations[called], times, cost, within)
 
 
-def _add_dearest(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
-    """Of branches only one runs: the dearest is taken."""
+def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
+    """Add the most expensive branch of a conditional: only one branch runs."""
     listed = re.search(r"branch_computations=\{([^}]*)\}", i.rest)
     names = re.findall(r"[\w.\-]+", listed.group(1)) if listed else []
     names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
@@ -105,12 +107,11 @@ def _add_dearest(module: Module, i: Instruction, times: int, cost: Cost, inside_
     cost.bytes += worst.bytes
     cost.unknown_loops += worst.unknown_loops
     for kind, new in worst.collectives.items():
-        old = cost.collectives.get(kind, Collective())
-        cost.collectives[kind] = Collective(old.count + new.count, old.size + new.size, old.sent + new.sent)
+        cost.collectives[kind] = cost.collectives.get(kind, Collective()) + new
 
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
-    """How often a `while` runs: as the compiler says, or else from its condition, i < limit in steps of one."""
+    """Return the trip count of a `while`: the compiler's, or from a condition i < limit with steps of 1, or None."""
     said = re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest)
     if said:
         return int(said.group(1))
@@ -123,7 +124,7 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     if limit.opcode != "constant" or counter.opcode != "get-tuple-element" or not number:
         return None
     start = computation.instructions[loop.operands[0]]
-    while start.opcode in ("tuple", "copy", "bitcast"):  # what the counter begins with, where that is a constant
+    while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
     begin = _constant(start) if start.opcode == "constant" else 0
     return max(0, _constant(limit) - begin)
@@ -145,7 +146,7 @@ def _dot(computation: Computation, i: Instruction) -> float:
 
 
 def _convolution(computation: Computation, i: Instruction) -> float:
-    """2 · every pair of numbers that meets. On a TPU all products are convolutions, batches of them strided windows."""
+    """Return 2 · the number of multiplied pairs. On TPU all products are convolutions, batched ones strided windows."""
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.rest)
     if labels is None:
         raise ValueError(f"the convolution {i.name} has no dim_labels: {i.rest[:200]}")
@@ -180,23 +181,23 @@ def _between(text: str, before: str, after: str) -> str:
 def _add_collective(module: Module, computation: Computation, i: Instruction, times: int, cost: Cost) -> None:
     kind = i.opcode.removesuffix("-start")
     if kind == "all-reduce" and computation.name.startswith("all-reduce-scatter"):
-        kind = "reduce-scatter"  # as a TPU's compiler writes it: a fusion of a reduction and a slice
+        kind = "reduce-scatter"  # the TPU compiler fuses a reduction and a slice
     group, channel = group_size(i.rest, module.devices), re.search(r"\bchannel_id=\d+", i.rest)
     if group < 2 or (channel and (kind, channel.group()) in cost.channels):
         return
-    if channel:  # a TPU's compiler shows one that runs beside other work several times over
+    if channel:  # the TPU compiler lists an overlapped collective several times
         cost.channels.add((kind, channel.group()))
     size = float(sum(shape.size for name in i.operands for shape in computation.instructions[name].shapes))
-    # What any algorithm must send; a ring does with it.
+    # The lower bound for any algorithm, which a ring reaches.
     share = {"all-reduce": 2 * (group - 1) / group, "all-gather": group - 1.0, "collective-permute": 1.0}
     share["collective-broadcast"] = 1.0
-    old = cost.collectives.get(kind, Collective())
     sent = size * share.get(kind, (group - 1) / group)
-    cost.collectives[kind] = Collective(old.count + times, old.size + times * size, old.sent + times * sent)
+    new = Collective(times, times * size, times * sent)
+    cost.collectives[kind] = cost.collectives.get(kind, Collective()) + new
 
 
 def group_size(attributes: str, devices: int) -> int:
-    """How many devices take part in a collective together.
+    """Return the number of devices that take part in a collective together.
 
     >>> [group_size(text, 8) for text in ("replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", "")]
     [2, 4, 8]
@@ -216,12 +217,12 @@ def group_size(attributes: str, devices: int) -> int:
 
 
 def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
-    """Bytes between main memory and the chip."""
+    """Return the bytes that an instruction moves between main memory and the chip."""
     if i.opcode in FREE or i.opcode.endswith("-done") or "AllocateBuffer" in i.rest[:200]:
         return 0.0
     operands = [shape for name in i.operands for shape in computation.instructions[name].shapes]
     results = list(i.shapes)
-    if i.opcode.endswith("-start"):  # it names what it begins with among its results
+    if i.opcode.endswith("-start"):  # its results include its operands
         for shape in operands:
             if shape in results:
                 results.remove(shape)
@@ -246,7 +247,7 @@ def _users(computation: Computation, name: str) -> Iterator[tuple[Instruction, i
 
 
 def _read(module: Module, fused: Computation, name: str) -> float:
-    """How much of a value a fusion reads: all of it, unless it only takes slices of it or writes into it."""
+    """Return the bytes of a value that a fusion reads: all, unless it only slices it or updates it in place."""
     whole, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
     for user, number in _users(fused, name):
         if user.opcode in SLICES and number == 0:

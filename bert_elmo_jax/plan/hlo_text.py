@@ -1,7 +1,7 @@
-"""A compiled program's text, read: its computations, and of every instruction the shapes, operands and attributes.
+"""Parse the text of a compiled program: its computations, and the shapes, operands and attributes of instructions.
 
-Only what `compiled_cost` needs. XLA's text is no stable format, so what is read here is kept to what has been the same
-for years; an instruction that cannot be read is an error and not a wrong sum.
+XLA's text is not a stable format, so this parser only reads what `compiled_cost` needs and what has not changed for
+years. An unreadable instruction is an error.
 """
 
 import math
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-BITS = {"pred": 8, "token": 0, "opaque": 0}  # of the types whose name does not say it
+BITS = {"pred": 8, "token": 0, "opaque": 0}  # of types without a number in their name
 
 _ARRAY = re.compile(r"([a-z]\w*)\[([\d,<= ]*)\](?:\{([^{}]*)\})?|(token)\[\]")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
@@ -20,7 +20,7 @@ _NAME = re.compile(r"%?([\w.\-]+)$")
 
 @dataclass(frozen=True)
 class Shape:
-    """An array's type and sizes; `space` is 0 where it lies in a device's main memory."""
+    """The type and sizes of an array; `space` is 0 for a device's main memory."""
 
     dtype: str
     sizes: tuple[int, ...]
@@ -28,35 +28,35 @@ class Shape:
 
     @property
     def elements(self) -> int:
-        """How many numbers it holds."""
+        """The number of elements."""
         return math.prod(self.sizes)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The size in bytes."""
         bits = BITS.get(self.dtype) if self.dtype in BITS else int((re.findall(r"\d+", self.dtype) or [0])[0])
         return (self.elements * (bits or 0) + 7) // 8
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of a computation; `shapes` are those of its result, several where that is a tuple."""
+    """One line of a computation; `shapes` has several entries if the result is a tuple."""
 
     name: str
     opcode: str
     shapes: tuple[Shape, ...]
     operands: tuple[str, ...]
-    rest: str  # attributes, as they stand
+    rest: str  # the text of the attributes
 
     def called(self, attribute: str) -> str | None:
-        """The computation that an attribute such as `body` names."""
+        """Return the name of the computation in an attribute such as `body`."""
         found = re.search(rf"\b{attribute}=%?([\w.\-]+)", self.rest)
         return found.group(1) if found else None
 
 
 @dataclass(frozen=True)
 class Computation:
-    """Instructions by name, in order, the root's name, and the parameters' names by number."""
+    """Instructions by name, in order; the name of the root; and the names of the parameters by number."""
 
     name: str
     instructions: Mapping[str, Instruction]
@@ -70,11 +70,11 @@ class Module:
 
     entry: Computation
     computations: Mapping[str, Computation]
-    devices: int  # that it runs on at once
+    devices: int  # that run it together
 
 
 def parse_hlo(text: str) -> Module:
-    """The module that `compiled.as_text()` shows.
+    """Parse the output of `compiled.as_text()`.
 
     >>> module = parse_hlo('''HloModule example, num_partitions=8
     ... ENTRY %main (a: f32[2,3]) -> f32[2,3] {
@@ -103,7 +103,7 @@ def parse_hlo(text: str) -> Module:
             lines[instruction.name] = instruction
             root = instruction.name if found.group(1) else root
     if not entry:
-        raise ValueError("this is no text of a compiled program: it has no ENTRY computation")
+        raise ValueError("this is not the text of a compiled program: it has no ENTRY computation")
     counts = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", text.partition("\n")[0])
     return Module(computations[entry], computations, math.prod(map(int, counts)))
 
@@ -137,7 +137,7 @@ def _number(parameter: Instruction) -> int:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes."""
+    """Return the position of the bracket that closes the one at `start`."""
     depth = 0
     for found in re.compile(r"[()]").finditer(text, start):
         depth += 1 if found.group() == "(" else -1
@@ -147,7 +147,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _commas(text: str) -> list[str]:
-    """What commas outside of all brackets separate."""
+    """Split a text at the commas outside of all brackets."""
     parts, depth, begin = [], 0, 0
     for found in re.finditer(r"[()\[\]{},]", text):
         if found.group() == ",":

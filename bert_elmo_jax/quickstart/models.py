@@ -13,13 +13,13 @@ from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.analysis.toy_senses import toy_senses
 from bert_elmo_jax.files import read_json, write_text
 from bert_elmo_jax.quickstart.parts import COLUMNS, Part, QuickstartFolders
-from bert_elmo_jax.report.figures import Figure, Lines, svg
+from bert_elmo_jax.report.figures import Figure, Lines
+from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.show import show
-from bert_elmo_jax.report.tables import table
 from bert_elmo_jax.runs.ideal.best_masked import masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.runs.task_report import attention
+from bert_elmo_jax.runs.task_report import draw_attention
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -35,9 +35,9 @@ def show_scores(workdir: Path) -> str:
     for line in masked:
         share = f"{line.model / line.best:.0%} of it"
         rows.append([f"BERT: {_name_score(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", share])
-    for line in stream:
-        above = f"{line.mean / line.true - 1:.0%} above"
-        rows.append([f"ELMo: perplexity, {line.name}", f"{line.mean:.2f}", f"{line.true:.2f}", above])
+    for one in stream:
+        above = f"{one.mean / one.true - 1:.0%} above"
+        rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
     words = next(line for line in masked if line.name == "masked words")
     figures = [
         compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", words.best),
@@ -45,7 +45,7 @@ def show_scores(workdir: Path) -> str:
         smooth(bert, "loss", "BERT: loss"),
         smooth(elmo, "loss", "ELMo: loss"),
     ]
-    return table(["on held-out text", "reached", "best possible", ""], rows) + draw(figures)
+    return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
 
 
 def _name_score(name: str) -> str:
@@ -92,7 +92,7 @@ def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
     bert = [figure for figure in figures if figure.title.startswith(f"{first}: BERT")]
     write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
-    return f"<p>{about}</p>" + table(names, rows) + draw(figures)
+    return f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
 
 
 def show_weights(workdir: Path, parts: Sequence[Part]) -> str:
@@ -100,7 +100,7 @@ def show_weights(workdir: Path, parts: Sequence[Part]) -> str:
     figures: list[Figure] = []
     for part in (part for part in parts if part.column == COLUMNS[-1]):
         figures += weight_results(load(workdir / part.point.name).params, part.task)[1]
-    return draw(figures)
+    return draw_figures(figures)
 
 
 def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
@@ -111,11 +111,5 @@ def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     shown = []
     for example in (questions[0], questions[-1]):
         answer = model.predict([(example.text, example.context)])[0]
-        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{attention(model, example)}")
+        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{draw_attention(model, example)}")
     return "".join(shown)
-
-
-def draw(figures: Sequence[Figure]) -> str:
-    """Return figures as HTML, side by side."""
-    each = (f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>" for figure in figures)
-    return f"<main>{''.join(each)}</main>"

@@ -1,21 +1,18 @@
 """The quickstart's page: one file with what was learned, what it is worth, and how each part was made."""
 
-import html
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_elmo_jax.files import read_json, write_text
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.quickstart.models import show_attention, show_scores, show_senses, show_weights
 from bert_elmo_jax.quickstart.parts import COLUMNS, TASKS, Part, QuickstartFolders
-from bert_elmo_jax.report.tables import table
+from bert_elmo_jax.report.page import draw_code, draw_table, write_page
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.start_cost import sum_costs
 from bert_elmo_jax.toyworld import ToyWorld
-from bert_elmo_jax.train.report import STYLE
 
 PERCENT = {"questions": 1}  # the official scorer returns percentages
-MORE = "figure{max-width:26rem}"
 TITLE = "BERT and ELMo in JAX: a quickstart"
 ABOUT = """<p>A toy BERT and a toy ELMo, pretrained on a small generated language in English and Korean whose best
 possible score is known, and what that is worth on three tasks.</p>
@@ -33,13 +30,7 @@ def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], w
         ("Where the BERT looks when it is asked", show_attention(folders, parts)),
         ("How each part was made", show_commands(folders, parts)),
     ]
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{TITLE}</title><style>{STYLE}{MORE}</style><h1>{TITLE}</h1>{ABOUT}"
-        f"{''.join(f'<h2>{html.escape(name)}</h2>{body}' for name, body in sections)}</html>"
-    )
-    return write_text(folders.workdir / "report.html", page)
+    return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
 
 
 def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
@@ -56,7 +47,7 @@ def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
             cells.append(f"{statistics.mean(values):.1f}{apart}")
         rows.append([task, score, *cells])
     about = f"Percent; {f'mean ± standard deviation of {count} seeds' if count > 1 else 'one seed'}."
-    return f"<p>{about}</p>" + table(["task", "score", *COLUMNS], rows)
+    return f"<p>{about}</p>" + draw_table(["task", "score", *COLUMNS], rows)
 
 
 def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
@@ -67,4 +58,4 @@ def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
         "Each command makes its part by itself, one seed after the other. Here the seeds were trained side by side, "
         "which is faster and gives the same result except for rounding. Any field of a config can be changed."
     )
-    return f"<p>{about}</p><pre>{html.escape(lines)}</pre>"
+    return f"<p>{about}</p>{draw_code(lines)}"

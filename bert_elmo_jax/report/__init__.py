@@ -1,1 +1,1 @@
-"""Report pages: tables and figures as HTML, SVG and PNG."""
+"""HTML pages, tables and figures from plain data. Knows no models."""

@@ -1,47 +1,96 @@
-"""The page of an analysis: one file with tables and figures, readable anywhere, on a telephone too."""
+"""One HTML file: headings, tables, figures, text. Readable on a phone, and without a network."""
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.report.figures import Figure, svg
-from bert_elmo_jax.report.results import Result, cells_of
-from bert_elmo_jax.report.tables import table
-from bert_elmo_jax.train.report import STYLE
+from bert_elmo_jax.files import write_text
+from bert_elmo_jax.report.figures import Drawable
+from bert_elmo_jax.report.svg import draw_svg
 
-MORE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
+STYLE = """
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem}
+h1,h2{overflow-wrap:anywhere}
+main{display:flex;flex-wrap:wrap;gap:1rem}
+figure{margin:0;flex:1 1 22rem;min-width:0;max-width:36rem}
+figcaption{font-weight:600}
+svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:currentColor}
+pre{overflow:auto;background:#8882;padding:.75rem}
+table{border-collapse:collapse;display:block;overflow-x:auto;margin-bottom:1rem}
+td,th{padding:.1rem .8rem .1rem 0;text-align:left}
+details{margin:.4rem 0}
+"""
 
 
-def write_page(
-    folder: str | Path,
-    title: str,
-    results: Sequence[Result],
-    figures: Sequence[Figure] = (),
-    sections: Sequence[tuple[str, str]] = (),
-    asked: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write `report.html`: what came out, figures, other sections, and what was asked.
+def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]], style: str = "") -> Path:
+    """Write an HTML page; a section is a heading and HTML, an empty heading is left out, `style` is further CSS.
 
     >>> import tempfile
-    >>> page = write_page(tempfile.mkdtemp(), "probe", [Result("pos", "강", "1", 0.973)])
-    >>> "97.3" in page.read_text(encoding="utf-8")
-    True
+    >>> path = Path(tempfile.mkdtemp()) / "report.html"
+    >>> page = write_page(path, "runs/bert", [("", "<p>2 steps</p>"), ("Configuration", draw_json({"steps": 2}))])
+    >>> page.read_text(encoding="utf-8").count("<h2>")
+    1
     """
-    names, *rows = cells_of(results)
-    drawn = "".join(
-        f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>" for figure in figures
-    )
-    page = (
+    parts = [f"<h2>{html.escape(heading)}</h2>{body}" if heading else body for heading, body in sections]
+    return write_text(
+        path,
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{STYLE}{MORE}</style><h1>{html.escape(title)}</h1>"
-        f"{table(names, rows) if rows else ''}<main>{drawn}</main>"
-        f"{''.join(f'<h2>{html.escape(name)}</h2>{body}' for name, body in sections)}"
-        f"<h2>What was asked</h2><pre>{html.escape(json.dumps(asked or {}, indent=1, ensure_ascii=False))}</pre></html>"
+        f"<title>{html.escape(title)}</title><style>{STYLE}{style}</style>"
+        f"<h1>{html.escape(title)}</h1>{''.join(parts)}</html>",
     )
-    target = Path(folder) / "report.html"
-    partial = target.with_suffix(".partial")
-    partial.write_text(page, encoding="utf-8")
-    return partial.replace(target)
+
+
+def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return an HTML table that scrolls by itself on a narrow screen; a column named `text` keeps its width.
+
+    >>> draw_table(["a"], [["<b>"]])
+    '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
+    >>> draw_table(["text"], []).count("min-width:14em")
+    1
+    """
+    wide = {"text": ' style="min-width:14em"'}
+    head = "".join(f"<th{wide.get(name, '')}>{html.escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div style="overflow-x:auto"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def draw_figures(figures: Iterable[Drawable]) -> str:
+    """Return figures with their titles, side by side where there is room.
+
+    >>> from bert_elmo_jax.report.figures import Bars
+    >>> draw_figures([Bars("γ", ["0"], {"tagger": [1.0]})])[:47]
+    '<main><figure><figcaption>γ</figcaption><svg vi'
+    """
+    drawn = (f"<figure><figcaption>{html.escape(one.title)}</figcaption>{draw_svg(one)}</figure>" for one in figures)
+    return f"<main>{''.join(drawn)}</main>"
+
+
+def draw_code(text: str) -> str:
+    """Return preformatted text, such as a command.
+
+    >>> draw_code("a < b")
+    '<pre>a &lt; b</pre>'
+    """
+    return f"<pre>{html.escape(text)}</pre>"
+
+
+def draw_json(content: Any) -> str:
+    r"""Return readable JSON as preformatted text.
+
+    >>> draw_json(["배"])
+    '<pre>[\n &quot;배&quot;\n]</pre>'
+    """
+    return draw_code(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def draw_details(summary: str, body: str) -> str:
+    """Return HTML that is hidden until its summary, a text, is clicked.
+
+    >>> draw_details("trial 1", "<p>done</p>")
+    '<details><summary>trial 1</summary><p>done</p></details>'
+    """
+    return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"

@@ -1,4 +1,4 @@
-"""Figures as PNG, by matplotlib (the extra `figures`), with a font that can show what is written."""
+"""Figures as PNG, drawn by matplotlib (the extra `figures`) in a font that has all their letters."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ HANGUL = re.compile("[ᄀ-ᇿ㄰-㆏가-힣]")
 
 
 def check_matplotlib() -> None:
-    """Raise what `write_png` would, before hours are spent on what goes into the figures."""
+    """Raise ImportError now if `write_png` would raise it later, after hours of computing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -20,13 +20,13 @@ def check_matplotlib() -> None:
 
 
 def write_png(figure: Figure, path: str | Path) -> Path:
-    """Draw a figure into a file; what has Hangul in it needs an installed font that has Hangul."""
+    """Draw a figure into a PNG file; Hangul in it needs an installed font that has Hangul."""
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Sheet
 
-    fonts = dict.fromkeys(["DejaVu Sans", font_for(words_of(figure))])  # the second shows what the first has not
+    fonts = dict.fromkeys(["DejaVu Sans", find_font(collect_words(figure))])  # the second has what the first lacks
     with rc_context({"font.family": list(fonts), "axes.unicode_minus": False}):
         sheet = Sheet(figsize=(7, 5), dpi=150, layout="constrained")
         FigureCanvasAgg(sheet)
@@ -37,10 +37,10 @@ def write_png(figure: Figure, path: str | Path) -> Path:
     return Path(path)
 
 
-def words_of(figure: Figure) -> str:
-    """All that is written in a figure.
+def collect_words(figure: Figure) -> str:
+    """Return all text in a figure.
 
-    >>> words_of(Bars("배", ["layer 1"], {"runs/elmo": [1.0]}))
+    >>> collect_words(Bars("배", ["layer 1"], {"runs/elmo": [1.0]}))
     '배 layer 1 runs/elmo'
     """
     if isinstance(figure, Grid):
@@ -54,8 +54,8 @@ def words_of(figure: Figure) -> str:
     return " ".join(parts)
 
 
-def font_for(text: str) -> str:
-    """The name of an installed font that can show the Hangul of a text; where there is none the usual font."""
+def find_font(text: str) -> str:
+    """Return the name of an installed font that has the Hangul of a text; without Hangul the usual font."""
     from matplotlib import font_manager, ft2font
 
     hangul = {ord(letter) for letter in HANGUL.findall(text)}
@@ -68,14 +68,14 @@ def font_for(text: str) -> str:
             if hangul <= set(ft2font.FT2Font(entry.fname).get_charmap()):
                 return str(entry.name)
         except (OSError, RuntimeError):
-            continue  # a font that cannot be read shows nothing
+            continue  # unreadable font file
     raise ValueError(
         f"no installed font has Hangul, which {text[:40]!r} needs: install one (such as fonts-nanum); the figures of "
         "report.html need none"
     )
 
 
-def _lines(axes: Any, figure: Lines) -> None:
+def _draw_lines(axes: Any, figure: Lines) -> None:
     for n, (name, points) in enumerate(figure.series.items()):
         style = "-" if n < len(COLOURS) else "--"
         axes.plot(*zip(*points), style, marker="o", label=name, color=COLOURS[n % len(COLOURS)])
@@ -86,7 +86,7 @@ def _lines(axes: Any, figure: Lines) -> None:
     axes.legend(fontsize="small")
 
 
-def _bars(axes: Any, figure: Bars) -> None:
+def _draw_bars(axes: Any, figure: Bars) -> None:
     width = 0.8 / len(figure.series)
     for n, (name, shares) in enumerate(figure.series.items()):
         axes.bar(np.arange(len(shares)) + n * width, shares, width, label=name, color=COLOURS[n % len(COLOURS)])
@@ -94,7 +94,7 @@ def _bars(axes: Any, figure: Bars) -> None:
     axes.legend(fontsize="small")
 
 
-def _dots(axes: Any, figure: Dots) -> None:
+def _draw_dots(axes: Any, figure: Dots) -> None:
     groups = np.array(figure.groups)
     for n, name in enumerate(sorted(set(figure.groups))):
         axes.scatter(*figure.points[groups == name].T, s=8, alpha=0.6, label=name, color=COLOURS[n % len(COLOURS)])
@@ -102,10 +102,10 @@ def _dots(axes: Any, figure: Dots) -> None:
     axes.legend(fontsize="small")
 
 
-def _grid(axes: Any, figure: Grid) -> None:
+def _draw_grid(axes: Any, figure: Grid) -> None:
     axes.imshow(figure.values, vmin=0, vmax=1, cmap="Blues")
     axes.set_xticks(range(len(figure.columns)), figure.columns)
     axes.set_yticks(range(len(figure.rows)), figure.rows)
 
 
-_DRAW: dict[type, Any] = {Lines: _lines, Bars: _bars, Dots: _dots, Grid: _grid}
+_DRAW: dict[type, Any] = {Lines: _draw_lines, Bars: _draw_bars, Dots: _draw_dots, Grid: _draw_grid}

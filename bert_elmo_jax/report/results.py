@@ -1,21 +1,20 @@
-"""One line for each figure of an analysis, and the papers' own figures as lines of the same kind."""
+"""Scores of an analysis and of the papers, as table cells and CSV."""
 
 import csv
-import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from bert_elmo_jax.files import open_atomically
+
 
 @dataclass(frozen=True)
 class Result:
-    """A score: of which task, by which encoder, in which layer, of how many test cases.
+    """One score: task, encoder, layer, and `count` test cases; a score without a layer (a baseline) has an empty one.
 
-    `layer` is empty for what has none (a baseline). `note` says what else there is to know.
-
-    >>> Result("pos", "runs/elmo", "1", 0.973, 25094).percent
-    '97.3'
+    >>> Result("pos", "runs/elmo", "1", 0.973, 25094)
+    pos, runs/elmo, layer 1: 97.3 %
     """
 
     task: str
@@ -27,8 +26,11 @@ class Result:
 
     @property
     def percent(self) -> str:
-        """The score as people write it."""
+        """The score in per cent, with one decimal."""
         return f"{100 * self.score:.1f}"
+
+    def __repr__(self) -> str:
+        return f"{self.task}, {self.encoder}{f', layer {self.layer}' if self.layer else ''}: {self.percent} %"
 
 
 _PTB = "as printed: Penn Treebank tags"
@@ -45,71 +47,67 @@ PUBLISHED = (
     Result("senses", "CoVe (McCann et al. 2017)", "2", 0.647, None, _WSD),
 )
 
-NAMES = [field.name for field in fields(Result)]
 
+def add_published(results: Sequence[Result]) -> list[Result]:
+    """Return the results task by task, each task followed by the scores that the papers print for it.
 
-def with_published(results: Sequence[Result]) -> list[Result]:
-    """The results task by task, those that the papers print of a task behind it.
-
-    >>> [result.encoder for result in with_published([Result("pos", "mine", "1", 0.9)])][:2]
+    >>> [result.encoder for result in add_published([Result("pos", "mine", "1", 0.9)])][:2]
     ['mine', 'biLM (Peters et al. 2018)']
     """
     tasks = dict.fromkeys(result.task for result in results)
     return [r for task in tasks for r in (*results, *PUBLISHED) if r.task == task]
 
 
-def cells_of(results: Iterable[Result]) -> list[list[str]]:
-    """The cells of a table, its names first.
+def make_cells(results: Iterable[Result]) -> list[list[str]]:
+    """Return the cells of a table; the first row is the column names.
 
-    >>> cells_of([Result("pos", "mine", "1", 0.5, 4)])[1]
+    >>> make_cells([Result("pos", "mine", "1", 0.5, 4)])[1]
     ['pos', 'mine', '1', '50.0', '4', '']
     """
     body = [[r.task, r.encoder, r.layer, r.percent, "" if r.count is None else f"{r.count:,}", r.note] for r in results]
     return [["task", "encoder", "layer", "%", "of", "note"], *body]
 
 
-def plain_table(cells: Sequence[Sequence[str]]) -> str:
-    """A table for a terminal; columns are as wide as their longest cell.
+def format_table(cells: Sequence[Sequence[str]]) -> str:
+    """Return a table for a terminal; a column is as wide as its longest cell.
 
-    >>> print(plain_table([["task", "%"], ["배", "97.3"]]))
+    >>> print(format_table([["task", "%"], ["배", "97.3"]]))
     task  %
     배    97.3
     """
-    widths = [max(map(places, column)) for column in zip(*cells)]
-    rows = ([cell + " " * (width - places(cell)) for cell, width in zip(row, widths)] for row in cells)
+    widths = [max(map(count_columns, column)) for column in zip(*cells)]
+    rows = ([cell + " " * (width - count_columns(cell)) for cell, width in zip(row, widths)] for row in cells)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def places(text: str) -> int:
-    """How many letters of the Latin alphabet are as wide as a text, in a terminal exactly: Hangul has two each.
+def count_columns(text: str) -> int:
+    """Return the width of a text in terminal columns: two for each Hangul syllable, one for each Latin letter.
 
-    >>> places("배 a")
+    >>> count_columns("배 a")
     4
     """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def write_csv(path: str | Path, results: Iterable[Result]) -> Path:
-    """The results with all their digits; the file is there whole or not at all.
+def write_results(path: str | Path, results: Iterable[Result]) -> Path:
+    """Write results as CSV, with all digits.
 
     >>> import tempfile
-    >>> file = write_csv(Path(tempfile.mkdtemp()) / "table.csv", [Result("pos", "mine", "1", 0.5, 4)])
+    >>> file = write_results(Path(tempfile.mkdtemp()) / "table.csv", [Result("pos", "mine", "1", 0.5, 4)])
     >>> file.read_text(encoding="utf-8-sig").splitlines()[1]
     'pos,mine,1,0.5,4,'
     """
-    return write_rows(path, [NAMES, *map(astuple, results)])
+    return write_rows(path, [[field.name for field in fields(Result)], *map(astuple, results)])
 
 
 def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> Path:
-    r"""Rows, the names of their columns first; with the mark by which Excel knows that it is UTF-8.
+    r"""Write rows as CSV, the column names first, with the byte-order mark that Excel needs to recognise UTF-8.
 
     >>> import tempfile
     >>> file = write_rows(Path(tempfile.mkdtemp()) / "table.csv", [["word", "cosine"], ["배", 0.5]])
     >>> file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]
     (b'\xef\xbb\xbf', '배,0.5')
     """
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with open(partial, "w", encoding="utf-8-sig", newline="") as file:
+    with open_atomically(path, encoding="utf-8-sig") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-    return partial.replace(path)
+    return Path(path)

@@ -1,22 +1,23 @@
-"""Figures in a notebook: side by side, as one SVG that notebooks, editors and web pages of notebooks can show."""
+"""Figures in a notebook: side by side in one SVG, which notebooks, editors and notebook viewers can display."""
 
 import html
 import re
 from dataclasses import dataclass
 
-from bert_elmo_jax.report.figures import LETTER, Figure, svg
-from bert_elmo_jax.report.results import places
+from bert_elmo_jax.report.figures import Figure
+from bert_elmo_jax.report.results import count_columns
+from bert_elmo_jax.report.svg import LETTER, draw_svg
 
-SHEET = 1100  # as wide as a line of figures may be
+SHEET = 1100  # the largest width of a line of figures
 GAP, TITLE = 24, 26
-# What a viewer puts into an image element finds no style of the page: fonts, words and ground are the document's own.
+# Inside an image element an SVG has no access to the page's style, so it brings its own fonts, colours and background.
 FONTS = "system-ui, 'Noto Sans', 'Noto Sans KR', 'Noto Sans CJK KR', 'Apple SD Gothic Neo', 'Malgun Gothic', sans-serif"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """An SVG document; a notebook draws it where it is the value of a cell.
+    """An SVG document, displayed by a notebook if it is the value of a cell.
 
     >>> Shown("<svg/>"), Shown("<svg/>").document
     (an SVG of 6 characters, '<svg/>')
@@ -24,7 +25,7 @@ class Shown:
 
     document: str
 
-    def __repr__(self) -> str:  # a notebook stores it beside the drawing
+    def __repr__(self) -> str:  # stored in the notebook together with the drawing
         return f"an SVG of {len(self.document):,} characters"
 
     def _repr_svg_(self) -> str:
@@ -32,7 +33,7 @@ class Shown:
 
 
 def show(*figures: Figure) -> Shown:
-    """Figures with their titles, from left to right, and in further lines where one is full.
+    """Return figures with their titles, from left to right, in as many lines as they need.
 
     >>> import numpy as np
     >>> from bert_elmo_jax.report.figures import Dots
@@ -44,18 +45,18 @@ def show(*figures: Figure) -> Shown:
         raise ValueError("no figure was given: show(figure, …) takes one or more of Lines, Bars, Dots and Grid")
     drawn, x, y, line, width = [], 0.0, 0.0, 0.0, 0.0
     for figure in figures:
-        picture = svg(figure)
+        picture = draw_svg(figure)
         box = re.match(r'<svg viewBox="0 0 (\d+) (\d+)"', picture)
         if box is None:
             raise ValueError(f"{figure.title!r} has no points to draw")
         wide, high = map(float, box.groups())
         scale = min(1.0, SHEET / wide)
-        room = min(SHEET, max(wide * scale, LETTER * places(figure.title)))
+        room = min(SHEET, max(wide * scale, LETTER * count_columns(figure.title)))
         if x and x + room > SHEET:
             x, y, line = 0.0, y + line + GAP, 0.0
         drawn.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" font-weight="600">{html.escape(figure.title)}</text>')
         drawn.append(
-            f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" width="{wide * scale:.0f}" height="{high * scale:.0f}" {picture[5:]}'
+            f'<svg x="{x:.0f}" y="{y + TITLE:.0f}" width="{wide * scale:.1f}" height="{high * scale:.1f}" {picture[5:]}'
         )
         line, width = max(line, TITLE + high * scale), max(width, x + room)
         x += room + GAP

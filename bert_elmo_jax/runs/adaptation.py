@@ -11,18 +11,19 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.inference.task_networks import NETWORKS
-from bert_elmo_jax.inference.read_model import StoredModel, read_model
-from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.files import write_text
+from bert_elmo_jax.inference.read_model import StoredModel, read_model
+from bert_elmo_jax.inference.task_networks import NETWORKS
+from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data
 from bert_elmo_jax.runs.with_network import NetworkStart
+from bert_elmo_jax.text import WordVocabulary
 
 HELD_OUT = 0.05  # of the texts: what the perplexity is measured on
 FULL_SOFTMAX = 20_000  # words; of a larger vocabulary the softmax is sampled
@@ -117,9 +118,7 @@ def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
     lines = list(dict.fromkeys(" ".join(words) for words in texts if words))
     text = "\n\n".join(lines) + "\n"
     if not file.is_file() or file.read_bytes() != text.encode():
-        partial = file.with_suffix(".partial")
-        partial.write_bytes(text.encode())
-        partial.replace(file)
+        write_text(file, text)
     return len(lines)
 
 

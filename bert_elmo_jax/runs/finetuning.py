@@ -11,23 +11,24 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
+from bert_elmo_jax.analysis.layer_weights import layer_shares
+from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.files import write_json
+from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
-from bert_elmo_jax.analysis.layer_weights import layer_shares
-from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
-from bert_elmo_jax.runs.task_report import task_sections
-from bert_elmo_jax.runs.task_scores import figures_of, score_name
-from bert_elmo_jax.data.corpora.npy import write_json
-from bert_elmo_jax.data.tasks.batches import TaskBatches
-from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.runs import adaptation
 from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.starting_weights import devices, say
+from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data, read_data, share_of
+from bert_elmo_jax.runs.task_report import task_sections
+from bert_elmo_jax.runs.task_scores import figures_of, score_name
 from bert_elmo_jax.runs.transfer import Start, start_of
 from bert_elmo_jax.runs.with_head import prepare_head
 from bert_elmo_jax.runs.with_network import NetworkStart, network_start, prepare_network
+from bert_elmo_jax.train.devices import describe_devices
+from bert_elmo_jax.train.metrics import read_metrics
 
 # What may be another when a run goes on: where the same data lie, and what changes speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
@@ -102,7 +103,7 @@ def run(
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
-    say(f"{workdir}: {ready.task.name}, {rows}, on {devices()}")
+    say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)
     batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate)
 

@@ -11,8 +11,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory, write_run_directory
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.runs.config_files import parse_values
 from bert_elmo_jax.runs.finetuning import FREE, RESULT, result_of, run
 from bert_elmo_jax.runs.starting_weights import say

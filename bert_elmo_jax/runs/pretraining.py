@@ -10,18 +10,19 @@ import jax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.phases import Phases
 from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
 from bert_elmo_jax.runs.freed_memory import keep_freed_memory
 from bert_elmo_jax.runs.objectives import build_step
 from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.starting_weights import adopt_config, devices, fill_missing, say
+from bert_elmo_jax.runs.starting_weights import adopt_config, fill_missing, say
 from bert_elmo_jax.runs.what_next import what_next
+from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding).
@@ -74,7 +75,7 @@ def pretrain(
         if first:  # only now, when everything asked for has been found possible
             train.same_run(workdir, asked, FREE)
             describe_run(workdir, model, params, tokenizer)
-            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {devices()}")
+            say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
         state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(rows))
         rules = (*family.sharding, *train.RULES)
         run = train.over_mesh(step, state, mesh, rules) if mesh else train.over_pmap(step, carry_axis=2)

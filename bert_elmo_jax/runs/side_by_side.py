@@ -18,10 +18,10 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from bert_elmo_jax import train
-from bert_elmo_jax.runs.task_scores import figures_of
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan
 from bert_elmo_jax.runs.finetuning import lengths_of
 from bert_elmo_jax.runs.task_data import Data
+from bert_elmo_jax.runs.task_scores import figures_of
 from bert_elmo_jax.runs.transfer import Start
 from bert_elmo_jax.runs.with_head import prepare_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from importlib import metadata, util
 from typing import Any
 
-import jax
-
 
 def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
@@ -27,15 +25,6 @@ def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bo
     if report and (new := [*lacking, *(f"encoder/{name}" for name in missing)]):
         say(f"new, and untrained at the start, because the weights have none: {', '.join(new)}")
     return parts
-
-
-def devices() -> str:
-    """Return the devices of this process, for messages.
-
-    >>> devices()
-    '8 × cpu'
-    """
-    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
 
 
 def may_have_accelerator() -> bool:

@@ -1,22 +1,25 @@
-"""Predictions beside what was right: the figures that a task is reported by, and which mistakes are the surest."""
+"""Scores of a task's predictions, as its official scorer computes them, and the most confident mistakes."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals import entities, glue, squad
+from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags
 
-NEVER = 1e9  # beyond all scores
+NEVER = 1e9  # larger than any score
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """An example that was predicted wrongly: where it stands, what it says, what is right, what was predicted.
+    """A wrong prediction: file and line, text, the right answer, the predicted one, and its probability.
+
+    For a regression `sure` is the size of the error.
 
     >>> Mistake("dev.tsv:2", "정말 재미있다", "1", "0", 0.99).sure
     0.99
@@ -30,7 +33,7 @@ class Mistake:
 
 
 def score_name(task: Task) -> str:
-    """The figure by which the best model is chosen.
+    """Return the name of the score that chooses the best model.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
     >>> [score_name(task_named(name)) for name in ("cola", "stsb", "uner", "ud_upos", "squad")]
@@ -40,20 +43,20 @@ def score_name(task: Task) -> str:
         return "f1" if task.entities else "accuracy"
     if task.kind == "questions":
         return "best_f1" if task.unanswerable else "f1"  # with the threshold for no answer that is best on dev
-    return glue.TASK_METRICS[metrics_of(task)][0]
+    return glue.TASK_METRICS[_find_metrics(task)][0]
 
 
-def metrics_of(task: Task) -> str:
-    """The name by which `evals.glue` knows how a task is scored."""
+def _find_metrics(task: Task) -> str:
+    """Return the key of the task in `evals.glue.TASK_METRICS`."""
     if task.name in ("mrpc", "qqp") and set(task.labels) != {"0", "1"}:
         return "classification"
     return task.name if task.name in glue.TASK_METRICS else task.kind
 
 
 def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, float]:
-    """The figures of predictions, as the official scorers of the task have them.
+    """Return the scores of predictions, as the task's official scorer computes them.
 
-    Of questions, some of which have no answer, `null_threshold` is the one that would have been best.
+    For questions that may have no answer, `null_threshold` is the best threshold for these predictions.
 
     >>> from bert_elmo_jax.data.tasks import TextExample
     >>> task = Task("sst2", "classification", labels=("0", "1"))
@@ -72,7 +75,7 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
         return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*found)))}
     right: list[Any] = [example.label for example in examples]
     given: list[Any] = [_value(prediction) for prediction in predictions]
-    name = metrics_of(task)
+    name = _find_metrics(task)
     if task.kind == "classification" and any(metric == "f1" for metric in glue.TASK_METRICS[name]):
         right, given = ([int(label) for label in side] for side in (right, given))
     figures = glue.score(name, right, given)
@@ -81,36 +84,33 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
     return figures
 
 
-def mistakes_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any], most: int = 10) -> list[Mistake]:
-    """The mistakes that the model was surest of, the surest first; of a regression the largest.
+def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any], most: int = 10) -> list[Mistake]:
+    """Return the mistakes with the highest probability, highest first; for a regression the largest errors.
 
     >>> from bert_elmo_jax.data.tasks import TextExample
     >>> task = Task("sst2", "classification", labels=("0", "1"))
     >>> example = TextExample("so good", None, "1", None, "dev.tsv", 2)
-    >>> [mistake.where for mistake in mistakes_of(task, [example], [Label("0", 0.9, {})])]
+    >>> [mistake.where for mistake in find_mistakes(task, [example], [Label("0", 0.9, {})])]
     ['dev.tsv:2']
     """
-    found = []
+    found: list[Mistake | None] = []
     for example, prediction in zip(examples, predictions):
         if isinstance(prediction, Tags):
-            found += [*_wrong_words(example, prediction)]
-            continue
-        mistake = _mistake(task, example, prediction)
-        if mistake is not None:
-            found.append(mistake)
-    return sorted(found, key=lambda mistake: -mistake.sure)[:most]
+            found += _wrong_words(example, prediction)
+        else:
+            found.append(_mistake(task, example, prediction))
+    return sorted(filter(None, found), key=lambda mistake: -mistake.sure)[:most]
 
 
-def confusion_of(labels: Sequence[str], right: Sequence[str], given: Sequence[str]) -> dict[tuple[str, str], int]:
-    """How often each label was taken for each other.
+def count_confusions(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> Counter[tuple[str, str]]:
+    """Return the number of examples for each pair of true and predicted label.
 
-    >>> confusion_of(["0", "1"], ["0", "1", "1"], ["1", "1", "1"])[("0", "1")]
+    >>> count_confusions(["0", "1"], ["0", "1", "1"], ["1", "1", "1"])[("0", "1")]
     1
     """
-    table = dict.fromkeys(((a, b) for a in labels for b in labels), 0)
-    for pair in zip(right, given):
-        table[pair] += 1
-    return table
+    counts = Counter({(a, b): 0 for a in labels for b in labels})
+    counts.update(zip(true, predicted))
+    return counts
 
 
 def _value(prediction: Prediction) -> str | float | int:
@@ -133,18 +133,14 @@ def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[An
     if not task.unanswerable:
         return squad.score(data, answers, rules="korquad" if task.name in ("korquad", "klue_mrc") else "squad1")
     figures = squad.score(data, answers)
-    # The threshold is looked for among the best answers that are not empty, whatever was chosen now.
+    # The threshold is chosen among the best answers that are not empty, with and without the current threshold.
     best = {n: next((c.answer for c in p.n_best if c.answer), "") for n, p in zip(ids, predictions)}
-    doubts = {number: _clipped(prediction.null_score) for number, prediction in zip(ids, predictions)}
+    doubts = {number: max(min(prediction.null_score, NEVER), -NEVER) for number, prediction in zip(ids, predictions)}
     tuned = squad.score(data, best, doubts)
     threshold = tuned["best_f1_thresh"]
-    if threshold not in doubts.values():  # what the script says where no answer at all is best, as if of probabilities
+    if threshold not in doubts.values():  # the script's own value for "no answer is best", meant for probabilities
         threshold = -NEVER
     return figures | {name: tuned[name] for name in ("best_exact", "best_f1")} | {"null_threshold": threshold}
-
-
-def _clipped(score: float) -> float:
-    return max(min(score, NEVER), -NEVER)
 
 
 def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import KEPT, places_of
-from bert_elmo_jax.runs.starting_weights import say
 
 
 def words_of(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:

@@ -11,17 +11,17 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
-from bert_elmo_jax.inference.read_model import StoredModel, read_model
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_head import TaskHead
+from bert_elmo_jax.inference.read_model import StoredModel, read_model
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
-from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.runs import optimisation
 from bert_elmo_jax.runs.starting_weights import adopt_config, fill_missing, say
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
 WAYS = ("all", "frozen", "head_first", "top_down")
 
@@ -130,12 +130,12 @@ def method_of(
     if config.transfer == "frozen":
         patterns = [f"encoder/{name}(/.*)?" for name in params["encoder"] if name != "pooler" or not new_pooler]
         method = optim.freeze(method, patterns)
-    return rate, method if config.layer_decay == 1 else optax.chain(method, optim.scale_by_depth(config.layer_decay, family.depth_of))
+    return rate, method if config.layer_decay == 1 else optax.chain(
+        method, optim.scale_by_depth(config.layer_decay, family.depth_of)
+    )
 
 
-def starts_of(
-    config: ConfigDict, params: Mapping[str, Any], epoch: int, new_pooler: bool, family: Family
-) -> Any:
+def starts_of(config: ConfigDict, params: Mapping[str, Any], epoch: int, new_pooler: bool, family: Family) -> Any:
     """The step from which each parameter is trained: the head's is 0, a pooler joins with the last layer."""
     depths = optim.depths(dict(params), family.depth_of)
     top = max(jax.tree.leaves(depths))

@@ -11,14 +11,14 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
-from bert_elmo_jax.inference.predictions import predictions_of
-from bert_elmo_jax.inference.run_directory import describe_run
-from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
-from bert_elmo_jax.inference.task_model import head_of
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.heads.task_head import coefficients, task_loss, task_outputs
+from bert_elmo_jax.inference.predictions import predictions_of
+from bert_elmo_jax.inference.run_directory import describe_run
+from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
+from bert_elmo_jax.inference.task_model import head_of
 from bert_elmo_jax.runs.task_data import Data, class_weights, fitted
 from bert_elmo_jax.runs.transfer import Start, features_of, method_of, params_of
 
@@ -47,7 +47,10 @@ class Prepared(NamedTuple):
 def prepare_head(config: ConfigDict, data: Data, start: Start, begins: bool = True) -> Prepared:
     """A BERT, whole or as features, with the head of the task; what is new in it is said where the run begins."""
     model, tokenizer = start.model, start.tokenizer
-    task, features = fitted(data.task, config, model.max_positions), features_of(config, start.family, model.num_layers, data.task.kind)
+    task, features = (
+        fitted(data.task, config, model.max_positions),
+        features_of(config, start.family, model.num_layers, data.task.kind),
+    )
     check_length(task, model.max_positions)
     head = head_of(task, features, model)
     module = start.family.build(model, pooler=head.pooled)

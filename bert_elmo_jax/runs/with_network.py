@@ -11,20 +11,20 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
-from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
-from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
-from bert_elmo_jax.inference.run_directory import describe_run
-from bert_elmo_jax.inference.task_forward import scores_of
-from bert_elmo_jax.inference.task_network import encode_of, layers_of
-from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
-from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.inference.run_directory import describe_run
+from bert_elmo_jax.inference.task_forward import scores_of
+from bert_elmo_jax.inference.task_network import encode_of, layers_of
+from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
+from bert_elmo_jax.inference.vector_cache import fill_cache
+from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
+from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs import optimisation
+from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
 from bert_elmo_jax.runs.network_sizes import SIZES
 from bert_elmo_jax.runs.starting_weights import say
 from bert_elmo_jax.runs.task_data import Data

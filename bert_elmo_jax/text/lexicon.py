@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.text.files import read_json, write_json
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
 from bert_elmo_jax.text.word_classes import CLASSES, word_class
 from bert_elmo_jax.text.words import UNK_WORD
@@ -156,20 +156,20 @@ class Lexicon:
         folder.mkdir(parents=True, exist_ok=True)
         if self._later is not None:
             np.save(folder / "vectors.npy", self._later.vectors)
-            write_json(folder / "vectors.json", {"words": list(self._later.words)})
-        write_json(folder / "lexicon.json", self._facts())
+            write_json(folder / "vectors.json", {"words": list(self._later.words)}, indent=2)
+        write_json(folder / "lexicon.json", self._facts(), indent=2)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Lexicon":
         """Load a saved lexicon; kept vectors are memory-mapped."""
         folder = Path(folder)
-        facts = read_json(folder / "lexicon.json")
+        facts = read_json(folder / "lexicon.json", default={})
         if not facts:
             raise FileNotFoundError(f"there is no lexicon.json in {folder}; copy the folder again from the run")
         try:
             later = None
             if facts["unknown"] == "vectors":
-                names = tuple(read_json(folder / "vectors.json")["words"])
+                names = tuple(read_json(folder / "vectors.json", default={})["words"])
                 later = WordVectors(names, np.load(folder / "vectors.npy", mmap_mode="r"), len(names), 0)
                 if len(later.vectors) != len(names):
                     raise ValueError(f"vectors.npy has {len(later.vectors)} rows for {len(names)} words")

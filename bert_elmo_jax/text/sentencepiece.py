@@ -10,8 +10,9 @@ import numpy as np
 import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
+from bert_elmo_jax.files import read_json, write_bytes, write_json
 from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
-from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint, read_json, write_atomically, write_json
+from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint
 from bert_elmo_jax.text.sentencepiece_model import MODEL_FILES, find_model, find_specials, without_literals
 from bert_elmo_jax.text.sentencepiece_training import SPACE_MARK, learn_model
 from bert_elmo_jax.text.special import MASK, UNK, check_ids, reject_text
@@ -111,8 +112,8 @@ class SentencePiece:
     def save(self, folder: str | Path) -> None:
         """Write `tokenizer_config.json` and `sentencepiece.model`."""
         folder = Path(folder)
-        write_json(folder / "tokenizer_config.json", {OWN_KEY: {"fingerprint": self.fingerprint}})
-        write_atomically(folder / "sentencepiece.model", self._model)
+        write_json(folder / "tokenizer_config.json", {OWN_KEY: {"fingerprint": self.fingerprint}}, indent=2)
+        write_bytes(folder / "sentencepiece.model", self._model)
 
     def _bytes_of(self, number: int) -> bytes:
         if self._library.is_byte(number):
@@ -195,7 +196,7 @@ def load_sentencepiece(path: str | Path) -> SentencePiece:
             f"{', '.join(MODEL_FILES)}"
         )
     tokenizer = SentencePiece(file.read_bytes(), str(file))
-    config = read_json(file.parent / "tokenizer_config.json")
+    config = read_json(file.parent / "tokenizer_config.json", default={})
     check_fingerprint(config, tokenizer.fingerprint, file)
     if config.get("do_lower_case") and tokenizer.normalize("Ab") != tokenizer.normalize("ab"):
         raise ValueError(

@@ -14,9 +14,10 @@ from tokenizers import AddedToken, models, pre_tokenizers
 from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
 
+from bert_elmo_jax.files import read_json, write_bytes, write_json
 from bert_elmo_jax.text.composition import compose
 from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
-from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint, read_json, write_atomically, write_json
+from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint
 from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, SPECIALS, UNK, check_ids, reject_text
 from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, read_options
 from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
@@ -124,8 +125,8 @@ class WordPiece:
         config = self.options.config()
         config[OWN_KEY]["fingerprint"] = self.fingerprint
         names = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
-        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config})
-        write_atomically(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
+        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config}, indent=2)
+        write_bytes(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
 
     def _encode_one(self, text: str | list[str]) -> Encoding:
         split = isinstance(text, list)
@@ -174,7 +175,7 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
     check_added(file.parent, pieces)
     options = read_options(file.parent, pieces)
     tokenizer = WordPiece(pieces, options)
-    check_fingerprint(read_json(file.parent / "tokenizer_config.json"), tokenizer.fingerprint, file)
+    check_fingerprint(read_json(file.parent / "tokenizer_config.json", default={}), tokenizer.fingerprint, file)
     if lowercase is None or lowercase == options.lowercase:
         return tokenizer
     return WordPiece(pieces, read_options(file.parent, pieces, lowercase))

@@ -12,7 +12,8 @@ from typing import Any
 
 from tokenizers import normalizers
 
-from bert_elmo_jax.text.files import OWN_KEY, read_json
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.files import OWN_KEY
 from bert_elmo_jax.text.special import UNK
 
 
@@ -93,7 +94,7 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
 
 
 def _read_config(file: Path) -> dict[str, Any]:
-    config = read_json(file)
+    config = read_json(file, default={})
     for key, honoured in {"word_tokenizer_type": "basic", "do_word_tokenize": True, "do_basic_tokenize": True}.items():
         if config.get(key, honoured) != honoured:
             raise ValueError(
@@ -105,7 +106,7 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 def _read_whole(file: Path) -> dict[str, Any]:
     """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
-    whole = read_json(file)
+    whole = read_json(file, default={})
     if not whole:
         return {}
     model, normalizer, splitter = (whole.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))

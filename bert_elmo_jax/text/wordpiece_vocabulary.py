@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bert_elmo_jax.text.files import read_json, read_utf8
+from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.special import SPECIALS
 
 # Newer versions of Hugging Face's libraries write only the second.
@@ -34,7 +34,7 @@ def read_vocabulary(path: Path) -> list[str]:
     """
     if path.suffix == ".json":
         return _read_whole(path)
-    pieces = [line.removesuffix("\r") for line in read_utf8(path).split("\n")]
+    pieces = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     while pieces and not pieces[-1]:
         pieces.pop()
     return pieces
@@ -77,12 +77,11 @@ def check_added(folder: Path, pieces: Sequence[str]) -> None:
 
     >>> check_added(Path("no/such/folder"), ["[PAD]"])
     """
-    config = read_json(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
+    config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
     added = [(entry["content"], int(number)) for number, entry in config.items()]
-    added += [
-        (entry["content"], entry["id"]) for entry in read_json(folder / "tokenizer.json").get("added_tokens") or []
-    ]
-    added += list(read_json(folder / "added_tokens.json").items())
+    whole = read_json(folder / "tokenizer.json", default={})
+    added += [(entry["content"], entry["id"]) for entry in whole.get("added_tokens") or []]
+    added += list(read_json(folder / "added_tokens.json", default={}).items())
     unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
     if unknown:
         raise ValueError(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, Integer
 
-from bert_elmo_jax.text.files import read_json, read_utf8, write_atomically, write_json
+from bert_elmo_jax.files import read_json, read_text, write_bytes, write_json
 from bert_elmo_jax.text.special import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -138,11 +138,11 @@ class WordVocabulary:
         file = path / "words.txt" if path.is_dir() else path
         if not file.is_file():
             raise FileNotFoundError(f"no word vocabulary at {path}: expected a words.txt, or a folder that holds one")
-        words = [line.removesuffix("\r") for line in read_utf8(file).removesuffix("\n").split("\n")]
+        words = [line.removesuffix("\r") for line in read_text(file).removesuffix("\n").split("\n")]
         numbers = file.with_name("counts.npy")
         counts = rule = None
         if file.name == "words.txt":
-            rule = read_json(file.with_name("words.json")).get("rule")
+            rule = read_json(file.with_name("words.json"), default={}).get("rule")
         if file.name == "words.txt" and numbers.is_file():
             try:
                 counts = np.load(numbers).astype(np.int64, casting="safe").reshape(-1)
@@ -158,14 +158,14 @@ class WordVocabulary:
         if self.rule is None:
             (folder / "words.json").unlink(missing_ok=True)
         else:
-            write_json(folder / "words.json", {"rule": self.rule})
+            write_json(folder / "words.json", {"rule": self.rule}, indent=2)
         if self.counts is None:
             (folder / "counts.npy").unlink(missing_ok=True)
         else:
             data = io.BytesIO()
             np.save(data, self.counts)
-            write_atomically(folder / "counts.npy", data.getvalue())
-        write_atomically(folder / "words.txt", _file_of(self.words))
+            write_bytes(folder / "counts.npy", data.getvalue())
+        write_bytes(folder / "words.txt", _file_of(self.words))
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the id of each word; unknown words and literal special words are `<UNK>`."""

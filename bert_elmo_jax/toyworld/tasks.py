@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_elmo_jax.files import open_atomically
 from bert_elmo_jax.toyworld.questions import questions
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
@@ -171,8 +172,6 @@ def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
     """Write a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+    with open_atomically(path, encoding="utf-8") as file:
         file.writelines(lines)
-    return unfinished.replace(path)
+    return path

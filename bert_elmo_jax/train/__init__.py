@@ -1,4 +1,4 @@
-"""Training: it is given models, losses and data as functions, and knows none of them."""
+"""Training, independent of any model: losses, data and placement are functions passed in."""
 
 from bert_elmo_jax.train.checkpoint import Checkpoints, meet
 from bert_elmo_jax.train.evaluate import make_evaluate

@@ -1,8 +1,8 @@
-"""Checkpoints: each step in a folder of its own, that counts only when it is whole.
+"""Checkpoints: one folder per step, ignored until it is complete.
 
-`checkpoints/<step>/params` holds the parameters, which is all that using a model takes; a training run adds `rest`
-(optimiser, carried state, key, counters) and `facts.json` (the position in the data, and what else is no array). Last
-comes `files.json` with the hash of every file: a folder without it is unfinished and ignored.
+`checkpoints/<step>/params` holds the parameters, which is enough to use a model. A training run adds `rest` (optimiser,
+carried state, key, counters) and `facts.json` (the position in the data and other values that are not arrays).
+`files.json` with the hash of every file is written last: a folder without it is unfinished.
 """
 
 import contextlib
@@ -33,20 +33,20 @@ def save_params(run: str | Path, step: int, params: Mapping[str, Any]) -> Path:
     (7, {'dense': {'bias': array([0., 0.], dtype=float32)}})
     """
     folder = _folder(run, step)
-    with ocp.StandardCheckpointer() as checkpointer:  # leaving it waits until all is written
+    with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
         checkpointer.save(folder / "params", jax.tree.map(np.asarray, dict(params)))
     write_file_list(folder)
     return folder
 
 
 def saved_steps(run: str | Path) -> list[int]:
-    """The steps of which a run directory has whole checkpoints, the oldest first."""
+    """Return the steps with a complete checkpoint, in order."""
     folders = (file.parent for file in Path(run).glob(f"checkpoints/*/{FILES}"))
     return sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
 
 
 def load_params(run: str | Path, step: int | None = None) -> tuple[int, dict[str, Any]]:
-    """Read a parameter tree back, the newest unless a step is named; its step and the tree."""
+    """Read the parameters of a step, by default the newest; return the step and the tree."""
     steps = saved_steps(run)
     if not steps:
         raise FileNotFoundError(
@@ -54,19 +54,19 @@ def load_params(run: str | Path, step: int | None = None) -> tuple[int, dict[str
         )
     step = steps[-1] if step is None else step
     if step not in steps:
-        raise FileNotFoundError(f"{run} has no checkpoint of step {step}; there are {', '.join(map(str, steps))}")
+        raise FileNotFoundError(f"{run} has no checkpoint of step {step}; it has {', '.join(map(str, steps))}")
     folder = _folder(run, step)
-    # Before orbax sees it: orbax reads flipped bits as numbers, and says of a cut file too much to be understood.
+    # Checked here because orbax does not notice flipped bits, and its errors about truncated files are unreadable.
     if wrong := damage(folder):
         others = ", ".join(str(other) for other in steps if other != step)
-        rest = f"use another step (there are {others}), or copy it again" if others else "copy it again"
-        raise ValueError(f"{folder} is damaged: {_few(wrong)}; {rest}")
+        advice = f"use another step ({others}), or copy it again" if others else "copy it again"
+        raise ValueError(f"{folder} is damaged: {_few(wrong)}; {advice}")
     return step, _read(folder / "params")
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A checkpoint as it was read; `damaged` says what is wrong with newer ones that were passed over."""
+    """A checkpoint that was read; `damaged` describes newer ones that were skipped."""
 
     step: int
     params: dict[str, Any]
@@ -76,9 +76,9 @@ class Restored:
 
 
 class Checkpoints:
-    """The checkpoints of a training run: written in the background, pruned, and read back.
+    """Write, prune and read the checkpoints of a training run, writing in the background.
 
-    Kept are the newest `keep` and the one with the highest `score`.
+    Keeps the newest `keep` checkpoints and the one with the highest `score`.
 
     >>> import tempfile
     >>> with Checkpoints(tempfile.mkdtemp(), keep=1) as checkpoints:
@@ -91,7 +91,7 @@ class Checkpoints:
 
     def __init__(self, run: str | Path, *, keep: int = 3):
         if keep < 1:
-            raise ValueError(f"keep={keep} checkpoints: at least one is needed to go on from")
+            raise ValueError(f"keep={keep}: keep at least 1 checkpoint to resume from")
         self.run, self.keep = Path(run), keep
         self._writers = {name: ocp.StandardCheckpointer() for name in ("params", "rest")}
         self._background = ThreadPoolExecutor(1)
@@ -110,23 +110,22 @@ class Checkpoints:
                 writer.close()
 
     def discard_unfinished(self) -> list[int]:
-        """Remove what a stopped run left half written; the steps concerned. Only for the process that owns the run."""
-        whole = set(saved_steps(self.run))
-        halves = [path for path in self.run.glob("checkpoints/*") if path.name.isdecimal()]
-        halves = [path for path in halves if int(path.name) not in whole]
-        for path in halves:
-            shutil.rmtree(path)
-        return sorted(int(path.name) for path in halves)
+        """Remove unfinished checkpoints and return their steps. Only for the process that owns the run."""
+        found = {int(path.name): path for path in self.run.glob("checkpoints/*") if path.name.isdecimal()}
+        unfinished = sorted(found.keys() - set(saved_steps(self.run)))
+        for step in unfinished:
+            shutil.rmtree(found[step])
+        return unfinished
 
     def save(self, step: int, params: Any, rest: Any, facts: Mapping[str, Any], *, score: float | None = None) -> None:
-        """Begin to write a checkpoint; the arrays may be used up as soon as this returns.
+        """Start writing a checkpoint; the arrays may be donated as soon as this returns.
 
-        The one before is waited for, and an error of its writing is raised here.
+        Waits for the previous checkpoint and raises its error if it failed.
         """
         self.wait()
         folder = _folder(self.run, step)
         if step in saved_steps(self.run):
-            return  # a run that was resumed and is stopped at once
+            return  # a resumed run that is stopped at once
         try:
             if jax.process_index() == 0:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -141,7 +140,7 @@ class Checkpoints:
         self._pending = self._background.submit(self._finish, step)
 
     def wait(self) -> None:
-        """Wait until what was begun is written; raises what went wrong."""
+        """Wait until the pending checkpoint is written; raise its error if it failed."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
@@ -157,12 +156,12 @@ class Checkpoints:
             raise self._failure(step, error) from error
 
     def _failure(self, step: int, error: Exception) -> OSError:
-        for writer in self._writers.values():  # one may still be at work where the other has failed
+        for writer in self._writers.values():  # one may still be writing after the other failed
             with contextlib.suppress(Exception):
                 writer.wait_until_finished()
-        shutil.rmtree(_folder(self.run, step), ignore_errors=True)  # half of it would only fill the disk further
+        shutil.rmtree(_folder(self.run, step), ignore_errors=True)  # frees the disk
         steps = [other for other in saved_steps(self.run) if other != step]
-        intact = f"the one of step {steps[-1]} is intact" if steps else "there is none before it"
+        intact = f"the one of step {steps[-1]} is intact" if steps else "there is no earlier one"
         return OSError(f"the checkpoint of step {step} could not be written; {intact}: {_short(error)}")
 
     def _prune(self) -> None:
@@ -171,33 +170,33 @@ class Checkpoints:
         kept = {*steps[-self.keep :], *([max(scores, key=lambda step: (scores[step], step))] if scores else [])}
         for step in set(steps) - kept:
             folder = _folder(self.run, step)
-            (folder / FILES).unlink()  # first of all: stopped in the middle, the rest counts as unfinished
+            (folder / FILES).unlink()  # first, so that an interrupted removal leaves an unfinished checkpoint
             shutil.rmtree(folder)
 
     def restore(self, params: Any, rest: Any) -> Restored | None:
-        """The newest whole checkpoint, as trees like those given; None where there is none.
+        """Read the newest complete checkpoint into trees like those given; return None if there is none.
 
-        What is given is arrays, or `jax.ShapeDtypeStruct` with the shardings to read into. Damaged checkpoints are
-        passed over for the one before.
+        The leaves are arrays, or `jax.ShapeDtypeStruct` with the shardings to read into. Damaged checkpoints are
+        skipped.
         """
         damaged = []
         for candidate in reversed(saved_steps(self.run)):
             folder = _folder(self.run, candidate)
             if wrong := damage(folder):
-                damaged.append(f"the checkpoint of step {candidate} is damaged and was passed over: {_few(wrong)}")
+                damaged.append(f"the checkpoint of step {candidate} is damaged and was skipped: {_few(wrong)}")
                 continue
             trees = (_read(folder / "params", params), _read(folder / "rest", rest))
             return Restored(candidate, *trees, _facts(self.run, candidate), tuple(damaged))
         if damaged:
             raise ValueError(
-                f"no checkpoint of {self.run} can be read: {'; '.join(damaged)}; copy one back, or begin in an empty "
+                f"no checkpoint of {self.run} can be read: {'; '.join(damaged)}; copy one back, or start in an empty "
                 "run directory"
             )
         return None
 
 
 def meet(where: str) -> None:
-    """Wait until all processes of the run are here."""
+    """Wait until all processes of the run get here."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(where)
 
@@ -216,15 +215,15 @@ def _read(path: Path, like: Any = None) -> Any:
         with ocp.StandardCheckpointer() as checkpointer:
             if like is not None:
                 return checkpointer.restore(path, jax.tree.map(_shape, like))
-            # Onto one device, whatever the number of those that wrote it: by itself orbax would ask for as many.
+            # Onto one device: by default orbax asks for as many devices as wrote the checkpoint.
             here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             found = checkpointer.metadata(path).item_metadata.tree
             shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), found)
             return jax.tree.map(np.asarray, checkpointer.restore(path, shapes))
     except (ValueError, OSError, KeyError) as error:
         raise ValueError(
-            f"{path} is as it was written, but cannot be read here ({_short(error)}): the model or the optimiser is "
-            "another one, or the installed orbax; use those that wrote it"
+            f"{path} is undamaged, but cannot be read here ({_short(error)}): the model, the optimiser or the "
+            "installed orbax differs from the one that wrote it"
         ) from error
 
 

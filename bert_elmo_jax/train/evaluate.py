@@ -1,4 +1,4 @@
-"""Held-out evaluation: the sums of a loss over all batches, divided once at the end."""
+"""Held-out evaluation: sum a loss over all batches and divide once at the end."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -19,10 +19,10 @@ def make_evaluate(
     put: Callable[[Batch], Any] = dict,
     carry: Any = None,
 ) -> Callable[[State], dict[str, float]]:
-    """A function from a state to the mean of every term and metric of a loss, without dropout.
+    """Return a function that maps a state to the mean of every term and metric of a loss, without dropout.
 
-    `batches()` gives the held-out text from its beginning; `carry` is what the first batch is given. A name whose
-    weights are all zero is left out.
+    `batches()` returns the held-out batches from the beginning; `carry` is the carry of the first batch. Names with a
+    total weight of zero are left out.
 
     >>> def loss(params, batch, key, carry):
     ...     return {"square": ((batch["x"] ** 2 * params["w"]).sum(), batch["x"].size)}, {}, carry
@@ -42,7 +42,7 @@ def make_evaluate(
         now = carry
         for batch in batches():
             found, now = sums(state.params, put(batch), now)
-            # The batch before is read while this one is computed.
+            # The previous result is read while this one is computed.
             if pending is not None:
                 _add(totals, pending)
             pending = found
@@ -55,6 +55,6 @@ def make_evaluate(
 
 
 def _add(totals: dict[str, np.ndarray], found: Mapping[str, Any]) -> None:
-    # In float64: a million tokens' losses do not add up in float32.
+    # In float64, because float32 is too coarse to sum the losses of a million tokens.
     for name, pair in jax.device_get(dict(found)).items():
         totals[name] = totals.get(name, np.zeros(2)) + np.array([float(value) for value in pair])

@@ -1,15 +1,15 @@
-"""The size and hash of every file of a folder: written last, so it says that all is there and that all is well."""
+"""The size and hash of every file of a folder, written last to mark the folder as complete."""
 
-import hashlib
 import json
-import os
 from pathlib import Path
+
+from bert_elmo_jax.files import hash_file, write_json
 
 FILES = "files.json"
 
 
 def write_file_list(folder: Path) -> None:
-    """Write the list of a folder's files into it, appearing whole or not at all.
+    """Write the list of a folder's files into the folder, atomically.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -19,22 +19,17 @@ def write_file_list(folder: Path) -> None:
     []
     """
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != folder / FILES)
-    facts = {file.relative_to(folder).as_posix(): [file.stat().st_size, sha256(file)] for file in files}
-    partial = folder / (FILES + ".partial")
-    with open(partial, "w", encoding="utf-8") as out:
-        out.write(json.dumps(facts, indent=1) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(folder / FILES)
+    facts = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
+    write_json(folder / FILES, facts)
 
 
 def damage(folder: Path) -> list[str]:
-    """What differs between a folder's files and what its list says of them; nothing where all is well."""
+    """Return the differences between a folder's files and its list, empty if there are none."""
     try:
         listed = json.loads((folder / FILES).read_bytes()).items()
         facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
     except (OSError, ValueError, TypeError, AttributeError):
-        return [f"{FILES} in it is no list of files"]
+        return [f"{FILES} is not a list of files"]
     wrong = []
     for name, (size, digest) in facts.items():
         there = folder / name
@@ -42,12 +37,6 @@ def damage(folder: Path) -> list[str]:
             wrong.append(f"{name} is missing")
         elif there.stat().st_size != size:
             wrong.append(f"{name} has {there.stat().st_size:,} bytes, {size:,} were written")
-        elif sha256(there) != digest:
-            wrong.append(f"{name} is not what was written (its hash differs)")
+        elif hash_file(there) != digest:
+            wrong.append(f"{name} has changed (its hash differs)")
     return wrong
-
-
-def sha256(path: Path) -> str:
-    """The hash of a file, in hex."""
-    with open(path, "rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()

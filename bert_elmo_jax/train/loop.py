@@ -1,9 +1,9 @@
-"""The loop around the step: only the order in which things happen, and what happens when something goes wrong.
+"""The training loop: the order of events, and the handling of failures.
 
-After each step, in this order: the metrics of the step before are read (this one is still being computed); on schedule
-the held-out evaluation, whose figures join the line of their step; on schedule the checkpoint, after the metrics of
-every step it covers are on the disk. A run that is asked to stop saves first. So a run that is killed at any moment and
-started again writes every line once, and the same lines.
+After each step the loop reads the metrics of the previous step, while this one is still being computed. On schedule it
+then evaluates, adding the figures to the metrics of that step, and saves a checkpoint, after flushing the metrics of
+all steps it covers. A run that is asked to stop saves first. A run that is killed and restarted therefore writes the
+same lines, each of them once.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from bert_elmo_jax.train.prefetch import Batches, Fetched, Prefetch
 from bert_elmo_jax.train.run_guard import Interrupt
 from bert_elmo_jax.train.state import State, from_arrays, to_arrays
 
-HEARD = "asked to stop: it saves and ends after this step (a second Ctrl-C ends it at once)"
+STOPPING = "asked to stop: saving and ending after this step (a second Ctrl-C ends at once)"
 Evaluate = Callable[[State], Mapping[str, float]]
 
 
@@ -36,9 +36,9 @@ class Diverged(RuntimeError):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a run is, and every how many steps what is done (0: never, or at the end alone).
+    """The length of a run, and the interval of each action in steps.
 
-    `eval_every` and `checkpoint_every` happen at the last step in any case.
+    Evaluation and checkpoint also happen at the last step; an interval of 0 means only there.
     """
 
     steps: int
@@ -49,7 +49,7 @@ class Schedule:
 
 
 def restore(checkpoints: Checkpoints, state: State, parallel: Parallel) -> tuple[State, Restored | None]:
-    """The state to begin with: the newest whole checkpoint's, or the one given; placed on the devices."""
+    """Return the newest complete checkpoint as a state on the devices, or else the given state."""
     placed = parallel.place(state)
     like = to_arrays(parallel.gather(placed))
     found = checkpoints.restore(like.pop("params"), like)
@@ -75,14 +75,13 @@ def train(
     progress: bool = True,
     report: Callable[[str], object] = print,
 ) -> tuple[State, int | None]:
-    """Run steps until `schedule.steps`; the state, and the signal that ended it early, if one did.
+    """Run steps until `schedule.steps`; return the state, and the signal that ended the run early, if any.
 
-    `state` and `batches` stand where the run goes on. `score` names the evaluation's figure whose highest checkpoint is
-    kept. `size` counts the tokens of a batch, and `top_speed` is how many a second the devices could do at most, both
-    for the bar; `extra` gives further figures of a step (its learning rate). `enough`, asked with the figures of each
-    evaluation, may end the run before its last step.
-    Raises `Diverged` after `stop_after_failures` steps in a row without a finite loss, the last of their batches
-    written beside the checkpoints.
+    `state` and `batches` must be at the same position. The checkpoint with the highest evaluation figure `score` is
+    kept. For the progress bar, `size` counts the tokens of a batch and `top_speed` is the highest possible number of
+    tokens per second. `extra` returns further figures of a step, such as the learning rate. `enough` receives the
+    figures of each evaluation and may end the run early. Raise `Diverged` after `stop_after_failures` steps in a row
+    without a finite loss, after saving the last of their batches in the run directory.
     """
     start = int(jax.device_get(jax.tree.leaves(state.step)[0].reshape(-1)[0]))
     bar = tqdm(total=schedule.steps, initial=start, unit="step", disable=not progress or jax.process_index() > 0)
@@ -92,12 +91,12 @@ def train(
     clock, tokens = time.perf_counter(), 0
 
     def tell(line: str) -> None:
-        """A line of its own, above the bar."""
+        """Report a line above the bar."""
         with tqdm.external_write_mode(sys.stderr):
             report(line)
 
     def settle(figures: Mapping[str, float] | None = None) -> None:
-        """Read and write the metrics of the step that is still pending."""
+        """Read and write the metrics of the pending step."""
         nonlocal pending, clock, tokens
         if pending is None:
             return
@@ -119,7 +118,7 @@ def train(
             if metrics is not None:
                 metrics.flush()
         bar.set_description(refresh=False)
-        if step == start + 1:  # the first step was compiled first: that is no measure of those to come
+        if step == start + 1:  # restart the clock: the first step includes compilation
             clock, tokens = time.perf_counter(), 0
             bar.reset()
             bar.initial = bar.last_print_n = bar.n = step
@@ -132,7 +131,7 @@ def train(
             np.savez(aside, **arrays)
             raise Diverged(
                 f"{failed} steps in a row, up to {step}, had no finite loss or gradient; the checkpoints are intact, "
-                f"the last of these batches is in {aside}. Lower the learning rate, clip gradients, or look into it."
+                f"the last of these batches is in {aside}. Inspect it, lower the learning rate, or clip gradients."
             )
 
     def save(step: int, figures: Mapping[str, float], ending: bool) -> None:
@@ -146,13 +145,13 @@ def train(
                 checkpoints.save(step, params, arrays, facts, score=figures.get(score) if score else None)
                 return
             except OSError as error:
-                # It may be the one before, written in the background, that has failed: then this one has its turn.
+                # The error may come from the previous checkpoint, written in the background: try this one again.
                 if attempt == 2 and ending:
                     raise
                 tell(f"step {step}: {error}")
 
     with (
-        Interrupt(lambda: tell(HEARD)) as interrupt,
+        Interrupt(lambda: tell(STOPPING)) as interrupt,
         Metrics(run, start) if jax.process_index() == 0 else contextlib.nullcontext() as metrics,
         Prefetch(batches, parallel.put) as fetched_batches,
         bar,
@@ -160,7 +159,7 @@ def train(
         for step in range(start + 1, schedule.steps + 1):
             fetched = next(fetched_batches)
             shapes = tuple(sorted((name, np.shape(values)) for name, values in fetched.host.items()))
-            if shapes not in compiled:  # each is compiled for, which takes its time
+            if shapes not in compiled:
                 compiled.add(shapes)
                 bar.set_description("compiling")
             state, values = parallel.step(state, fetched.device)
@@ -173,11 +172,10 @@ def train(
             figures: dict[str, float] = {}
             if evaluate is not None and (last or (schedule.eval_every and step % schedule.eval_every == 0)):
                 figures = dict(evaluate(parallel.gather(state)))
-                if not bar.disable:  # a line of its own, above the bar
+                if not bar.disable:
                     shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
                     bar.write(f"step {step:,}: {shown}", file=sys.stderr)
-                clock = time.perf_counter()
-                tokens = 0
+                clock, tokens = time.perf_counter(), 0
                 last = last or (enough is not None and enough(figures))
             due = last or stop or (schedule.checkpoint_every and step % schedule.checkpoint_every == 0)
             if due or figures:
@@ -185,7 +183,7 @@ def train(
             if due:
                 save(step, figures, ending=last or stop)
             if stop:
-                tell(f"asked to stop: saved at step {step}; the same command goes on from there")
+                tell(f"asked to stop: saved at step {step}; run the same command to resume")
             if stop or last:
                 break
         settle()
@@ -194,7 +192,7 @@ def train(
 
 
 def _all_agree(stop: bool, meet: bool) -> bool:
-    """Whether to stop: where there are several processes, they must do so at the same step, so they ask each other."""
+    """Return whether to stop; all processes must stop at the same step, so they agree at each `meet`."""
     if jax.process_count() == 1:
         return stop
     return bool(meet and multihost_utils.process_allgather(np.array(stop)).any())

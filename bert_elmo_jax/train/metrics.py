@@ -1,4 +1,4 @@
-"""What a run says of itself: a line a step in `metrics.jsonl`, and the same for TensorBoard."""
+"""The metrics of a run: one line per step in `metrics.jsonl`, and TensorBoard events."""
 
 import json
 import math
@@ -9,11 +9,13 @@ from typing import Any
 
 from tensorboardX import SummaryWriter
 
+from bert_elmo_jax.files import write_bytes
+
 
 class Metrics:
-    """Writes `metrics.jsonl` and TensorBoard's events of a run directory, every step once.
+    """Write `metrics.jsonl` and TensorBoard events in a run directory, each step once.
 
-    Opened at a step (that of the checkpoint a run goes on from), it drops what was written of later ones.
+    A run that resumes from the checkpoint of `step` removes the lines of later steps.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()
@@ -30,22 +32,20 @@ class Metrics:
         lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
         kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= step]
         if len(kept) < len(lines):
-            partial = file.with_suffix(".partial")
-            partial.write_bytes(b"".join(kept))
-            partial.replace(file)
+            write_bytes(file, b"".join(kept))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
         self._events = SummaryWriter(str(Path(run) / "events"), purge_step=step + 1)
 
     def write(self, step: int, values: Mapping[str, float], *, events: bool = True) -> None:
-        """One step's line; `events=False` leaves it out of TensorBoard, which draws thousands of points slowly."""
-        line = {"step": step, **{name: _finite(value) for name, value in values.items()}}
+        """Write the line of a step; `events=False` skips TensorBoard, which is slow with thousands of points."""
+        line = {"step": step} | {name: value if math.isfinite(value) else None for name, value in values.items()}
         self._file.write(json.dumps(line) + "\n")
         if events:
             for name, value in values.items():
                 self._events.add_scalar(name, value, step)
 
     def flush(self) -> None:
-        """See everything onto the disk: a checkpoint must not come before its metrics."""
+        """Write everything to disk, so that no checkpoint precedes its metrics."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._events.flush()
@@ -59,14 +59,9 @@ class Metrics:
 
 
 def read_metrics(run: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run, the first step first; of a run that is being written, those that are whole."""
+    """Return the complete lines of a run, in order."""
     file = Path(run) / "metrics.jsonl"
     if not file.is_file():
-        raise FileNotFoundError(f"{run} has no metrics.jsonl: no run was begun there")
+        raise FileNotFoundError(f"{run} has no metrics.jsonl: no run was started there")
     lines = file.read_bytes().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no NaN."""
-    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The two ways of running a step on many devices: `jit` over a mesh, and, small and beside it, `pmap`."""
+"""Run a step on many devices: `jit` over a mesh, or `pmap`."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -20,10 +20,10 @@ DEVICES = "devices"  # pmap's axis
 
 @dataclass(frozen=True)
 class Parallel:
-    """A compiled step and the ways in and out of it.
+    """A compiled step with its input and output conversions.
 
-    `place` puts a state onto the devices, `put` a batch; `step` runs (and uses up the state it is given); `gather`
-    gives the state in the form that checkpoints and evaluations have, whatever the devices do with it.
+    `place` puts a state onto the devices, `put` a batch. `step` donates the state it is given. `gather` returns the
+    state in the layout of checkpoints and evaluations.
     """
 
     place: Callable[[State], State]
@@ -33,7 +33,7 @@ class Parallel:
 
 
 def over_mesh(step: Step, state: State, mesh: Mesh, rules: Rules = RULES) -> Parallel:
-    """The step compiled for a mesh; `state` may be of shapes only."""
+    """Compile the step for a mesh; `state` may consist of shapes only."""
     placed = shardings(state, mesh, rules)
     run = jax.jit(step, donate_argnums=0, out_shardings=(placed, NamedSharding(mesh, P())))
     return Parallel(
@@ -45,12 +45,12 @@ def over_mesh(step: Step, state: State, mesh: Mesh, rules: Rules = RULES) -> Par
 
 
 def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
-    """A leaf of a state onto the devices of all processes, each of which has the whole of it."""
+    """Put a leaf of a state, which every process has in full, onto the devices of all processes."""
     if sharding.is_fully_addressable:
-        # A copy, because the step uses up what it is given, and the caller's arrays are the caller's.
+        # A copy, because the step donates its state and must not consume the caller's arrays.
         return jax.device_put(leaf, sharding, may_alias=False)
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        return leaf  # read from a checkpoint into its place
+        return leaf  # already placed by reading the checkpoint
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding))
     host = np.array(leaf)
@@ -58,7 +58,7 @@ def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
 
 
 def over_pmap(step: Step, carry_axis: int = 0) -> Parallel:
-    """The step (made with `axis=DEVICES`) on this process's devices, each with all the parameters."""
+    """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters."""
     count = jax.local_device_count()
     run = jax.pmap(step, axis_name=DEVICES, donate_argnums=0)
 

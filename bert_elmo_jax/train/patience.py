@@ -1,4 +1,4 @@
-"""When to stop early: after so many evaluations in a row that were no better than the best before them."""
+"""Early stopping."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class Patience:
-    """Told the figures of each evaluation; true once `patience` of them in a row have not raised the `score`.
+    """Return True once `patience` evaluations in a row have not raised the best `score`; never if `patience` is 0.
 
-    `lines` are those of a run's `metrics.jsonl`, where it goes on. With a patience of 0 it is never true.
+    Call it with the figures of each evaluation. `lines` of `metrics.jsonl` restore the count of a resumed run.
 
     >>> patience = Patience("dev/f1", 2)
     >>> [patience({"dev/f1": value}) for value in (0.5, 0.6, 0.6, 0.4)]
@@ -19,7 +19,7 @@ class Patience:
 
     def __init__(self, score: str, patience: int, lines: Iterable[Mapping[str, Any]] = ()):
         if patience < 0:
-            raise ValueError(f"patience={patience}: use a number of evaluations, or 0 for none")
+            raise ValueError(f"patience={patience}: use a number of evaluations, or 0 to never stop early")
         self._score, self._patience = score, patience
         self._best, self._waited = -math.inf, 0
         for line in lines:
@@ -28,11 +28,11 @@ class Patience:
 
     @property
     def spent(self) -> bool:
-        """Whether the run is to end."""
+        """True if the run should end."""
         return 0 < self._patience <= self._waited
 
     def __call__(self, figures: Mapping[str, Any]) -> bool:
-        """Note an evaluation; whether it was one too many."""
+        """Record an evaluation and return `spent`."""
         value = figures[self._score]
         if value is not None and value > self._best:
             self._best, self._waited = value, 0

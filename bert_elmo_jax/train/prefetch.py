@@ -1,4 +1,4 @@
-"""Batches onto the devices ahead of their use, each with the position in the data that comes after it."""
+"""Load batches onto the devices ahead of use, each with the position in the data after it."""
 
 import queue
 import threading
@@ -10,19 +10,19 @@ import numpy as np
 
 @runtime_checkable
 class Batches(Protocol):
-    """What training reads: batches, and the position after the last one that was given out, which JSON can hold."""
+    """The data of a training run: an iterator of batches with a position that JSON can hold."""
 
     def __next__(self) -> Mapping[str, np.ndarray]:
-        """The next batch."""
+        """Return the next batch."""
         ...
 
     def state(self) -> Any:
-        """The position after it."""
+        """Return the position after the last batch."""
         ...
 
 
 class Fetched(NamedTuple):
-    """A batch as it came and as it lies on the devices, and the position after it."""
+    """A batch on the host and on the devices, and the position after it."""
 
     host: Mapping[str, np.ndarray]
     device: Any
@@ -30,9 +30,7 @@ class Fetched(NamedTuple):
 
 
 class Prefetch:
-    """Reads and places up to `ahead` batches while the devices work; ends where the batches end.
-
-    An error in reading is raised where the batch would have come.
+    """Read and place up to `ahead` batches while the devices work; an error is raised in place of its batch.
 
     >>> class Count:
     ...     at = 0
@@ -76,7 +74,7 @@ class Prefetch:
     def __next__(self) -> Fetched:
         item = self._queue.get()
         if isinstance(item, BaseException):
-            self._queue.put(item)  # whoever asks again is told the same
+            self._queue.put(item)  # a second call raises it again
             raise item
         return item
 

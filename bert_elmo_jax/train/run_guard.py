@@ -1,25 +1,25 @@
-"""A run directory belongs to one process and to one configuration at a time."""
+"""Guards of a run directory: one process at a time, one configuration, and clean interruption."""
 
 import contextlib
-import fcntl
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-# Exit codes of their own, so that a scheduler can tell "start me again" from failure.
+from bert_elmo_jax.files import Held, lock, write_text
+
+# Exit codes; with the last two, a scheduler can distinguish "restart me" from failure.
 REFUSED = 2  # wrong flags, files or data
 INTERRUPTED = 130  # Ctrl-C
-STOPPED = 75  # asked to stop (SIGTERM), and saved: the same command goes on
-DIVERGED = 76  # the loss was not finite too often in a row
+STOPPED = 75  # stopped by a signal and saved: the same command resumes
+DIVERGED = 76  # too many steps in a row without a finite loss
 
 
 @contextlib.contextmanager
 def only_process(run: str | Path) -> Iterator[None]:
-    """Hold a run directory; a second process on it is refused. Made where it is missing.
+    """Lock a run directory, creating it if needed; raise if another process holds it.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()
@@ -29,30 +29,24 @@ def only_process(run: str | Path) -> Iterator[None]:
     BlockingIOError: ... is being written by process ...: wait for it, stop it, or choose another directory
     """
     folder = Path(run)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / "lock", "a+", encoding="ascii")  # noqa: SIM115 -- held until the end
-    except OSError as error:
-        raise OSError(f"{folder} cannot be written ({error.strerror}): choose another run directory") from error
-    with file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock(folder / "lock"))
+        except Held as error:
             raise BlockingIOError(
-                f"{folder} is being written by process {file.read().strip() or 'another'}: wait for it, stop it, or "
-                "choose another directory"
+                f"{folder} is being written by process {error.holder}: wait for it, stop it, or choose another "
+                "directory"
             ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        except OSError as error:
+            raise OSError(f"{folder} cannot be written ({error.strerror}): choose another run directory") from error
         yield
 
 
 def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = ()) -> None:
-    """Write what was asked as `run.json`, or hold it against what is there; every difference is named.
+    """Write the configuration to `run.json`, or raise if an existing one differs, listing every difference.
 
-    Fields in `free` may change between two starts of a run.
+    Fields in `free` may change when a run is restarted.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()
@@ -60,9 +54,9 @@ def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = 
     >>> same_run(run, {"steps": 100, "mesh": {"data": 8}}, free=("mesh",))
     >>> same_run(run, {"steps": 200, "mesh": {"data": 1}})
     Traceback (most recent call last):
-    ValueError: ... was begun with another configuration:
+    ValueError: ... was started with another configuration:
     steps: 100 then, 200 now
-    Go on with the one it was begun with, or choose another run directory.
+    Resume with the configuration it was started with, or choose another run directory.
     """
     file = Path(run) / "run.json"
     now = _flat({name: value for name, value in asked.items() if name not in free})
@@ -79,13 +73,11 @@ def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = 
         ]
         if changed:
             raise ValueError(
-                f"{run} was begun with another configuration:\n" + "\n".join(changed) + "\nGo on with the one it was "
-                "begun with, or choose another run directory."
+                f"{run} was started with another configuration:\n" + "\n".join(changed) + "\nResume with the "
+                "configuration it was started with, or choose another run directory."
             )
     else:
-        partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-        partial.replace(file)
+        write_text(file, json.dumps(asked, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -100,12 +92,10 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 
 
 class Interrupt:
-    """Whether the process was asked to stop: the signal that came, by its number.
-
-    Inside, SIGTERM and the first Ctrl-C only set `signal`, and `noticed` may say so; a second Ctrl-C stops at once.
+    """Catch SIGTERM and the first Ctrl-C: set `signal` to the number and call `noticed`. A second Ctrl-C stops at once.
 
     >>> with Interrupt(lambda: print("I have heard")) as interrupt:
-    ...     os.kill(os.getpid(), signal.SIGTERM)
+    ...     signal.raise_signal(signal.SIGTERM)
     ...     interrupt.signal == signal.SIGTERM
     I have heard
     True
@@ -125,7 +115,7 @@ class Interrupt:
             raise KeyboardInterrupt
         first, self.signal = self.signal is None, number
         if first:
-            with contextlib.suppress(RuntimeError):  # in the midst of writing, nothing else can be written
+            with contextlib.suppress(RuntimeError):  # printing fails if the signal interrupts another print
                 self._noticed()
 
     def __exit__(self, *error: object) -> None:

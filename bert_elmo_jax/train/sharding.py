@@ -1,8 +1,8 @@
-"""Where every array of a run lives: a mesh of devices, and a list of rules from paths to axes.
+"""The placement of arrays: a mesh of devices, and a list of rules that map paths to axes.
 
-The mesh has three axes. `data` repeats the parameters and splits the batch; `fsdp` splits both; `tensor` splits the
-parameters inside a layer. Rules stand here beside the step and not inside modules, so that any model can be placed in
-any way, and a run can go on elsewhere.
+The mesh has three axes. `data` replicates the parameters and splits the batch; `fsdp` splits both; `tensor` splits the
+parameters inside a layer. Modules do not know the rules, so any model can be placed in any way, and a run can resume
+on other devices.
 """
 
 import math
@@ -26,7 +26,7 @@ RULES: Rules = ((r"/kernel$", P("fsdp")),)
 
 
 def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """A mesh with the axes `data`, `fsdp` and `tensor`; `data=-1` takes all the devices that are left.
+    """Make a mesh with the axes `data`, `fsdp` and `tensor`; `data=-1` takes all remaining devices.
 
     >>> make_mesh().axis_names
     ('data', 'fsdp', 'tensor')
@@ -38,15 +38,15 @@ def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[
         data = len(devices) // (fsdp * tensor)
     if data * fsdp * tensor != len(devices):
         raise ValueError(
-            f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} is for {data * fsdp * tensor} devices, there are "
-            f"{len(devices)}: choose factors of {len(devices)}"
+            f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} is for {data * fsdp * tensor} devices, but there "
+            f"are {len(devices)}: choose factors of {len(devices)}"
         )
-    # Linen does not follow explicit axis types, which newer versions would choose.
+    # Linen does not support explicit axis types, the default of newer versions.
     return jax.make_mesh((data, fsdp, tensor), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices)
 
 
 def path_name(path: Sequence[Any]) -> str:
-    """The path of a leaf as text, its parts joined by `/`.
+    """Return the path of a leaf as text, joined by `/`.
 
     >>> jax.tree_util.tree_flatten_with_path({"encoder": [0.0]})[0][0][0]
     (DictKey(key='encoder'), SequenceKey(idx=0))
@@ -57,10 +57,9 @@ def path_name(path: Sequence[Any]) -> str:
 
 
 def shardings(tree: Any, mesh: Mesh, rules: Rules = RULES) -> Any:
-    """The sharding of every leaf of a tree (of arrays, or of their shapes).
+    """Return the sharding of every leaf of a tree of arrays or shapes.
 
-    An axis whose size the mesh does not divide is kept whole, as a vocabulary of 30,522 words on four devices is;
-    `kept_whole` names them.
+    An axis is not split if the mesh does not divide its size, such as 30,522 words on four devices; see `kept_whole`.
     """
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: NamedSharding(mesh, _spec(path_name(path), np.shape(leaf), mesh, rules)[0]), tree
@@ -68,7 +67,7 @@ def shardings(tree: Any, mesh: Mesh, rules: Rules = RULES) -> Any:
 
 
 def kept_whole(tree: Any, mesh: Mesh, rules: Rules = RULES) -> list[str]:
-    """The leaves of which an axis should be split by the rules, and is not, because its size does not divide.
+    """Return the leaves with an axis that the rules split but the mesh does not divide.
 
     >>> kept_whole({"lm": {"bias": np.zeros(30523)}}, make_mesh())
     []
@@ -82,27 +81,36 @@ def kept_whole(tree: Any, mesh: Mesh, rules: Rules = RULES) -> list[str]:
 
 
 def _spec(name: str, shape: tuple[int, ...], mesh: Mesh, rules: Rules) -> tuple[P, bool]:
-    """The axes of one leaf, and whether one had to be given up."""
+    """Return the axes of one leaf, and whether one of them could not be split."""
     found = next((spec for pattern, spec in rules if re.search(pattern, name)), P())
     if len(found) > len(shape):
-        found = P()  # a statistic of a parameter, not of its shape
-    sizes = [0 if axes is None else math.prod(mesh.shape[axis] for axis in _tuple(axes)) for axes in found]
+        found = P()  # a statistic of a parameter, with fewer axes
+    sizes = [
+        0 if axes is None else math.prod(mesh.shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,)))
+        for axes in found
+    ]
     fits = [not size or length % size == 0 for length, size in zip(shape, sizes)]
     return P(*(axes if fit else None for axes, fit in zip(found, fits))), not all(fits)
 
 
-def _tuple(axes: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (axes,) if isinstance(axes, str) else axes
+def check_rows(batch: Mapping[str, Any], parts: int) -> None:
+    """Raise if the rows of a batch, of arrays or shapes, cannot be split into equal parts.
+
+    >>> check_rows({"x": np.zeros((6, 2))}, 4)
+    Traceback (most recent call last):
+    ValueError: a batch's x has 6 rows, which 4 devices cannot share equally: choose a multiple of 4
+    """
+    for name, values in batch.items():
+        rows = values.shape[0]
+        if rows % parts:
+            raise ValueError(
+                f"a batch's {name} has {rows} rows, which {parts} devices cannot share equally: choose a multiple of "
+                f"{parts}"
+            )
 
 
 def place_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """A batch on the devices, its rows split; each process gives its own rows of it."""
+    """Put a batch onto the devices, split by rows; each process passes its own rows."""
     sharding = NamedSharding(mesh, BATCH)
-    parts = mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1
-    for name, values in batch.items():
-        if len(values) % parts:
-            raise ValueError(
-                f"a batch's {name} has {len(values)} rows, which {parts} devices cannot share equally: choose a "
-                f"multiple of {parts}"
-            )
+    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
     return {name: jax.make_array_from_process_local_data(sharding, values) for name, values in batch.items()}

@@ -1,12 +1,13 @@
 """One training step, as a pure function of the state and a batch.
 
 A loss is `loss(params, batch, key, carry) -> (terms, metrics, carry)`: `terms` and `metrics` are {name: (total,
-weight)}, and no weight depends on the parameters. The step sums each weight over all parts and devices first and then
-follows the gradient of Σ coefficient · total / weight. So one device, eight devices, accumulation and pmap compute one
-and the same thing.
+weight)}, and no weight depends on the parameters. The step first sums each weight over all parts and devices and then
+follows the gradient of Σ coefficient · total / weight. So one device, many devices, accumulation and pmap compute the
+same update.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,14 +36,13 @@ def make_step(
     touched: Callable[[Batch], Mapping[str, Array]] | None = None,
     axis: str | None = None,
 ) -> Step:
-    """A function from (state, batch) to (state, metrics), for `jax.jit`, or for `jax.pmap` where `axis` is its name.
+    """Return a function from (state, batch) to (state, metrics), for `jax.jit`, or for `jax.pmap` with the axis `axis`.
 
-    `accumulate` splits the rows of a batch into that many parts, one of which is in memory at a time; batch entries
-    named in `shared` belong to every part. `carry_axis` is the axis of the rows in the carry. `draw(batch, key)` gives
-    entries that are drawn once for all parts and devices, such as negatives; `touched(batch)` says which rows of which
-    tables a step uses where those are few, and the others are then not looked at (see `optim.rows`). The metrics are
-    the means that the loss names, `loss` and `gradient_norm`; where one of these two is not finite nothing but the
-    counters changes.
+    `accumulate` splits the rows of a batch into parts that are processed one after the other; each part gets the batch
+    entries named in `shared`. `carry_axis` is the axis of the rows in the carry. `draw(batch, key)` returns entries
+    drawn once for all parts and devices, such as negatives. `touched(batch)` returns the few rows of large tables that
+    a step uses; other rows are not read (see `optim.rows`). The metrics are the means of the loss's terms and metrics,
+    `loss` and `gradient_norm`. If `loss` or `gradient_norm` is not finite, only the counters change.
 
     >>> from bert_elmo_jax.train import new_state
     >>> def loss(params, batch, key, carry):
@@ -60,8 +60,12 @@ def make_step(
         rows, key, carry = part
         terms, metrics, carry = loss(params, {**rows, **whole}, key, carry)
         if set(terms) != set(coefficients):
-            raise ValueError(f"the loss has the terms {sorted(terms)}, the coefficients are for {sorted(coefficients)}")
-        return {name: (_float(total), _float(weight)) for name, (total, weight) in (terms | metrics).items()}, carry
+            raise ValueError(
+                f"the loss has the terms {sorted(terms)}, but the coefficients are for {sorted(coefficients)}"
+            )
+        as_float = partial(jnp.asarray, dtype=jnp.float32)
+        named = {name: (as_float(total), as_float(weight)) for name, (total, weight) in (terms | metrics).items()}
+        return named, carry
 
     def weigh(params: Any, whole: Batch, part: Any) -> dict[str, Array]:
         return {name: weight for name, (_, weight) in sums(params, whole, part)[0].items()}
@@ -112,7 +116,7 @@ def make_step(
                 found, (means, _, carry) = gradient(small, used, whole, part, weights)
                 return jax.tree.map(jnp.add, so_far, (found, means)), carry
 
-            # What the weights do not need is thrown away when this is compiled: the pass costs next to nothing.
+            # The compiler removes everything that the weights do not need, so this pass is cheap.
             names = jax.eval_shape(weigh, as_rows(small, used), whole, jax.tree.map(lambda values: values[0], parts))
             none = dict.fromkeys(names, jnp.zeros(()))
             weights = over_devices(jax.lax.scan(add_weights, none, parts)[0])
@@ -123,7 +127,7 @@ def make_step(
         loss = sum((coefficients[name] * means[name] for name in coefficients), start=jnp.zeros(()))
         norm = optax.tree.norm(found)
         fine = jnp.isfinite(loss) & jnp.isfinite(norm)
-        # Old or new is decided on the small trees: a table of which few rows were used is never gone through.
+        # Selected on the small trees, so that a large table with few touched rows is never read in full.
         old = (small, take_rows(state.optimizer, used), state.carry)
         updates, optimized = optimizer.update(found, old[1], small)
         new = (optax.apply_updates(small, updates), optimized, carry)
@@ -142,25 +146,21 @@ def make_step(
     return step
 
 
-def _float(value: Any) -> Array:
-    return jnp.asarray(value, jnp.float32)
-
-
 def _mean(total: Array, weight: Array) -> Array:
-    """Nothing counted means nothing lost: a batch without a pair has no such term, and finite gradients."""
+    """Divide, with 0 for a weight of 0, so that a batch without such a term has finite gradients."""
     return jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1), 0)
 
 
 def _split(values: Any, parts: int, axis: int) -> Array:
-    """Every parts-th row in a part, so that each device has its share of every part."""
+    """Split rows into parts in a strided way, so that each device has rows of every part."""
     size = values.shape[axis]
     if size % parts:
-        raise ValueError(f"a batch of {size} rows was given (on each device), which {parts} parts cannot share equally")
+        raise ValueError(f"a batch has {size} rows (on each device), which cannot be split into {parts} equal parts")
     shape = (*values.shape[:axis], size // parts, parts, *values.shape[axis + 1 :])
     return jnp.moveaxis(jnp.reshape(values, shape), axis + 1, 0)
 
 
 def _join(values: Array, axis: int) -> Array:
-    """The way back from `_split`."""
+    """Undo `_split`."""
     apart = jnp.moveaxis(values, 0, axis + 1)
     return apart.reshape(*apart.shape[:axis], -1, *apart.shape[axis + 2 :])

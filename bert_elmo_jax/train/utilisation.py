@@ -1,4 +1,4 @@
-"""How much of what a device can do a run makes use of."""
+"""The peak speed of a device, to report utilisation against."""
 
 import time
 
@@ -8,9 +8,7 @@ from jax.typing import DTypeLike
 
 
 def matmul_rate(dtype: DTypeLike = jnp.float32, size: int | None = None, repeats: int = 5) -> float:
-    """Floating-point operations a second of a large matrix product on one device: the most that a model could reach.
-
-    Measured and not looked up, so that it holds for any device, at the speed at which it runs today.
+    """Measure the floating-point operations per second of a large matrix product, an upper bound for any model.
 
     >>> matmul_rate(size=128) > 1e6
     True

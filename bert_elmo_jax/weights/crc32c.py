@@ -1,8 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of TensorFlow's checkpoints, vectorised with numpy.
 
 A CRC register is linear over GF(2): running it over n zero bytes multiplies it by a fixed 32 × 32 bit matrix. The
-bytes are laid out as rows of `lanes` words, all lanes step through the rows together, and the lanes are folded at the
-end.
+bytes are arranged in rows of `lanes` words. All lanes step through the rows together and are combined at the end.
 """
 
 from functools import lru_cache
@@ -20,7 +19,7 @@ def _apply(tables: UInt32[np.ndarray, "2 65536"], register: Register) -> Registe
 
 @lru_cache(maxsize=32)
 def _skip(log2_words: int) -> UInt32[np.ndarray, "2 65536"]:
-    """What 2**log2_words zero words do to a register: one table for its low, one for its high 16 bits."""
+    """Return the effect of 2**log2_words zero words on a register: a table for its low and one for its high 16 bits."""
     if log2_words:
         half = _skip(log2_words - 1)
         columns = _apply(half, _apply(half, np.uint32(1) << np.arange(32, dtype=np.uint32)))
@@ -36,22 +35,22 @@ def _skip(log2_words: int) -> UInt32[np.ndarray, "2 65536"]:
 
 
 def crc32c(data: UInt8[np.ndarray, " bytes"]) -> int:
-    """Return the CRC-32C of some bytes, at about a gigabyte a second.
+    """Return the CRC-32C of an array of bytes, at about 1 GB/s.
 
     >>> hex(crc32c(np.frombuffer(b"123456789", np.uint8)))
     '0xe3069283'
     """
-    if len(data) < 4:  # too short to take in the initial register
+    if len(data) < 4:  # too short to absorb the initial register
         short = 0xFFFFFFFF
         for byte in data.tolist():
             short ^= byte
             for _ in range(8):
                 short = (short >> 1) ^ (POLYNOMIAL if short & 1 else 0)
         return short ^ 0xFFFFFFFF
-    log2_lanes = min((len(data) // 4).bit_length() // 2, 14)  # 2**14 lanes of 4 bytes stay inside the cache
+    log2_lanes = min((len(data) // 4).bit_length() // 2, 14)  # 2**14 lanes of 4 bytes fit in the cache
     lanes = 1 << log2_lanes
-    # What does not fill a row comes first, at the end of two rows of zeros: those do not move a register of zeros. It
-    # has at least the four bytes that take in the initial register of ones.
+    # The bytes that do not fill a row come first, padded in front to two rows: leading zeros leave a zero register
+    # unchanged. There are at least four of them, which absorb the initial register of ones.
     head = 4 + (len(data) - 4) % (4 * lanes)
     first = np.zeros(8 * lanes, np.uint8)
     first[-head:] = data[:head]
@@ -67,7 +66,7 @@ def crc32c(data: UInt8[np.ndarray, " bytes"]) -> int:
 
 
 def unmask(masked: int) -> int:
-    """Return the CRC that LevelDB and TensorFlow stored in rotated form, so that CRCs of CRCs stay useful.
+    """Undo the rotation that LevelDB and TensorFlow apply to stored CRCs.
 
     >>> hex(unmask(0xA282EAD8))
     '0x0'

@@ -1,4 +1,4 @@
-"""`.hdf5` files, through h5py, with errors that say what is there instead."""
+"""Read HDF5 files with h5py, with errors that describe the actual content."""
 
 import io
 from functools import partial
@@ -10,15 +10,13 @@ import numpy as np
 
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
 
-# What h5py raises of a file that is damaged, depending on where it is.
+# What h5py raises for a damaged file, depending on the place of the damage.
 TROUBLE = (OSError, RuntimeError, KeyError, TypeError, ValueError)
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def read_hdf5(path: str | Path) -> tuple[dict[str, StoredTensor], set[str]]:
-    """Return all datasets of a file by name, and the names of its groups; numbers are read when asked for.
-
-    Byte order, compression and chunks are as the library undoes them.
+    """Return all datasets of a file by name, and the names of its groups; numbers are read on demand.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -32,15 +30,15 @@ def read_hdf5(path: str | Path) -> tuple[dict[str, StoredTensor], set[str]]:
     tensors, groups = {}, set()
 
     def note(group: h5py.Group, prefix: str, above: tuple[h5py.Group, ...]) -> None:
-        # By links and not by objects (`visititems`): a dataset may go by two names.
+        # Follows links rather than objects (`visititems`): a dataset may have two names.
         for key in group:
             found, name = group.get(key), f"{prefix}{key}"
             if isinstance(found, h5py.Dataset):
-                shape = tuple(found.shape or ())  # none where a dataset was made without numbers
+                shape = tuple(found.shape or ())  # None for a dataset without data
                 tensors[name] = StoredTensor(shape, found.dtype.name, partial(_read, path, name))
             elif isinstance(found, h5py.Group):
                 groups.add(name)
-                if found not in above:  # links may go in a circle
+                if found not in above:  # links may be circular
                     note(found, f"{name}/", (*above, found))
 
     try:
@@ -52,7 +50,7 @@ def read_hdf5(path: str | Path) -> tuple[dict[str, StoredTensor], set[str]]:
 
 
 def holds(path: str | Path, names: tuple[str, ...]) -> bool:
-    """Return whether a file holds any of these, without looking at the rest, which may be millions of datasets.
+    """Return whether a file has any of these names, without listing all its datasets, which may be millions.
 
     >>> holds("tests/goldens/elmo_tiny/weights.hdf5", ("embedding", "RNN_0"))
     True
@@ -66,16 +64,16 @@ def holds(path: str | Path, names: tuple[str, ...]) -> bool:
 
 
 def explained(path: Path, problem: Exception) -> Exception:
-    """Return the error that says what is wrong with a file that could not be opened.
+    """Return an error that explains why a file could not be opened.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile(suffix=".hdf5") as file:
     ...     _ = Path(file.name).write_text("<html>")
     ...     str(explained(Path(file.name), OSError("…"))).partition("is ")[2]
-    'no HDF5 file but a web page, not the weights: download the file again (…).'
+    'not an HDF5 file but a web page, not the weights: download the file again (…).'
     """
     if isinstance(problem, FileNotFoundError | PermissionError | IsADirectoryError):
-        return problem  # said in Python's own words
+        return problem  # Python's own message is clear
     with path.open("rb") as file:
         start = file.read(len(SIGNATURE))
     said = (str(problem).splitlines() or [type(problem).__name__])[0]
@@ -83,7 +81,7 @@ def explained(path: Path, problem: Exception) -> Exception:
         return ValueError(
             f"{path} of {path.stat().st_size:,} bytes is cut short or damaged ({said}): copy or download it again."
         )
-    return ValueError(f"{path} is no HDF5 file but {what_is(path)} ({said}).")
+    return ValueError(f"{path} is not an HDF5 file but {what_is(path)} ({said}).")
 
 
 def _read(path: Path, name: str) -> np.ndarray:
@@ -95,12 +93,12 @@ def _read(path: Path, name: str) -> np.ndarray:
 
 
 class Disk(io.FileIO):
-    """A file that HDF5 can write to: it crashes where the disk is full, so it is not told, and we raise it."""
+    """A file for HDF5, which crashes on a full disk: keeps the error in `failed` for the caller to raise."""
 
     failed: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write all of the data, or remember why not."""
+        """Write all data, or record the error."""
         left = memoryview(data).cast("B")
         try:
             while left and self.failed is None:
@@ -110,7 +108,7 @@ class Disk(io.FileIO):
         return len(data)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, or remember why not."""
+        """Set the size, or record the error."""
         try:
             return super().truncate(size)
         except OSError as error:

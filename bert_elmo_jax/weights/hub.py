@@ -1,4 +1,4 @@
-"""Hub names such as "google-bert/bert-base-uncased": found in the local cache, or fetched where there is a network."""
+"""Resolve hub names such as "google-bert/bert-base-uncased" from the local cache or the network."""
 
 import os
 import re
@@ -21,7 +21,7 @@ PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*
 
 
 def hub_cache() -> Path:
-    """Return the folder in which the hub's own client keeps what it fetched, by the variables that the client reads.
+    """Return the cache folder of the hub's client, using the environment variables that the client reads.
 
     >>> hub_cache().name
     'hub'
@@ -35,29 +35,27 @@ def hub_cache() -> Path:
 
 
 def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
-    """Return the local path of a model: an existing path as it is, a hub name from the cache or else from the hub.
+    """Return the local path of a model: an existing path unchanged, a hub name from the cache or else downloaded.
 
     >>> resolve("tests/goldens/bert_tiny").name
     'bert_tiny'
     >>> resolve("./no/folder")
     Traceback (most recent call last):
-    FileNotFoundError: no/folder does not exist, and it is no hub name either (such as google-bert/bert-base-uncased)
+    FileNotFoundError: no/folder does not exist and is not a hub name (such as google-bert/bert-base-uncased)
     """
     path = Path(name_or_path).expanduser()
     if path.exists() or path.with_name(path.name + ".index").is_file():
         return path
     name = str(name_or_path)
     if not NAME.fullmatch(name) or ".." in name:
-        raise FileNotFoundError(
-            f"{path} does not exist, and it is no hub name either (such as google-bert/bert-base-uncased)"
-        )
+        raise FileNotFoundError(f"{path} does not exist and is not a hub name (such as google-bert/bert-base-uncased)")
     cache = hub_cache()
     snapshot = _cached(cache, name, revision)
     return snapshot if snapshot and _has_weights(snapshot) else _fetch(cache, name, revision)
 
 
 def _cached(cache: Path, name: str, revision: str) -> Path | None:
-    """The snapshot of a revision (a branch, a tag or a commit), if the cache has it."""
+    """Return the cached snapshot of a branch, tag or commit, None if there is none."""
     model = cache / f"models--{name.replace('/', '--')}"
     reference = model / "refs" / revision
     inside = reference.resolve().is_relative_to(model.resolve())
@@ -71,24 +69,24 @@ def _has_weights(folder: Path) -> bool:
 
 
 def _fetch(cache: Path, name: str, revision: str) -> Path:
-    looked = f"there is no path {name} here and no {name} (revision {revision}) with weights in the hub's cache {cache}"
+    missing = f"there is no path {name}, and no {name} (revision {revision}) with weights in the hub's cache {cache}"
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ImportError(
-            f"{looked}. To fetch it: pip install 'bert_elmo_jax[hub]'; or give the path of a folder."
+            f"{missing}. To download it: pip install 'bert_elmo_jax[hub]'; or give the path of a folder."
         ) from None
     try:
         folder = Path()
-        for weights in (SAFETENSORS, PICKLES):  # pickles only where there is nothing better
+        for weights in (SAFETENSORS, PICKLES):  # pickles only if there is nothing better
             folder = Path(snapshot_download(name, revision=revision, cache_dir=cache, allow_patterns=SMALL + weights))
             if _has_weights(folder):
                 return folder
-    except Exception as problem:  # the client raises a dozen kinds of errors, of its own and of what it stands on
+    except Exception as problem:  # the client and its dependencies raise a dozen kinds of errors
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise FileNotFoundError(
-            f"{looked}, and it could not be fetched ({reason}). Give the path of a folder."
+            f"{missing}, and the download failed ({reason}). Give the path of a folder."
         ) from problem
     raise FileNotFoundError(
-        f"{name} on the hub holds none of {', '.join(WEIGHTS)}; what it has was fetched to {folder}"
+        f"{name} on the hub has none of {', '.join(WEIGHTS)}; its other files were downloaded to {folder}"
     )

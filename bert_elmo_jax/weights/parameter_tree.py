@@ -1,9 +1,10 @@
-"""Trees of parameters, whatever the model: how tensors of a file become one, and what one must hold."""
+"""Parameter trees: build them from stored tensors, flatten them, check their shapes."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from flax import traverse_util
 
 from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
@@ -12,7 +13,7 @@ FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 
 def part(path: str) -> str:
-    """Return the part of the model that is there or absent as a whole: a head, "pooler", or "encoder".
+    """Return the part of the model that a path belongs to: a head, "pooler" or "encoder".
 
     >>> part("encoder/pooler/bias"), part("encoder/layer_0/attention/key/bias"), part("mlm/dense/bias")
     ('pooler', 'encoder', 'mlm')
@@ -29,10 +30,10 @@ def collect(
     shapes: Mapping[str, tuple[int, ...]],
     report: Report,
 ) -> dict[str, Any]:
-    """Fill in the report, raise where the weights cannot be used, and read the tree, as float32 copies.
+    """Read the tree as float32 copies and fill in the report; raise if the weights cannot be used.
 
-    `found` says which tensor each path of the tree was found in, `names` what it is called where it was not found,
-    `transposed` which are stored [out, in].
+    `found` maps each path to its stored tensor, `names` maps all paths to expected names, and `transposed` lists the
+    paths that are stored [out, in].
 
     >>> report = Report("x")
     >>> stored = {"b": StoredTensor((2,), "float16", lambda: np.ones(2, np.float16))}
@@ -58,37 +59,30 @@ def collect(
     flat, broken = {}, []
     for path in wanted:
         values = stored[found[path]].read()
-        # A copy: what was read may be a view of the file, which somebody may overwrite.
-        with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinity, which is reported below
+        # A copy, because a view of the file changes when the file is overwritten.
+        with np.errstate(all="ignore"):  # values too large for float32 become infinity, which is reported below
             flat[path] = np.array(values.T if path in transposed else values, np.float32, order="C")
         if not np.isfinite(flat[path]).all():
             broken.append(found[path])
     if broken:
         raise ValueError(
-            f"{len(broken)} of the tensors in {report.source} hold NaN or infinity (as float32): {', '.join(broken)}. "
-            "The training that wrote them has diverged, or the file is damaged."
+            f"{len(broken)} tensors in {report.source} hold NaN or infinity (as float32): {', '.join(broken)}. "
+            "The training diverged, or the file is damaged."
         )
     return nest(flat)
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a flat dictionary of paths as a tree.
+    """Turn a flat dictionary of paths into a tree.
 
     >>> nest({"a/b": 1, "a/c": 2})
     {'a': {'b': 1, 'c': 2}}
     """
-    tree: dict[str, Any] = {}
-    for path, value in flat.items():
-        *folders, name = path.split("/")
-        place = tree
-        for folder in folders:
-            place = place.setdefault(folder, {})
-        place[name] = value
-    return tree
+    return traverse_util.unflatten_dict(dict(flat), sep="/")
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a tree as a flat dictionary of paths.
+    """Turn a tree into a flat dictionary of paths.
 
     >>> flatten({"a": {"b": 1, "c": 2}})
     {'a/b': 1, 'a/c': 2}
@@ -100,11 +94,11 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], source: str) -> None:
-    """Refuse parameters that are not those of a model, naming every tensor concerned.
+    """Raise if names or shapes differ from the expected ones, listing every difference.
 
     >>> check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")
     Traceback (most recent call last):
-    ValueError: runs/a: not the parameters of this configuration and its heads:
+    ValueError: runs/a: parameters do not fit the configuration:
     missing (1): nsp/kernel
     mis-shaped (1): nsp/bias [3], expected [2]
     """
@@ -119,4 +113,4 @@ def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tu
     }
     if any(problems.values()):
         listed = "\n".join(f"{kind} ({len(names)}): {', '.join(names)}" for kind, names in problems.items() if names)
-        raise ValueError(f"{source}: not the parameters of this configuration and its heads:\n{listed}")
+        raise ValueError(f"{source}: parameters do not fit the configuration:\n{listed}")

@@ -1,8 +1,7 @@
-"""A pickle machine that builds containers and nothing else: no import, no call, no attribute ever set.
+"""A pickle machine that only builds containers: it never imports, calls or sets attributes.
 
-Python's own Unpickler, however restricted, calls what it finds. This one walks the opcodes with `pickletools` and
-writes down what a pickle asks for: a name it may mention becomes a `Name`, a call of such a name a `Called`,
-everything else is refused.
+Python's own Unpickler makes the calls that a pickle asks for, even when restricted. This machine walks the opcodes with
+`pickletools` and records them: an allowed name becomes a `Name`, a call of it a `Called`. Everything else is refused.
 """
 
 import io
@@ -14,31 +13,30 @@ from dataclasses import dataclass
 from typing import IO, Any, cast
 
 MOST_OPCODES = 1_000_000  # a thousand layers need half of it
-MOST_BITS = 128  # of an integer: the magic number of old files has 77
+MOST_BITS = 128  # of an integer; the magic number of old files has 77
 ORDERED_DICT = "collections OrderedDict"
 
 
 @dataclass(frozen=True, eq=False)
 class Name:
-    """Something a pickle mentions, as "module name"; it was not imported."""
+    """A name that a pickle refers to, as "module name"; it was not imported."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """A call a pickle asks for; it was not made."""
+    """A call that a pickle asks for; it was not made."""
 
     name: str
     arguments: tuple[Any, ...]
 
 
 def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Callable[[Any], Any]) -> Any:
-    """Return what one pickle of a stream describes, the stream then standing behind it.
+    """Read one pickle from a stream and return the object it describes.
 
-    A memory map is read rather than a file, because it does not believe what a pickle says about its lengths.
-    `allowed` are the names it may mention; `persistent` is told the id of every object stored outside the pickle and
-    returns what stands for it.
+    Pass a memory map rather than a file: a map does not allocate the lengths that a pickle claims. `allowed` are the
+    names the pickle may refer to. `persistent` maps the id of an object stored outside the pickle to its stand-in.
 
     >>> import pickle
     >>> run_pickle(io.BytesIO(pickle.dumps({"a": [1, 2.5]}, 2)), set(), str)
@@ -49,11 +47,11 @@ def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Call
     """
     machine = _Machine(allowed, persistent)
     try:
-        with warnings.catch_warnings():  # a damaged name may hold what Python warns of, and is then refused as a name
+        with warnings.catch_warnings():  # Python warns about some damaged names, which are refused below
             warnings.simplefilter("ignore")
             for count, (opcode, argument, _) in enumerate(pickletools.genops(cast("IO[bytes]", file))):
                 if count > MOST_OPCODES:
-                    raise ValueError(f"its pickle has more than {MOST_OPCODES:,} steps: that is no list of tensors")
+                    raise ValueError(f"its pickle has more than {MOST_OPCODES:,} steps, too many for a list of tensors")
                 machine.step(opcode.name, argument)
     except (IndexError, KeyError, TypeError, OverflowError) as problem:
         raise ValueError(f"its pickle is damaged ({type(problem).__name__}: {problem})") from None
@@ -75,7 +73,7 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def items(self) -> list[Any]:
-        """What was pushed since the last mark."""
+        """Pop everything pushed since the last mark."""
         items, self.stack = self.stack, self.below.pop()
         return items
 
@@ -86,7 +84,7 @@ class _Machine:
 
     def fill(self, container: Any, keys: list[Any], values: list[Any]) -> None:
         if not isinstance(container, dict) or len(keys) != len(values):
-            raise TypeError("items for something that is no dictionary")
+            raise TypeError("items for something that is not a dictionary")
         for key, value in zip(keys, values):
             if not isinstance(key, str | int):
                 raise _refuse(f"a dictionary key of type {type(key).__name__}")
@@ -94,7 +92,7 @@ class _Machine:
 
     def extend(self, container: Any, values: list[Any]) -> None:
         if not isinstance(container, list):
-            raise TypeError("items for something that is no list")
+            raise TypeError("items for something that is not a list")
         container += values
 
     def call(self, function: Any, arguments: Any) -> Any:
@@ -114,7 +112,7 @@ class _Machine:
                 pass
             case "STOP":
                 if len(stack) != 1 or self.below:
-                    raise ValueError("its pickle is damaged: something is left over at its end")
+                    raise ValueError("its pickle is damaged: objects are left over at its end")
             case "NONE":
                 stack.append(None)
             case "NEWTRUE" | "NEWFALSE":
@@ -122,7 +120,7 @@ class _Machine:
             case "BININT" | "BININT1" | "BININT2" | "LONG1" | "LONG4":
                 if argument.bit_length() > MOST_BITS:
                     raise ValueError(
-                        f"its pickle holds an integer of {argument.bit_length()} bits: that is no size of a tensor"
+                        f"its pickle holds an integer of {argument.bit_length()} bits, too many for a tensor size"
                     )
                 stack.append(argument)
             case (
@@ -146,7 +144,7 @@ class _Machine:
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
                 size = int(opcode[-1])
                 if len(stack) < size:
-                    raise IndexError("a tuple of more than there is")
+                    raise IndexError("a tuple of more items than the stack has")
                 stack[-size:] = [tuple(stack[-size:])]
             case "APPEND":
                 value = stack.pop()
@@ -174,7 +172,7 @@ class _Machine:
             case "REDUCE":
                 arguments, function = stack.pop(), stack.pop()
                 stack.append(self.call(function, arguments))
-            case "BUILD":  # a state dictionary carries its modules' versions as an attribute: they are let go
+            case "BUILD":  # a state dictionary has its modules' versions as an attribute: dropped
                 stack.pop()
                 if not isinstance(stack[-1], dict):
                     raise _refuse(f"a change of a {type(stack[-1]).__name__}")

@@ -1,11 +1,11 @@
-"""Protocol buffers read by hand: variable-length numbers, and the fields of a message."""
+"""A minimal reader of protocol buffers: variable-length integers and the fields of a message."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number written in groups of 7 bits at a place of `data`, and the place behind it.
+    """Return the variable-length integer at an offset of `data`, and the offset after it.
 
     >>> read_varint(bytes([0xAC, 0x02]), 0)
     (300, 2)
@@ -23,7 +23,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a message as they come: (number, integer) or (number, bytes of a text or an inner message).
+    """Yield the fields of a message in order, as (number, integer) or (number, bytes of a text or nested message).
 
     >>> list(fields(bytes([0x08, 0x96, 0x01, 0x12, 0x02]) + b"hi"))
     [(1, 150), (2, b'hi')]

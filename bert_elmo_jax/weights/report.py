@@ -1,4 +1,4 @@
-"""What became of every tensor when weights were read."""
+"""The report on a read of weights: which tensors were used, skipped or missing."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,28 +8,28 @@ from typing import Any
 
 @dataclass
 class Report:
-    """Which tensor went where: complete lists, under the names of the file ("theirs") and of the tree ("ours").
+    """Complete lists of the tensors of a file, by their names in the file ("theirs") and in the tree ("ours").
 
-    `str(report)` is a short text. `extras` is what the folder says beyond weights (labels and the like).
+    `str(report)` is a summary. `extras` holds other facts from the folder, such as labels.
 
     >>> print(Report("a.bin", mapped={"nsp/bias": "cls.seq_relationship.bias"}, unexpected=["adapter.weight"]))
     a.bin: 1 tensor mapped
-    unexpected, left (1): adapter.weight
+    unexpected, not used (1): adapter.weight
     """
 
     source: str
     mapped: dict[str, str] = field(default_factory=dict)  # ours -> theirs
-    skipped: dict[str, str] = field(default_factory=dict)  # theirs -> why
-    missing: dict[str, str] = field(default_factory=dict)  # ours -> theirs, as it should have been called
+    skipped: dict[str, str] = field(default_factory=dict)  # theirs -> reason
+    missing: dict[str, str] = field(default_factory=dict)  # ours -> expected name in the file
     unexpected: list[str] = field(default_factory=list)  # theirs
-    misshaped: dict[str, str] = field(default_factory=dict)  # theirs -> what is wrong
-    contradictions: list[str] = field(default_factory=list)  # what the configuration says, and what the weights show
-    initialised: list[str] = field(default_factory=list)  # ours: drawn anew by whoever needed what the weights lack
+    misshaped: dict[str, str] = field(default_factory=dict)  # theirs -> actual and expected shape
+    contradictions: list[str] = field(default_factory=list)  # messages about options that the weights contradict
+    initialised: list[str] = field(default_factory=list)  # ours: missing from the weights, randomly initialised
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The heads that were read, in the tree's names.
+        """The names of the heads that were read.
 
         >>> Report("a.bin", mapped={"encoder/pooler/bias": "pooler.dense.bias", "nsp/bias": "nsp.bias"}).heads
         ('nsp',)
@@ -37,21 +37,21 @@ class Report:
         return tuple(dict.fromkeys(name for path in self.mapped if (name := path.split("/")[0]) != "encoder"))
 
     def raise_if_unusable(self) -> None:
-        """Raise one error that names all missing and mis-shaped tensors, and what contradicts the configuration.
+        """Raise one error that lists all missing and mis-shaped tensors and contradicted options.
 
-        A head that is wholly absent is no error.
+        A head without any tensor is not an error.
 
         >>> Report("model.safetensors", missing={"encoder/pooler/bias": "pooler.dense.bias"}).raise_if_unusable()
         Traceback (most recent call last):
         ValueError: the weights in model.safetensors do not fit:
         missing (1): pooler.dense.bias
-        They were held against the configuration beside them: is it the one of these weights?
+        They were compared with the configuration in their folder: does it belong to these weights?
         """
         if self.missing or self.misshaped or self.contradictions:
             raise ValueError(
                 f"the weights in {self.source} do not fit:\n"
                 + "\n".join(self._lines(("contradictions", "missing", "misshaped", "unexpected")))
-                + "\nThey were held against the configuration beside them: is it the one of these weights?"
+                + "\nThey were compared with the configuration in their folder: does it belong to these weights?"
             )
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Report:
                 reasons = defaultdict(list)
                 for name, why in self.skipped.items():
                     reasons[why].append(name)
-                # Optimiser slots come in hundreds; all their names are in `skipped`.
+                # There are hundreds of optimiser slots; `skipped` has all their names.
                 lines += [f"skipped ({len(names)}), {why}: {_few(names)}" for why, names in reasons.items()]
             elif kind == "contradictions":
                 lines += [f"contradicted ({len(self.contradictions)}):"]
@@ -77,7 +77,7 @@ class Report:
                 lines += [f"mis-shaped ({len(self.misshaped)}):"]
                 lines += [f"  {name}: {what}" for name, what in self.misshaped.items()]
             elif kind == "unexpected":
-                lines.append(f"unexpected, left ({len(self.unexpected)}): {', '.join(self.unexpected)}")
+                lines.append(f"unexpected, not used ({len(self.unexpected)}): {', '.join(self.unexpected)}")
             else:
                 names = list(self.missing.values()) if kind == "missing" else self.initialised
                 lines.append(f"{kind} ({len(names)}): {', '.join(names)}")

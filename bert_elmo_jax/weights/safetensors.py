@@ -1,4 +1,4 @@
-"""`.safetensors` files, through the library of that name, with errors that say what is there instead."""
+"""Read `.safetensors` files, with errors that describe the actual content."""
 
 from functools import partial
 from pathlib import Path
@@ -8,25 +8,12 @@ from safetensors import SafetensorError, safe_open
 
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
 
-DTYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
-    "BOOL": "bool",
-}
+DTYPES = {"BOOL": "bool", "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64"}
+DTYPES |= {f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
 def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
-    """Return all tensors of a file by name; numbers are read when asked for.
+    """Return all tensors of a file by name; numbers are read on demand.
 
     >>> import tempfile
     >>> from safetensors.numpy import save_file
@@ -36,7 +23,7 @@ def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
     path = Path(path)
-    size = path.stat().st_size  # a missing file is said in Python's own words
+    size = path.stat().st_size  # raises Python's own error for a missing file
     try:
         file = safe_open(path, "numpy")
     except SafetensorError as problem:
@@ -47,9 +34,9 @@ def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
             raise ValueError(
                 f"{path} of {size:,} bytes is cut short or damaged ({problem}): copy or download it again."
             ) from None
-        raise ValueError(f"{path} is no safetensors file but {what_is(path)} ({problem}).") from None
+        raise ValueError(f"{path} is not a safetensors file but {what_is(path)} ({problem}).") from None
     tensors = {}
-    for name in file.keys():  # noqa: SIM118 - a handle, not a dictionary
+    for name in file.keys():  # noqa: SIM118 - not a dictionary
         about = file.get_slice(name)
         dtype = DTYPES.get(about.get_dtype(), about.get_dtype())
         tensors[name] = StoredTensor(tuple(about.get_shape()), dtype, partial(_read, file, path, name))

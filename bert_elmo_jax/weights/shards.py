@@ -1,4 +1,4 @@
-"""Weights that are split over several files, with a JSON index of which tensor is where."""
+"""Weights split over several files, with a JSON index that maps tensors to files."""
 
 import json
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from bert_elmo_jax.weights.stored import StoredTensor
 
 
 def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
-    """Return all tensors that an index (`model.safetensors.index.json`, `pytorch_model.bin.index.json`) leads to.
+    """Return all tensors listed by an index (`model.safetensors.index.json`, `pytorch_model.bin.index.json`).
 
-    Files and tensors that are missing are all named in the error.
+    Raise if files or tensors are missing, naming all of them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -18,7 +18,7 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
     ...     _ = index.write_text('{"weight_map": {"a": "1-of-2.safetensors", "b": "2-of-2.safetensors"}}')
     ...     read_shards(index, dict)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FileNotFoundError: ... lists 2 files of which 2 are not beside it: 1-of-2.safetensors, 2-of-2.safetensors
+    FileNotFoundError: ... lists 2 files, but 2 of them are missing: 1-of-2.safetensors, 2-of-2.safetensors
     """
     index = Path(index)
     try:
@@ -26,13 +26,13 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
         files = sorted(set(places.values()))
         foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        raise ValueError(f'{index} is no index of weights: it should be {{"weight_map": {{tensor: file}}}}') from None
+        raise ValueError(f'{index} is not an index of weights: expected {{"weight_map": {{tensor: file}}}}') from None
     if foreign:
-        raise ValueError(f"{index} leads out of its folder, which is refused: {', '.join(map(repr, foreign))}")
+        raise ValueError(f"{index} lists files outside its folder, which is refused: {', '.join(map(repr, foreign))}")
     missing = [file for file in files if not (index.parent / file).is_file()]
     if missing:
         raise FileNotFoundError(
-            f"{index} lists {len(files)} files of which {len(missing)} are not beside it: {', '.join(missing)}"
+            f"{index} lists {len(files)} files, but {len(missing)} of them are missing: {', '.join(missing)}"
         )
     tensors: dict[str, StoredTensor] = {}
     absent = []
@@ -41,8 +41,8 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
         absent += [f"{name} in {file}" for name, place in places.items() if place == file and name not in found]
         twice = sorted(tensors.keys() & found.keys())
         if twice:
-            raise ValueError(f"{file} and a file before it in {index} hold the same tensors: {', '.join(twice)}")
+            raise ValueError(f"{file} and an earlier file of {index} hold the same tensors: {', '.join(twice)}")
         tensors |= found
     if absent:
-        raise ValueError(f"{index} lists tensors that are not where it says: {', '.join(absent)}")
+        raise ValueError(f"{index} lists tensors that are not in their files: {', '.join(absent)}")
     return tensors

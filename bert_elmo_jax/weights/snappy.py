@@ -1,13 +1,12 @@
-"""Snappy's raw block format, for the tables of checkpoints that were written compressed."""
+"""Snappy's raw block format, which compressed checkpoint tables use."""
 
 from bert_elmo_jax.weights.protobuf import read_varint
 
 
 def decompress(data: bytes) -> bytes:
-    """Return what a snappy block holds.
+    """Return the decompressed content of a snappy block.
 
-    A tag byte says in its low two bits whether a literal follows or earlier output is repeated, and how the distance
-    is written.
+    The low two bits of a tag byte select a literal or a copy of earlier output, and the width of the copy's distance.
 
     >>> decompress(bytes([10, 0b000100]) + b"ab" + bytes([0b010001, 2])).decode()
     'ababababab'
@@ -35,8 +34,8 @@ def decompress(data: bytes) -> bytes:
             length, number = 4 + (tag >> 2 & 7), (tag & 0xE0) << 3 | number
         if not 0 < number <= len(output):
             raise ValueError("a copy of the compressed block reaches before its start")
-        pattern = bytes(output[-number:][:length])  # a copy may overlap what it writes: then it repeats
+        pattern = bytes(output[-number:][:length])  # a copy that overlaps its own output repeats
         output += (pattern * (length // len(pattern) + 1))[:length]
     if len(output) != size:
-        raise ValueError(f"the compressed block holds {len(output)} bytes and announces {size}")
+        raise ValueError(f"the compressed block holds {len(output)} bytes, but announces {size}")
     return bytes(output)

@@ -1,8 +1,8 @@
-"""LevelDB's sorted string table, the form of a TensorFlow checkpoint's index.
+"""LevelDB's sorted string table, the format of a TensorFlow checkpoint's index.
 
-A file is a row of blocks and a footer of 48 bytes: the places of two blocks (the second lists all the others) and a
-magic number. Every block is followed by one byte for its compression and the masked CRC-32C of block and byte. In a
-block, a key is written as the length it shares with the key before it, and the rest.
+A file is a sequence of blocks and a footer of 48 bytes: the handles of two blocks (the second lists all the others) and
+a magic number. Every block is followed by a compression byte and the masked CRC-32C of block and byte. In a block, a
+key is stored as the length it shares with the previous key, and its remaining bytes.
 """
 
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from bert_elmo_jax.weights.stored import what_is
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 FOOTER = 48
-LONGEST_KEY = 1 << 16  # far beyond any name; without a limit, keys that share their start could grow without end
+LONGEST_KEY = 1 << 16  # far beyond any name; without a limit, shared prefixes could grow keys endlessly
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file ends as a sorted string table does.
+    """Return whether a file ends like a sorted string table.
 
     >>> is_table(Path("absent.index"))
     False
@@ -34,11 +34,11 @@ def is_table(path: Path) -> bool:
 
 
 def _block(file: bytes, handle: bytes) -> bytes:
-    """The block at a handle (offset and size), checked and decompressed."""
+    """Return the block at a handle (offset and size), verified and decompressed."""
     offset, at = read_varint(handle, 0)
     size, _ = read_varint(handle, at)
     if offset + size + 5 > len(file) - FOOTER:
-        raise ValueError(f"a block should end at byte {offset + size + 5}, the file has {len(file)}")
+        raise ValueError(f"a block should end at byte {offset + size + 5}, but the file has {len(file)} bytes")
     content, compression = file[offset : offset + size], file[offset + size]
     stored = int.from_bytes(file[offset + size + 1 : offset + size + 5], "little")
     if crc32c(np.frombuffer(file, np.uint8, size + 1, offset)) != unmask(stored):
@@ -54,7 +54,7 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 - 4 * restarts
     if len(block) < 4 or end < 0:
-        raise ValueError("a block is shorter than its own table of contents")
+        raise ValueError("a block is shorter than its list of restarts")
     at, key = 0, b""
     while at < end:
         shared, at = read_varint(block, at)
@@ -69,20 +69,20 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    r"""Return all keys and values of a sorted string table; every block's checksum is verified.
+    r"""Return all keys and values of a sorted string table, verifying the checksum of every block.
 
-    >>> read_table(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt.index"))[b""]  # of a checkpoint: its header
+    >>> read_table(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt.index"))[b""]  # the checkpoint's header
     b'\x08\x01\x1a\x02\x08\x01'
     """
     file = path.read_bytes()
     if file[-len(MAGIC) :] != MAGIC or len(file) < FOOTER:
         raise ValueError(
-            f"{path} is no index of a TensorFlow checkpoint, or one cut short: it does not end with the magic number "
-            f"of a sorted string table. The file has {len(file)} bytes and is {what_is(path)}."
+            f"{path} is not the index of a TensorFlow checkpoint, or it is cut short: it does not end with the magic "
+            f"number of a sorted string table. The file has {len(file)} bytes and is {what_is(path)}."
         )
     footer = file[-FOOTER:]
     try:
-        _block(file, footer)  # the meta index, which checkpoints leave empty: only its checksum is of interest
+        _block(file, footer)  # the meta index, empty in checkpoints: only verified
         _, at = read_varint(footer, 0)
         _, at = read_varint(footer, at)
         index = _block(file, footer[at:])

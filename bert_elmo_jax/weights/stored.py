@@ -1,4 +1,4 @@
-"""What every weight format is read into: tensors that know their shape at once and their numbers when asked."""
+"""Tensors of a weight file: shape and type are known at once, numbers are read on demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-# The first bytes of what people have in place of weights, most often after a download that went wrong.
+# First bytes of files that people have instead of weights, usually after a failed download.
 FIRST_BYTES = {
     b"version https://git-lfs": "a git-lfs pointer, not the weights: fetch them with `git lfs pull`",
     b"<!DOCTYPE": "a web page, not the weights: download the file again",
@@ -23,9 +23,7 @@ FIRST_BYTES = {
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor in a file: what is known without reading it, and how to read it.
-
-    `read` may return a view of the file: copy what is to outlive it.
+    """A tensor in a file. `read` may return a view of the file: copy it to keep it.
 
     >>> StoredTensor((2, 3), "float32", lambda: np.zeros((2, 3), np.float32)).read().shape
     (2, 3)
@@ -37,7 +35,7 @@ class StoredTensor:
 
 
 def what_is(path: Path) -> str:
-    """Say in a few words what a file that is not what it should be seems to be.
+    """Return a short description of a file of unexpected content.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:

@@ -1,9 +1,9 @@
 """TensorFlow checkpoints (V2, "tensor bundle"), read without TensorFlow.
 
 `<prefix>.index` is a sorted string table: the empty key holds a BundleHeaderProto, every other key is a tensor's name
-and holds a BundleEntryProto that says where its bytes lie in `<prefix>.data-NNNNN-of-MMMMM`. A partitioned variable
-has an entry under its name that lists its slices, and one entry a slice, without a readable name, that says where the
-bytes are.
+and holds a BundleEntryProto with the position of its bytes in `<prefix>.data-NNNNN-of-MMMMM`. A partitioned variable
+has an entry under its name that lists its slices, and one entry with the position of the bytes per slice, under an
+encoded key.
 """
 
 import math
@@ -21,22 +21,14 @@ from bert_elmo_jax.weights.protobuf import fields
 from bert_elmo_jax.weights.sorted_table import is_table, read_table
 from bert_elmo_jax.weights.stored import StoredTensor
 
-# TensorFlow's numbers of the types; what is listed last has no bytes that numpy could read.
+# TensorFlow's type numbers. numpy cannot read the bytes of the `UNREADABLE` ones.
 DTYPES = dict(enumerate("float32 float64 int32 uint8 int16 int8 string complex64 int64 bool".split(), start=1))
-DTYPES |= {
-    14: "bfloat16",
-    17: "uint16",
-    18: "complex128",
-    19: "float16",
-    20: "resource",
-    21: "variant",
-    22: "uint32",
-    23: "uint64",
-}
+DTYPES |= {14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16", 20: "resource", 21: "variant"}
+DTYPES |= {22: "uint32", 23: "uint64"}
 UNREADABLE = {"string", "resource", "variant"}
-VERSION = 1  # of the bundle's layout; the only one there has ever been
+VERSION = 1  # the only version of the layout so far
 
-Extents = tuple[tuple[int, int], ...]  # of a slice: (start, length) for each axis, length -1 for all of it
+Extents = tuple[tuple[int, int], ...]  # (start, length) of a slice for each axis, length -1 for the whole axis
 
 
 @dataclass(frozen=True)
@@ -51,9 +43,9 @@ class _Entry:
 
 
 def read_tensor_bundle(prefix: str | Path) -> dict[str, StoredTensor]:
-    """Return all tensors of a checkpoint by name; numbers are read when asked for and their checksums verified.
+    """Return all tensors of a checkpoint by name; numbers are read and verified on demand.
 
-    The index, the presence and the length of every data file are checked at once.
+    The index and the existence and length of every data file are checked at once.
 
     >>> bundle = read_tensor_bundle("tests/goldens/bert_tiny_tf/bert_model.ckpt")
     >>> bundle["bert/embeddings/token_type_embeddings"].shape, bundle["global_step"].dtype
@@ -75,7 +67,7 @@ def read_tensor_bundle(prefix: str | Path) -> dict[str, StoredTensor]:
             _check(name, entry, parts.get(name), shards)
     except KeyError:
         raise ValueError(f"{index} is damaged: it lacks a slice of a partitioned tensor.") from None
-    except (ValueError, TypeError) as problem:  # TypeError: a number where a message should be
+    except (ValueError, TypeError) as problem:  # TypeError: a number instead of a message
         raise ValueError(f"{index} is a damaged or foreign checkpoint index: {problem}.") from None
     stored = [part for name, entry in whole.items() for part in parts.get(name, {(): entry}).values()]
     files = _open_shards(prefix, shards, stored)
@@ -95,26 +87,24 @@ def _index_file(prefix: Path) -> Path:
     old = [path for path in sorted(prefix.parent.glob(f"{prefix.name}*")) if is_table(path)]
     if old:
         raise ValueError(
-            f"{old[0]} is a TensorFlow checkpoint of the first version (one file a shard, no .index), which is not "
-            "read here. Load and save it once with TensorFlow 0.12 or newer (tf.compat.v1.train.Saver)."
+            f"{old[0]} is a TensorFlow checkpoint of version 1 (one file per shard, no .index), which is not "
+            "supported. Load and save it once with TensorFlow 0.12 or newer (tf.compat.v1.train.Saver)."
         )
     data = sorted(path.name for path in prefix.parent.glob(f"{prefix.name}.data-*"))
-    beside = f"; its data {', '.join(data)} is there, the index must be beside it" if data else ""
-    raise FileNotFoundError(f"no TensorFlow checkpoint at {prefix}: there is no {index.name}{beside}")
+    hint = f"; its data {', '.join(data)} exists: put the index in the same folder" if data else ""
+    raise FileNotFoundError(f"no TensorFlow checkpoint at {prefix}: there is no {index.name}{hint}")
 
 
 def _shards(table: dict[bytes, bytes]) -> int:
-    """The number of data files; raises where the header asks for something else than version 1, little-endian."""
+    """Return the number of data files; raise unless the header says version 1 and little-endian."""
     if b"" not in table:
-        raise ValueError("it has no header, so it is a table of something else")
+        raise ValueError("it has no header, so it is not an index of tensors")
     header = dict(fields(table[b""]))
     shards, endianness, versions = header.get(1, 0), header.get(2, 0), list(fields(header.get(3, b"")))
     if endianness != 0:
-        raise ValueError("its numbers are big-endian, and only little-endian checkpoints are read")
+        raise ValueError("its numbers are big-endian; only little-endian checkpoints are supported")
     if dict(versions).get(2, 0) > VERSION or (3, VERSION) in versions:
-        raise ValueError(
-            f"its layout has version {dict(versions).get(1)}, which readers of version {VERSION} must not read"
-        )
+        raise ValueError(f"its layout version {dict(versions).get(1)} is not readable by readers of version {VERSION}")
     return shards
 
 
@@ -138,7 +128,7 @@ def _entry(message: bytes) -> _Entry:
 
 
 def slice_key(name: str, extents: Extents) -> bytes:
-    r"""Return the key of one slice: numbers and text in TensorFlow's "ordered code", which sorts as they do.
+    r"""Return the key of one slice, in TensorFlow's order-preserving code of numbers and text.
 
     >>> slice_key("w", ((0, 100), (0, -1)))
     b'\x00w\x00\x01\x01\x02\x80\xc0d\x80\x7f'
@@ -150,7 +140,7 @@ def slice_key(name: str, extents: Extents) -> bytes:
 
 
 def _signed(number: int) -> bytes:
-    """n bytes hold 7 n - 1 bits; as many leading bits as there are bytes are flipped against the sign."""
+    """Encode a signed number: n bytes hold 7 n - 1 bits, and the n leading bits differ from the sign."""
     magnitude = number if number >= 0 else ~number
     size = magnitude.bit_length() // 7 + 1
     header = ((1 << size) - 1) << (8 * size - size)
@@ -158,7 +148,7 @@ def _signed(number: int) -> bytes:
 
 
 def _open_shards(prefix: Path, shards: int, entries: Sequence[_Entry]) -> dict[int, np.ndarray]:
-    """Every data file that an entry lies in, as a memory map; raises for all that are missing or too short."""
+    """Return memory maps of the data files that the entries use; raise if any are missing or too short."""
     ends: dict[int, int] = {}
     for entry in entries:
         ends[entry.shard] = max(ends.get(entry.shard, 0), entry.offset + entry.size)
@@ -166,7 +156,7 @@ def _open_shards(prefix: Path, shards: int, entries: Sequence[_Entry]) -> dict[i
     missing = [path.name for path in paths.values() if not path.is_file()]
     if missing:
         raise FileNotFoundError(
-            f"the checkpoint {prefix} lacks {len(missing)} of its {shards} data files: {', '.join(missing)}"
+            f"{len(missing)} of the {shards} data files of the checkpoint {prefix} are missing: {', '.join(missing)}"
         )
     short = {shard: path.stat().st_size for shard, path in paths.items() if path.stat().st_size < ends[shard]}
     if short:
@@ -180,7 +170,7 @@ def _open_shards(prefix: Path, shards: int, entries: Sequence[_Entry]) -> dict[i
 def _check(name: str, entry: _Entry, parts: dict[Extents, _Entry] | None, shards: int) -> None:
     for extents, part in (parts or {(): entry}).items():
         if part.shard >= shards:
-            raise ValueError(f"{name} lies in data file {part.shard} of {shards}")
+            raise ValueError(f"{name} refers to data file {part.shard} of {shards}")
         if entry.dtype in UNREADABLE or entry.dtype.startswith("type "):
             continue
         width = np.dtype(part.dtype).itemsize
@@ -189,13 +179,13 @@ def _check(name: str, entry: _Entry, parts: dict[Extents, _Entry] | None, shards
         if parts and (
             part.dtype != entry.dtype or part.slices or part.shape != _resolve(name, entry.shape, extents)[1]
         ):
-            raise ValueError(f"a slice of {name} has not the shape or the type that the whole says")
+            raise ValueError(f"a slice of {name} has another shape or type than the whole tensor says")
     if parts and sum(math.prod(part.shape) for part in parts.values()) != math.prod(entry.shape):
         raise ValueError(f"the slices of {name} do not fill its shape {list(entry.shape)}")
 
 
 def _resolve(name: str, shape: tuple[int, ...], extents: Extents) -> tuple[tuple[slice, ...], tuple[int, ...]]:
-    """A slice's place in the whole and its shape."""
+    """Return the position of a slice in the whole tensor, and its shape."""
     if len(extents) != len(shape):
         raise ValueError(f"a slice of {name} has {len(extents)} axes, the whole {len(shape)}")
     sizes = tuple(size if length == -1 else length for (_, length), size in zip(extents, shape))
@@ -206,7 +196,7 @@ def _resolve(name: str, shape: tuple[int, ...], extents: Extents) -> tuple[tuple
 
 def _read(prefix: Path, files: dict[int, np.ndarray], name: str, entry: _Entry) -> np.ndarray:
     if entry.dtype in UNREADABLE or entry.dtype.startswith("type "):
-        raise ValueError(f"{name} in {prefix} is of {entry.dtype}, which is no array of numbers")
+        raise ValueError(f"{name} in {prefix} is of type {entry.dtype}, which is not an array of numbers")
     content = files[entry.shard][entry.offset : entry.offset + entry.size]
     if crc32c(np.asarray(content)) != unmask(entry.checksum):
         raise ValueError(f"the checksum of {name} in {prefix} is wrong: the file is damaged, copy or download it again")
@@ -223,5 +213,5 @@ def _read_parts(
         whole[place] = _read(prefix, files, name, part)
         filled[place] = True
     if not filled.all():
-        raise ValueError(f"the slices of {name} in {prefix} overlap, so that parts of it are nowhere")
+        raise ValueError(f"the slices of {name} in {prefix} overlap and leave gaps")
     return whole

@@ -1,8 +1,7 @@
-"""PyTorch's `.bin` files, read without torch and without executing anything.
+"""Read PyTorch's `.bin` files without torch and without executing anything.
 
-Both layouts hold a pickle that describes the tensors (which storage, where in it, which strides) and the storages'
-raw bytes: since 1.6 a zip archive (`data.pkl`, `data/0` …), before that a stream of pickles with the storages behind
-them.
+Both layouts hold a pickle that describes the tensors (storage, offset, strides) and the raw bytes of the storages.
+Since PyTorch 1.6 a file is a zip archive (`data.pkl`, `data/0` …), before that a stream of pickles and storages.
 """
 
 import io
@@ -36,10 +35,10 @@ STORAGES = {
     "torch BoolStorage": "bool",
     "torch ComplexFloatStorage": "complex64",
     "torch ComplexDoubleStorage": "complex128",
-    "torch.storage UntypedStorage": "uint8",  # the type stands with the tensor
+    "torch.storage UntypedStorage": "uint8",  # the tensor has the type
 }
 DTYPES = {f"torch {name}": name for name in (*STORAGES.values(), "uint16", "uint32", "uint64")}
-# How many arguments a tensor is rebuilt from: storage, offset, shape, strides, then gradient, hooks, type and metadata.
+# The arguments that rebuild a tensor: storage, offset, shape, strides, then gradient, hooks, type and metadata.
 REBUILD = {
     "torch._utils _rebuild_tensor": 4,
     "torch._utils _rebuild_tensor_v2": 6,
@@ -47,9 +46,9 @@ REBUILD = {
 }
 PARAMETER, SIZE = "torch._utils _rebuild_parameter", "torch Size"
 ALLOWED = STORAGES.keys() | DTYPES.keys() | REBUILD.keys() | {PARAMETER, SIZE}
-LARGEST_PICKLE = 1 << 26  # bytes; that of BERT-large has 60,000
+LARGEST_PICKLE = 1 << 26  # bytes; BERT-large has 60,000
 MOST_AXES = 32
-LARGEST = 1 << 48  # of a size, stride or offset: beyond any file
+LARGEST = 1 << 48  # size, stride or offset: beyond any file
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +58,14 @@ class _Storage:
     size: int  # in elements
 
 
-Find = Callable[[str], np.ndarray]  # the bytes of a storage
+Find = Callable[[str], np.ndarray]  # returns the bytes of a storage
 
 
 def read_torch_pickle(path: str | Path) -> dict[str, StoredTensor]:
     """Return all tensors of a `.bin` or `.pt` file by name, each a view of the file.
 
-    The file holds a dictionary of tensors, or one in which a single entry is such a dictionary. What it mentions
-    beside tensors and containers is refused; sizes and strides are held against the storages' lengths.
+    The file holds a dictionary of tensors, or a dictionary with one such dictionary inside. Anything other than tensors
+    and containers is refused, and sizes and strides are checked against the length of the storages.
 
     >>> import pickle, tempfile
     >>> with tempfile.NamedTemporaryFile(suffix=".bin") as file:
@@ -84,19 +83,19 @@ def read_torch_pickle(path: str | Path) -> dict[str, StoredTensor]:
         elif start[:1] == b"\x80":
             content, find = _open_legacy(path)
         else:
-            raise ValueError(f"it is no file of torch.save but {what_is(path)}")
+            raise ValueError(f"it is not a file of torch.save but {what_is(path)}")
         return {name: _tensor(name, value, find) for name, value in _dictionary(content).items()}
     except (ValueError, zipfile.BadZipFile) as problem:
         raise ValueError(f"{path} cannot be read as PyTorch weights: {problem}.") from None
 
 
 def _storage(storages: dict[str, _Storage], id: Any) -> _Storage:
-    """What stands for a storage; its id is ("storage", type, key, device, elements), in old files and a view."""
+    """Return the storage of an id: ("storage", type, key, device, elements), and in old files a view, which is None."""
     if not isinstance(id, tuple) or len(id) not in (5, 6) or id[0] != "storage" or (len(id) == 6 and id[5] is not None):
-        raise ValueError("it refers to something outside its pickle that is no plain storage")
+        raise ValueError("it refers to something outside its pickle that is not a plain storage")
     _, kind, key, _, size = id[:5]
     if not isinstance(kind, Name) or kind.text not in STORAGES or not isinstance(key, str) or not _is_size(size):
-        raise ValueError("a storage is described wrongly")
+        raise ValueError("the description of a storage is malformed")
     storage = storages.setdefault(key, _Storage(key, STORAGES[kind.text], size))
     if (storage.dtype, storage.size) != (STORAGES[kind.text], size):
         raise ValueError(f"storage {key!r} is described twice, differently")
@@ -107,15 +106,13 @@ def _open_zip(path: Path) -> tuple[Any, Find]:
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
-        raise ValueError(
-            "it begins as a zip archive but has no end: it is cut short, copy or download it again"
-        ) from None
+        raise ValueError("it begins like a zip archive but is cut short: copy or download it again") from None
     with archive:
         records = {info.filename: info for info in archive.infolist()}
     pickles = [name for name in records if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(pickles) != 1 or pickles[0].replace("data.pkl", "constants.pkl") in records:
         kind = "a TorchScript program" if pickles else "a zip archive of something else"
-        raise ValueError(f"it is {kind}, not what torch.save writes")
+        raise ValueError(f"it is {kind}, not a file of torch.save")
     folder = pickles[0].removesuffix("data.pkl")
     file = np.memmap(path, np.uint8, "r")
 
@@ -134,10 +131,10 @@ def _open_zip(path: Path) -> tuple[Any, Find]:
         return np.asarray(file[start : start + info.file_size])
 
     if folder + "byteorder" in records and find("byteorder").tobytes() != b"little":
-        raise ValueError("its numbers are big-endian, and only little-endian files are read")
+        raise ValueError("its numbers are big-endian; only little-endian files are supported")
     pickle = find("data.pkl")
     if len(pickle) > LARGEST_PICKLE:
-        raise ValueError(f"its pickle has {len(pickle):,} bytes: that is no list of tensors")
+        raise ValueError(f"its pickle has {len(pickle):,} bytes, too many for a list of tensors")
     content = run_pickle(io.BytesIO(pickle.tobytes()), ALLOWED, partial(_storage, {}))
     return content, lambda key: find(f"data/{key}")
 
@@ -148,7 +145,7 @@ def _open_legacy(path: Path) -> tuple[Any, Find]:
         read = partial(run_pickle, stream, ALLOWED, partial(_storage, storages))
         magic = read()
         if magic != LEGACY_MAGIC:
-            raise ValueError("it is a pickle of something else than torch.save")
+            raise ValueError("it is a pickle, but not of torch.save")
         protocol, system = read(), read()
         if protocol != LEGACY_PROTOCOL or not isinstance(system, dict) or system.get("little_endian") is not True:
             raise ValueError("it has an unknown version or big-endian numbers")
@@ -179,7 +176,7 @@ def _open_legacy(path: Path) -> tuple[Any, Find]:
 
 
 def _dictionary(content: Any) -> dict[str, Called]:
-    """The tensors of a dictionary, or of the only dictionary of tensors inside it (a training script's checkpoint)."""
+    """Return the dictionary of tensors, or the only one inside it (as in the checkpoint of a training script)."""
     outer = content.values() if isinstance(content, dict) else ()
     for candidates in ([content], [value for value in outer if isinstance(value, dict)]):
         found = [
@@ -193,7 +190,7 @@ def _dictionary(content: Any) -> dict[str, Called]:
         ]
         found = [tensors for tensors in found if tensors]
         if len(found) > 1:
-            raise ValueError("it holds several dictionaries of tensors, and nothing says which is meant")
+            raise ValueError("it holds several dictionaries of tensors: save only one of them")
         if found:
             return found[0]
     raise ValueError("it holds no dictionary of tensors")
@@ -207,7 +204,7 @@ def _tensor(name: str, called: Any, find: Find) -> StoredTensor:
     if isinstance(called, Called) and called.name == PARAMETER and called.arguments:
         called = called.arguments[0]
     if not isinstance(called, Called) or len(called.arguments) < REBUILD.get(called.name, MOST_AXES):
-        raise ValueError(f"the tensor {name} is described wrongly")
+        raise ValueError(f"the description of the tensor {name} is malformed")
     needed = REBUILD[called.name]
     storage, offset, shape, strides = called.arguments[:4]
     shape, strides = (_sizes(value) for value in (shape, strides))
@@ -218,9 +215,9 @@ def _tensor(name: str, called: Any, find: Find) -> StoredTensor:
         or strides is None
         or len(shape) != len(strides)
     ):
-        raise ValueError(f"the tensor {name} has a wrong storage, offset, shape or strides")
+        raise ValueError(f"the tensor {name} has an invalid storage, offset, shape or strides")
     if any(called.arguments[needed:]):
-        raise ValueError(f"the tensor {name} is a conjugate or negative view, which is not read")
+        raise ValueError(f"the tensor {name} is a conjugate or negative view, which is not supported")
     dtype = storage.dtype
     if needed == 7:
         dtype = DTYPES.get(getattr(called.arguments[6], "text", ""), "")
@@ -230,7 +227,7 @@ def _tensor(name: str, called: Any, find: Find) -> StoredTensor:
     size = storage.size * np.dtype(storage.dtype).itemsize
     if size > len(content):
         raise ValueError(
-            f"storage {storage.key!r} of {name} announces {storage.size} elements and has {len(content)} bytes"
+            f"storage {storage.key!r} of {name} announces {storage.size} elements but has {len(content)} bytes"
         )
     width = np.dtype(dtype).itemsize
     elements = content[: size // width * width].view(dtype)

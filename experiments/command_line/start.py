@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict
@@ -27,13 +27,13 @@ def start(
     config: str | None = None,
     words: bool = False,
     hint: str = "--help lists the flags",
-    stopped: str = "stopped",
+    stopped: str = "stopped; the same command resumes from here",
 ) -> None:
     """Define a program's flags, parse the command line and run `main`, whose result is the exit status.
 
     `main` takes the config if the program has a flag `config` (`config` is its default), and what follows the flags if
-    `words`. `headings` are those of `--help`: each precedes the flag that it is given for. `hint` ends the message about
-    a surplus argument; `stopped` is the message after Ctrl-C.
+    `words`. `headings` are those of `--help`: each precedes the flag that it is given for. `hint` ends the message
+    about a surplus argument; `stopped` is the message after Ctrl-C.
     """
     known = set(FLAGS)
     define()
@@ -47,9 +47,9 @@ def start(
             if HELP & set(plain):
                 print(config_help(file) if file else program_help(define.__globals__["__doc__"], own, headings or {}))
                 sys.exit(0)
-            rest = list(FLAGS(plain))
             if "config" in own:
-                given.append(read_given(program, FLAGS.config or config, fields))
+                given.append(read_given(program, file or config, fields))
+            rest = list(FLAGS(plain))
             if len(rest) > 1 and not words:
                 raise ValueError(f"unexpected argument {rest[1]!r}; {hint}")
             return rest
@@ -112,6 +112,25 @@ def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> Con
             problem = str(error).replace("did you mean ", "did you mean --config.").replace("=FILE", f"={file}")
             raise ValueError(f"--config.{name}={text}: {problem}") from None
     return config
+
+
+def read_values(names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of flags."""
+    return {name: FLAGS[name].value for name in names}
+
+
+def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | None:
+    """Return the layers that --layers names.
+
+    >>> read_layers(["0", "-1"]), read_layers(["all"]), read_layers(None)
+    ([0, -1], 'all', None)
+    """
+    if names is None or list(names) == ["all"]:
+        return "all" if names else None
+    try:
+        return [int(name) for name in names or [""]]
+    except ValueError:
+        raise ValueError(f"--layers={','.join(names)}: use numbers, such as 0,9,-1, or all alone") from None
 
 
 def describe(error: flags.Error, known: Sequence[str]) -> str:

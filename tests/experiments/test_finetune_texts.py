@@ -152,7 +152,7 @@ REFUSED = [
     ("bcn", "sst2", {"places": "between"}, "places='between': use input, output"),
     ("bcn", "sst2", {"network": "poet"}, "config.network='poet' is not known; it is one of tagger, bcn, esim"),
     ("esim", "qnli", {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
-    ("esim", "qnli", {"dropout": 1.0}, "dropout=1.0: a rate is at least 0 and below 1"),
+    ("esim", "qnli", {"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
 ]
 
 

@@ -1,7 +1,6 @@
-"""--help of every program, and what mistyped flags are told: all in one process, each program as if it were alone."""
+"""`--help` of every program, messages about mistyped flags, and the shape of the programs."""
 
-import doctest
-import json
+import ast
 import re
 import subprocess
 import sys
@@ -9,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from .programs import run_program
+
 ROOT = Path(__file__).parents[2]
 SOURCES = {
     ".".join(path.relative_to(ROOT / "experiments").with_suffix("").parts): path.read_text(encoding="utf-8")
     for path in sorted((ROOT / "experiments").rglob("[a-z]*.py"))
     if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
 }
-SHARED = (ROOT / "experiments" / "pretraining.py").read_text(encoding="utf-8")
-CONFIG = "experiments/configs/bert_tiny.py"
+PROGRAMS = [name for name in SOURCES if "." not in name]
+CONFIG = "experiments/configs/bert.py:tiny"
+PRETRAIN = [f"--config={CONFIG}", "--workdir=x"]
 MISTAKES = [
     ("prepare_data", ["--outptu=x"], "prepare_data: there is no flag --outptu; did you mean output?; --help"),
     ("prepare_data", ["--input=a", "--output=b", "--split=sentence"], "--split=sentence is not known; it is one of"),
@@ -28,71 +30,64 @@ MISTAKES = [
     ("predict", ["--model=x", "--batch_size=0"], "--batch_size=0: "),
     ("predict", ["--model=x", "surplus"], "unexpected argument 'surplus'"),
     ("extract", ["--model=x", "--input=y", "--output=z.h5", "--layer=1"], "no flag --layer; did you mean layers?"),
-    ("pretrain_bert", ["--config=experiments/configs/bert_toi.py"], "did you mean experiments/configs/bert_toy.py?"),
-    ("pretrain_elmo", ["--config", "elmo-smal", "--workdir=x"], "did you mean experiments/configs/elmo_small.py?"),
-    ("pretrain_bert", ["--config=강가.py"], "no such file; experiments/configs has those that come along"),
-    ("pretrain_bert", [f"--config={CONFIG}", "--config.stepz=3"], "did you mean --config.steps?"),
-    ("pretrain_bert", [f"--config={CONFIG}", "--config.zebra=3"], f"--config={CONFIG} --help lists them"),
-    ("pretrain_bert", [f"--config={CONFIG}", "--config.steps=many"], "--config.steps=many: invalid literal"),
-    ("pretrain_bert", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean workdir?"),
-    ("finetune", ["--config.optimiser.name=adamw"], "did you mean --config.optimizer.name?"),
+    ("pretrain", ["--config=experiments/configs/bert_toi.py"], "did you mean experiments/configs/bert.py:toy?"),
+    ("pretrain", ["--config=experiments/configs/bert_toy.py"], "did you mean experiments/configs/bert.py:toy?"),
+    ("pretrain", ["--config", "elmo-smal", "--workdir=x"], "did you mean experiments/configs/elmo.py:small?"),
+    ("pretrain", ["--config=강가.py"], "there is no such file; choose one from experiments/configs"),
+    ("pretrain", ["--config=experiments/configs/bert.py"], "bert.py: it needs a recipe; choose from toy, tiny, mini,"),
+    ("pretrain", ["--config=experiments/configs/bert.py:toi"], "there is no recipe 'toi'; choose from toy, tiny, mini"),
+    ("pretrain", ["--config=experiments/configs/bert.py:toi"], "did you mean toy?"),
+    ("pretrain", ["--workdir=x"], "--config=experiments/configs/….py is needed"),
+    ("pretrain", [f"--config={CONFIG}"], "--workdir=… is needed"),
+    ("pretrain", [*PRETRAIN, "--config.stepz=3"], "no field 'stepz'; did you mean --config.steps?"),
+    ("pretrain", [*PRETRAIN, "--config.zebra=3"], f"no field 'zebra'; --config={CONFIG} --help lists them"),
+    ("pretrain", [*PRETRAIN, "--config.steps=many"], "steps='many': expected a value like 1000000"),
+    ("pretrain", [*PRETRAIN, "--config.model.remat=perhaps"], "model.remat='perhaps': expected a value like false"),
+    ("pretrain", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean workdir?"),
+    ("finetune", ["--workdir=x", "--config.optimiser.name=adamw"], "did you mean --config.optimizer.name?"),
     ("finetune", ["--taks=sst2"], "there is no flag --taks; did you mean task?"),
-    ("plan", ["--config=bert_bas.py"], "did you mean experiments/configs/bert_base.py?"),
-    ("pretrain_bert", ["--config=experiments/configs/elmo_toy.py"], "elmo_toy.py is for pretrain_elmo, and this is"),
-    ("finetune", ["--config=experiments/configs/bert_toy.py", "--task=sst2"], "bert_toy.py is for pretrain_bert,"),
-    ("plan", ["--config=experiments/configs/tagger.py"], "tagger.py is for finetune, and this is plan"),
-    ("pretrain_elmo", ["--config=experiments/__init__.py"], "__init__.py: it has no function get_config"),
+    ("plan", ["--config=bert_bas.py", "--topology=cpu:8"], "did you mean experiments/configs/bert.py:base?"),
+    ("finetune", ["--config=experiments/configs/bert.py:toy", "--workdir=x"], "bert.py:toy is for pretrain, not for"),
+    ("plan", ["--config=experiments/configs/tagger.py", "--topology=cpu:8"], "tagger.py is for finetune, not for"),
+    ("pretrain", ["--config=experiments/__init__.py", "--workdir=x"], "__init__.py: it has no function get_config"),
     ("benchmarks.bert", ["--what=encoding"], "it is one of step, encode, utilisation"),
-    ("benchmarks.toyworld", ["--run=nowhere"], "benchmarks.toyworld: nowhere is no run directory"),
+    ("benchmarks.toyworld", ["--run=nowhere"], "benchmarks.toyworld: nowhere is not a run directory"),
 ]
-HELPS = [*((name, ["--help"]) for name in SOURCES), ("finetune", ["--help", "--config=experiments/configs/tagger.py"])]
-
-# Runs programs as `python -m` would, one after the other; the flags of one are gone when the next is started.
-DRIVER = """
-import contextlib, io, json, os, runpy, sys
-from absl import app, flags
-app.define_help_flags()
-found = []
-for name, words in json.load(sys.stdin):
-    before = set(flags.FLAGS)
-    out, err = io.StringIO(), io.StringIO()
-    sys.argv = [f"{name}.py", *words]
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            runpy.run_module(f"experiments.{name}", run_name="__main__", alter_sys=True)
-            status = 0
-        except SystemExit as error:
-            status = error.code
-    found.append([status or 0, out.getvalue(), err.getvalue()])
-    flags.FLAGS.unparse_flags()
-    for flag in set(flags.FLAGS) - before:
-        if flags.FLAGS.find_module_defining_flag(flag).startswith(("experiments.", os.sep, f"{name}.py")):
-            delattr(flags.FLAGS, flag)
-    for module in [module for module in sys.modules if module.startswith("experiments.")]:
-        del sys.modules[module]
-print(json.dumps(found))
-"""
-
-
-@pytest.fixture(scope="module")
-def started():
-    """What each program says for each of the command lines: exit status, standard output and standard error."""
-    asked = [*HELPS, *((name, words) for name, words, _ in MISTAKES)]
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER], input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    return {(name, *words): said for (name, words), said in zip(asked, json.loads(done.stdout), strict=True)}
 
 
 def flags_of(name):
     """The flags that a program defines, and for --[no]flag whether it is a switch."""
-    source = SOURCES[name] + (SHARED if "pretraining.start(" in SOURCES[name] else "")
-    return re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', source)
+    return re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', SOURCES[name])
+
+
+def test_programs_are_few_and_short():
+    assert len(PROGRAMS) <= 12
+    long = {name: SOURCES[name].count("\n") for name in PROGRAMS if SOURCES[name].count("\n") > 60}
+    assert not long
+
+
+def test_importing_a_program_defines_no_flag_and_starts_nothing():
+    names = [f"experiments.{name}" for name in SOURCES]
+    code = (
+        "import importlib, threading; from absl import flags; import experiments.command_line.start; "
+        f"before = set(flags.FLAGS); [importlib.import_module(name) for name in {names}]; "
+        "print(set(flags.FLAGS) - before, threading.active_count())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set() 1\n"
+
+
+def test_no_library_reads_flags_or_imports_a_program():
+    for path in (ROOT / "bert_elmo_jax").rglob("*.py"):
+        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [part.module or ""] if isinstance(part, ast.ImportFrom) else []
+            names += [name.name for name in part.names] if isinstance(part, ast.Import | ast.ImportFrom) else []
+            assert not any(name.partition(".")[0] in ("absl", "experiments") for name in names), path
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_help(started, name):
-    status, out, err = started[name, "--help"]
+def test_help(name):
+    status, out, err = run_program(name, "--help")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert re.match(r"[A-Z].*[.?:;,\w]$", lines[0]), "it begins with what the program is for"
@@ -107,46 +102,42 @@ def test_help(started, name):
     assert len(re.findall(r"^  --", out, re.M)) == len(defined), "and none that is another's"
     if len(defined) > 10 and "benchmarks" not in name:
         assert len(re.findall(r"^[A-Z][\w ,]*:$", out.split("\n\n", 1)[1].rpartition("\n  python")[2], re.M)) >= 2
-    assert ("--config=FILE --help" in out) == ("config_file" in dict(defined))
+    assert ("--config=FILE --help" in out) == (("string", "config") in defined)
 
 
-def test_values_and_usual_ones(started):
-    out = " ".join(started["prepare_data", "--help"][1].split())
-    assert (
-        "--split A line is a sentence, or lines are running text to be split. [lines, sentences; default lines]" in out
-    )
+def test_values_and_defaults():
+    out = " ".join(run_program("prepare_data", "--help").out.split())
+    assert "--split One sentence per line, or running text to be split. [lines, sentences; default lines]" in out
     assert "--heldout Share of documents held out for evaluation. [default 0.01]" in out
     assert "may be repeated; repeat" not in out
 
 
-WITH_EXAMPLES = ["command_line", "config_comments", "config_flags", "endings", "prediction_files", "program_help"]
-
-
-@pytest.mark.parametrize("name", [*WITH_EXAMPLES, "running_text", "task_data", "what_next"])
-def test_examples_of_docstrings(program, name, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    failed, tried = doctest.testmod(program(name))
-    assert tried > failed == 0
-
-
-def test_fields_of_a_config(started):
-    status, out, err = started["finetune", "--help", "--config=experiments/configs/tagger.py"]
+def test_fields_of_a_config():
+    status, out, err = run_program("finetune", "--help", "--config=experiments/configs/tagger.py")
     assert (status, err) == (0, "")
     assert out.startswith("A tagger of words: BiLSTMs and a conditional random field")
     assert max(map(len, out.splitlines())) <= 120
     for line in (  # the beginnings of some
         "--config.network=tagger\n",
         "--config.optimizer.learning_rate=0.001\n",
-        "--config.batch_size=32                      rows, of all devices together",
-        "--config.adapt.epochs=0.0                   How many epochs the encoder, an ELMo, reads the training texts",
+        "--config.batch_size=32                      rows, on all devices together",
+        "--config.adapt.epochs=0.0                   Epochs that the encoder first trains on the training texts",
         "--config.adapt.learning_rate=0.001\n",
     ):
         assert f"\n  {line}" in out, line
 
 
+def test_recipes_of_a_config():
+    out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py").out
+    assert re.search(r"^  experiments/configs/elmo\.py:original  ELMo, original size: 93\.6 M parameters", out, re.M)
+    out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py:original").out
+    assert out.startswith("ELMo, original size: 93.6 M parameters")
+    assert "\n\nPaper and expected score: Peters et al. 2018" in out
+
+
 @pytest.mark.parametrize(("name", "words", "message"), MISTAKES)
-def test_mistakes(started, name, words, message):
-    status, out, err = started[name, *words]
+def test_mistakes(name, words, message):
+    status, out, err = run_program(name, *words)
     assert status == 2, err
     assert message in err
     assert err.count("\n") == 1, "one message"

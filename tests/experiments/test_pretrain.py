@@ -196,7 +196,7 @@ def test_killed_and_asked_to_stop_it_ends_as_if_left_alone(undisturbed, corpora,
     assert re.search(r"going on from step \d+", said), said
     if process.returncode != 0:  # it may have been quicker
         assert process.returncode == 75, said
-        assert re.search(r"asked to stop: saved at step \d+; the same command goes on from there", said)
+        assert re.search(r"asked to stop: saved at step \d+; run the same command to resume", said)
     done = run(model, tmp_path, corpora)
     assert done.returncode == 0, done.stderr
     same(tmp_path, alone)

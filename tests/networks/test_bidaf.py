@@ -147,7 +147,7 @@ def test_where_all_questions_have_answers_there_is_no_score_of_none():
 
 
 def test_an_encoder_that_is_trained_along():
-    """It reads both texts, each with words of its own; its scores are those of the layers that it gives."""
+    """It reads both texts, each with its own words; the scores equal those of its layers."""
     batch, params = batch_of(OTHER), drawn_params(OTHER)
     frozen = compiled(OTHER)(params, batch)
     layers = {name: np.nan_to_num(batch.pop(f"{name}layers")) for name in ("", "question_")}
@@ -218,8 +218,8 @@ def test_it_learns_ten_questions():
     [
         ({"places": "between"}, "places='between': use input, output, or several of them"),
         ({"lstm_size": 0}, "a reader's lstm_size is 0; it must be at least 1"),
-        ({"dropout": 1.0}, "dropout=1.0: a rate is at least 0 and below 1"),
-        ({"encoder_width": 0}, "both, or none of them"),
+        ({"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
+        ({"encoder_width": 0}, "set both or neither"),
     ],
 )
 def test_what_cannot_be_meant(changes, message):
@@ -232,5 +232,5 @@ def test_layers_and_vectors_of_something_else():
     wrong = {name: array[..., :2] if name.endswith("layers") else array for name, array in batch.items()}
     with pytest.raises(ValueError, match="layers of 2 x 2 numbers were given to a reader made for 2 x 3"):
         jax.eval_shape(lambda: answer_scores(CONFIG, params, wrong))
-    with pytest.raises(ValueError, match="vectors of the shapes"):
+    with pytest.raises(ValueError, match="word vectors of shape"):
         init_bidaf(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))

@@ -1,4 +1,4 @@
-"""Which of an encoder's layers a network mixes: all, or those that are named, whatever the others hold."""
+"""A network mixes all layers of an encoder or only the named ones, independent of the others."""
 
 import jax
 import jax.numpy as jnp

@@ -190,9 +190,9 @@ def test_words_that_bring_their_vectors():
         ({"places": "top"}, "places='top': use input, between, output"),
         ({"places": "input,input"}, "or several of them with commas"),
         ({"places": ""}, "places=''"),
-        ({"places": "between", "lstm_layers": 1}, "nothing between one BiLSTM"),
-        ({"encoder_width": 0}, "both, or none of them"),
-        ({"dropout": 1.0}, "dropout=1.0: a rate is at least 0 and below 1"),
+        ({"places": "between", "lstm_layers": 1}, "`between` needs two BiLSTMs"),
+        ({"encoder_width": 0}, "set both or neither"),
+        ({"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
         ({"mix_l2": -1.0}, "mix_l2=-1.0"),
         ({"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),
         ({"num_words": -1}, "num_words is -1"),
@@ -207,7 +207,7 @@ def test_layers_of_another_encoder():
     params, batch = params_of(CONFIG), batch_of(CONFIG)
     with pytest.raises(ValueError, match="layers of 3 x 5 numbers were given to a tagger made for 3 x 6"):
         scores_of(CONFIG, params, batch | {"layers": batch["layers"][..., :5]})
-    with pytest.raises(ValueError, match="vectors of the shapes"):
+    with pytest.raises(ValueError, match="word vectors of shape"):
         init_tagger(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
     with pytest.raises(ValueError, match="characters were given to a network that does not read them"):
         Tagger(CONFIG).apply(

@@ -200,7 +200,7 @@ def test_pairs_on_eight_devices():
 
 @pytest.mark.parametrize("name", ["bcn", "esim"])
 def test_an_encoder_that_is_trained_along(name):
-    """It reads both texts of a pair, each by itself, and its parameters are among those that the scores hang on."""
+    """It reads both texts of a pair separately, and the scores depend on its parameters."""
     kind = KINDS[name]
     config = dataclasses.replace(kind.config, tuned=True)
     batch = batch_of(examples_of(kind, LENGTHS), 6, 8)
@@ -227,11 +227,11 @@ def label_scores_of(kind, config, params, batch, encode):
         ("bcn", {"places": "between"}, "places='between': use input, output, or several"),
         ("bcn", {"num_labels": 0}, "a biattentive classification network's num_labels is 0; it must be at least 1"),
         ("bcn", {"feed_size": 0}, "feed_size is 0"),
-        ("bcn", {"word_dropout": 1.0}, "word_dropout=1.0: a rate is at least 0 and below 1"),
+        ("bcn", {"word_dropout": 1.0}, "word_dropout=1.0: a rate must be at least 0 and below 1"),
         ("esim", {"lstm_size": 0}, "an ESIM's lstm_size is 0"),
         ("esim", {"dropout": -0.1}, "dropout=-0.1"),
         ("esim", {"mix_dropout": 1.5}, "mix_dropout=1.5"),
-        ("esim", {"encoder_layers": 0}, "both, or none of them"),
+        ("esim", {"encoder_layers": 0}, "set both or neither"),
     ],
 )
 def test_what_cannot_be_meant(kind, changes, message):
@@ -248,7 +248,7 @@ def test_layers_of_another_encoder():
 
 def test_fresh_parameters():
     kind, tables = KINDS["esim"], (np.zeros((1, 4), np.float32), np.ones((WORDS, 4), np.float32))
-    with pytest.raises(ValueError, match="vectors of the shapes"):
+    with pytest.raises(ValueError, match="word vectors of shape"):
         kind.init(kind.config, jax.random.key(0), tables[0], tables[1][:2])
     fresh = kind.init(kind.config, jax.random.key(0), *tables)
     assert jax.tree.map(jnp.shape, fresh) == jax.tree.map(lambda leaf: leaf.shape, kind.shapes(kind.config))

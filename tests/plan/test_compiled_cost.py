@@ -145,7 +145,7 @@ ENTRY %main (x: bf16[6,4], w: bf16[4,8]) -> bf16[6,8] {
 
 
 def test_products_as_a_tpu_writes_them():
-    """A batch of products is a convolution of dilated rows there, in which each meets one window."""
+    """A batch of products is a convolution of dilated rows there: each row meets one window."""
     one = 2 * 3 * 2 * 5 * 9 * 7
     assert compiled_cost(PRODUCTS).flops == 2 * one + 2 * 6 * 4 * 8
 

@@ -1,15 +1,17 @@
 """What is written: SVG that is well formed whatever the words, a table, a page, PNG files that can show Hangul."""
 
 import csv
+import math
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax.report import png
-from bert_elmo_jax.report.figures import Bars, Dots, Grid, Lines, svg
-from bert_elmo_jax.report.page import write_page
-from bert_elmo_jax.report.results import Result, cells_of, plain_table, with_published, write_csv
+from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
+from bert_elmo_jax.report.page import draw_details, draw_figures, draw_json, draw_table, write_page
+from bert_elmo_jax.report.results import Result, add_published, format_table, make_cells, write_results
+from bert_elmo_jax.report.svg import POINTS, draw_svg, smooth, thin_out
 
 NASTY = '<배> & "눈"'
 FIGURES = [
@@ -20,11 +22,15 @@ FIGURES = [
     Dots("all the same", np.zeros((4, 2)), ["a", "b"] * 2),
     Grid(NASTY, ["1", "2"], ["1", "2", "3"], np.array([[0.0, 0.5, 1.0], [0.1, 0.2, 0.3]])),
 ]
+MORE = [
+    Curve(NASTY, [(float(step), math.sin(step)) for step in range(100)]),
+    Scatter(NASTY, [(1.0, 2.0), (3.0, -1.0)]),
+]
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
+@pytest.mark.parametrize("figure", FIGURES + MORE, ids=lambda figure: type(figure).__name__)
 def test_figures_are_well_formed(figure):
-    drawn = svg(figure)
+    drawn = draw_svg(figure)
     root = ET.fromstring(drawn)
     numbers = [float(x) for part in root.iter() for name, x in part.items() if name in ("x", "y", "cx", "cy", "r")]
     assert np.isfinite(numbers).all()
@@ -34,13 +40,16 @@ def test_figures_are_well_formed(figure):
 
 
 def test_lines_without_points():
-    assert "no figure" in svg(Lines("", "", "", {}))
+    assert "no figure" in draw_svg(Lines("", "", "", {}))
 
 
 def test_the_page_and_the_table(tmp_path):
-    results = with_published([Result("pos", NASTY, "1", 0.9), Result("배 (ko), probe", "a", "0", 1 / 3, 12)])
+    results = add_published([Result("pos", NASTY, "1", 0.9), Result("배 (ko), probe", "a", "0", 1 / 3, 12)])
     assert [r.task for r in results] == ["pos"] * 5 + ["배 (ko), probe"]
-    page = write_page(tmp_path, NASTY, results, FIGURES, [("Neighbours", "<p>배</p>")], {"words": ["배"]})
+    names, *cells = make_cells(results)
+    top = draw_table(names, cells) + draw_figures(FIGURES)
+    sections = [("", top), (NASTY, draw_details(NASTY, "<p>배</p>")), ("Settings", draw_json({"words": [NASTY]}))]
+    page = write_page(tmp_path / "report.html", NASTY, sections)
     text = page.read_text(encoding="utf-8")
     assert "&lt;배&gt; &amp; &quot;눈&quot;" in text
     assert NASTY not in text
@@ -49,12 +58,12 @@ def test_the_page_and_the_table(tmp_path):
     assert "http" not in text  # nothing is fetched
     assert text.count("<svg") == len(FIGURES)
     assert "97.3" in text
-    with open(write_csv(tmp_path / "table.csv", results), encoding="utf-8-sig", newline="") as file:
+    with open(write_results(tmp_path / "table.csv", results), encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["encoder"] == NASTY
     assert float(rows[-1]["score"]) == 1 / 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "table.csv"]
-    lines = plain_table(cells_of(results)).splitlines()
+    lines = format_table(make_cells(results)).splitlines()
     assert lines[0].split() == ["task", "encoder", "layer", "%", "of", "note"]
 
 
@@ -69,9 +78,9 @@ def test_png_without_matplotlib_names_the_extra(monkeypatch, tmp_path):
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
 def test_png(figure, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra `figures`")
-    if png.HANGUL.search(png.words_of(figure)):
+    if png.HANGUL.search(png.collect_words(figure)):
         try:
-            png.font_for("배")
+            png.find_font("배")
         except ValueError as error:
             assert "no installed font has Hangul" in str(error)
             pytest.skip("no installed font has Hangul")
@@ -81,7 +90,7 @@ def test_png(figure, tmp_path):
 
 def test_names_of_a_grid_do_not_run_into_one_another():
     short, long = (
-        ET.fromstring(svg(Grid("", names, names, np.eye(2)))) for names in (["1", "2"], ["[CLS]", "할머니께서는"])
+        ET.fromstring(draw_svg(Grid("", names, names, np.eye(2)))) for names in (["1", "2"], ["[CLS]", "할머니께서는"])
     )
     upright = [text for text in long.iter("text") if "rotate(-90)" in text.get("transform", "")]
     assert [text.text for text in upright] == ["[CLS]", "할머니께서는"]
@@ -93,3 +102,25 @@ def test_names_of_a_grid_do_not_run_into_one_another():
             assert float(cell.get("y")) + float(cell.get("height")) <= height
     first = min(float(cell.get("x")) for cell in long.iter("rect"))
     assert first > 7 * 12  # six syllables, each as wide as two letters, stand left of it
+
+
+@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [math.inf, 1.0], [-1e30, 1e30], list(range(5000))])
+def test_any_curve_stays_inside_its_frame(values):
+    drawn = draw_svg(Curve("", [(float(step), float(value)) for step, value in enumerate(values, 1)]))
+    points = drawn.split('points="')[-1].split('"')[0].split()
+    for point in points:
+        x, y = map(float, point.split(","))
+        assert 0 <= x <= 560
+        assert 0 <= y <= 260
+
+
+def test_no_finite_value():
+    assert draw_svg(Curve("", [(1.0, math.nan)])) == "<p>no finite value</p>"
+
+
+def test_many_points_are_thinned_and_smoothed_without_moving():
+    points = [(float(step), float(step)) for step in range(1, 100_001)]
+    few = thin_out(points)
+    assert len(few) <= POINTS
+    assert sum(value for _, value in few) / len(few) == pytest.approx(50_000, rel=0.01)
+    assert smooth([(1.0, 5.0)] * 40) == [(1.0, 5.0)] * 40

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
-from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
+from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)

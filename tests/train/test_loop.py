@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or harmed goes on as if nothing had been; what cannot go on says so."""
+"""A run that was stopped, killed or damaged resumes exactly, or fails with a clear error."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def evaluate(state):
 
 
 def run(folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, **options):
-    """One start of the run, from wherever it stands; the state and what was reported."""
+    """Start or resume the run; return the state and the reported lines."""
     said = []
     parallel = over_mesh(
         make_step(loss, OPTIMIZER, {"square": 1.0}), fresh(), make_mesh(devices=jax.devices()[:devices])
@@ -131,10 +131,10 @@ def test_what_is_said_while_the_bar_shows_has_a_line_of_its_own(tmp_path, capsys
     batches = Batches(on=(5, lambda: os.kill(os.getpid(), signal.SIGTERM)))
     run(tmp_path, batches, progress=True, report=lambda line: print(line, file=sys.stderr))
     said = capsys.readouterr().err
-    for line in ("asked to stop: it saves and ends", "asked to stop: saved at step"):
+    for line in ("asked to stop: saving and ending", "asked to stop: saved at step"):
         before = said[: said.index(line)].rpartition("\n")[2]
         assert not before.rpartition("\r")[2].strip(), before  # the bar was cleared away
-    assert said.index("it saves and ends") < said.index("saved at step")
+    assert said.index("saving and ending") < said.index("saved at step")
 
 
 def test_a_line_a_step(alone):
@@ -167,8 +167,8 @@ def test_a_signal_saves_and_the_next_start_goes_on(tmp_path, alone):
     assert stopped == signal.SIGTERM
     assert 1 <= int(state.step) < STEPS
     assert said == [
-        "asked to stop: it saves and ends after this step (a second Ctrl-C ends it at once)",  # said when it comes
-        f"asked to stop: saved at step {int(state.step)}; the same command goes on from there",
+        "asked to stop: saving and ending after this step (a second Ctrl-C ends at once)",  # said when it comes
+        f"asked to stop: saved at step {int(state.step)}; run the same command to resume",
     ]
     assert signal.getsignal(signal.SIGTERM) == before
     state, _, stopped = run(tmp_path, checkpoint_every=0)
@@ -232,7 +232,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, alone):
     victim = max((path for path in newest.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
     victim.write_bytes(victim.read_bytes()[:-7])
     state, said, _ = run(tmp_path)
-    assert any(f"the checkpoint of step {newest.name} is damaged and was passed over" in line for line in said)
+    assert any(f"the checkpoint of step {newest.name} is damaged and was skipped" in line for line in said)
     same(state, alone[0])
     assert lines(tmp_path) == alone[1]
 
@@ -260,7 +260,9 @@ def test_a_full_disk_during_a_save(tmp_path, alone, monkeypatch, where):
     monkeypatch.setattr(ocp.StandardCheckpointer, where, full)
     state, said, _ = run(tmp_path)
     (line,) = (line for line in said if "could not be written" in line)
-    assert re.search("the checkpoint of step (3|6) could not be written; (the one of step 3 is|there is none)", line)
+    assert re.search(
+        "the checkpoint of step (3|6) could not be written; (the one of step 3 is|there is no earlier one)", line
+    )
     assert "No space left on device" in line
     same(state, alone[0])
     assert {int(path.name) for path in (tmp_path / "checkpoints").iterdir()} >= {9, 12}
@@ -273,7 +275,7 @@ def test_a_disk_that_stays_full(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ocp.StandardCheckpointer, "save", full)
-    with pytest.raises(OSError, match=r"the checkpoint of step 12 could not be written; there is none before it"):
+    with pytest.raises(OSError, match=r"the checkpoint of step 12 could not be written; there is no earlier one"):
         run(tmp_path)
 
 

@@ -1,12 +1,11 @@
-"""The page about a run: whatever the run did, it can be drawn and read."""
+"""The report of a run can be drawn for any kind of metrics."""
 
 import json
-import math
 
 import pytest
 
 from bert_elmo_jax.train.metrics import Metrics, read_metrics
-from bert_elmo_jax.train.report import POINTS, curve, smooth, thinned, write_report
+from bert_elmo_jax.train.report import write_report
 
 
 def test_every_figure_is_drawn_and_what_was_asked_is_told(tmp_path):
@@ -47,25 +46,3 @@ def test_a_run_that_said_nothing(tmp_path):
         pass
     assert read_metrics(tmp_path) == []
     assert "0 steps" in write_report(tmp_path).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [math.inf, 1.0], [-1e30, 1e30], list(range(5000))])
-def test_any_curve_stays_inside_its_frame(values):
-    drawn = curve([(float(step), float(value)) for step, value in enumerate(values, 1)])
-    points = drawn.split('points="')[-1].split('"')[0].split()
-    for point in points:
-        x, y = map(float, point.split(","))
-        assert 0 <= x <= 560
-        assert 0 <= y <= 260
-
-
-def test_no_finite_value():
-    assert curve([(1.0, math.nan)]) == "<p>no finite value</p>"
-
-
-def test_many_points_are_thinned_and_smoothed_without_moving():
-    points = [(float(step), float(step)) for step in range(1, 100_001)]
-    few = thinned(points)
-    assert len(few) <= POINTS
-    assert sum(value for _, value in few) / len(few) == pytest.approx(50_000, rel=0.01)
-    assert smooth([(1.0, 5.0)] * 40) == [(1.0, 5.0)] * 40

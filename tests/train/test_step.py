@@ -179,14 +179,17 @@ def test_weighing_costs_next_to_nothing():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: make_mesh(data=3), r"a mesh of data=3 × fsdp=1 × tensor=1 is for 3 devices, there are 8"),
+        (lambda: make_mesh(data=3), r"a mesh of data=3 × fsdp=1 × tensor=1 is for 3 devices, but there are 8"),
         (lambda: make_mesh(fsdp=0), "use whole numbers from 1"),
         (lambda: on_mesh(data=8).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices cannot share"),
         (lambda: over_pmap(lambda s, b: (s, b)).put({"x": np.zeros((12, 1))}), "x has 12 rows, which 8 devices"),
-        (lambda: run(on_mesh(accumulate=3, devices=jax.devices()[:1])), "16 rows was given .* 3 parts cannot share"),
+        (
+            lambda: run(on_mesh(accumulate=3, devices=jax.devices()[:1])),
+            r"16 rows \(on each device\), which cannot be split into 3",
+        ),
         (
             lambda: jax.jit(make_step(loss, OPTIMIZER, {"sum": 1.0}))(fresh(), next(batches())),
-            r"the loss has the terms \['mlm', 'nsp'\], the coefficients are for \['sum'\]",
+            r"the loss has the terms \['mlm', 'nsp'\], but the coefficients are for \['sum'\]",
         ),
     ],
 )

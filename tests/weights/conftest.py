@@ -274,7 +274,7 @@ def elmo_datasets(
 def elmo_options(
     *, layers=2, dim=6, width=4, filters=((1, 2), (2, 3), (3, 4)), highways=1, embedding=3, characters=True, **rest
 ) -> dict:
-    """What the `options.json` of such a file says."""
+    """Return the content of the `options.json` for these weights."""
     lstm = {"use_skip_connections": True, "projection_dim": width, "cell_clip": 3, "proj_clip": 3, "dim": dim}
     options = {"lstm": lstm | {"n_layers": layers}}
     if characters:
@@ -297,7 +297,7 @@ def elmo_made():
 
 @pytest.fixture
 def elmo_folder(tmp_path):
-    """write(datasets, options, …): a folder with those; either may be None, or bytes to write as they are."""
+    """write(datasets, options, …): a folder with those; either may be None, or raw bytes."""
 
     def write(datasets, options, folder="elmo", weights="weights.hdf5", **how) -> Path:
         place = tmp_path / folder

@@ -1,4 +1,4 @@
-"""HDF5 files: what is in them without reading it all, and what is said of those that are none."""
+"""HDF5 files: listing their content without reading it, and errors for other files."""
 
 import h5py
 import numpy as np
@@ -46,7 +46,7 @@ def test_what_is_no_file_of_this_kind(tmp_path, file, look):
     with pytest.raises(IsADirectoryError):
         look(tmp_path)
     (tmp_path / "page.hdf5").write_text("<!doctype html>")
-    with pytest.raises(ValueError, match=r"page\.hdf5 is no HDF5 file but a web page"):
+    with pytest.raises(ValueError, match=r"page\.hdf5 is not an HDF5 file but a web page"):
         look(tmp_path / "page.hdf5")
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])

@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch, goldens):
 
 @pytest.fixture
 def client(monkeypatch):
-    """The hub's client replaced by one that records what it is asked for and does as told."""
+    """The hub's client replaced by one that records its calls and behaves as configured."""
     calls = []
     module = types.ModuleType("huggingface_hub")
 
@@ -88,7 +88,7 @@ def test_references_that_lead_elsewhere(cache, client, evil):
 def test_what_is_no_hub_name(cache, client, name, monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(FileNotFoundError, match="does not exist, and it is no hub name either"):
+    with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
         resolve(name)
     assert not client.calls
 
@@ -97,8 +97,8 @@ def test_offline_says_where_it_looked(cache, client):
     with pytest.raises(FileNotFoundError) as problem:
         resolve("google-bert/bert-base-uncased")
     text = str(problem.value)
-    assert "there is no path google-bert/bert-base-uncased here" in text and str(cache.parent) in text
-    assert "could not be fetched (the network cannot be reached)" in text and "and more" not in text
+    assert "there is no path google-bert/bert-base-uncased" in text and str(cache.parent) in text
+    assert "the download failed (the network cannot be reached)" in text and "and more" not in text
 
 
 def test_no_client(cache, monkeypatch):
@@ -136,7 +136,7 @@ def test_a_snapshot_without_weights_is_completed(cache, client):
     with pytest.raises(FileNotFoundError, match="with weights in the hub's cache"):
         resolve("our-org/bert-tiny")
     client.answer = lambda name, **options: snapshot
-    with pytest.raises(FileNotFoundError, match=r"our-org/bert-tiny on the hub holds none of model.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"our-org/bert-tiny on the hub has none of model.safetensors"):
         resolve("our-org/bert-tiny")
 
 

@@ -14,15 +14,15 @@ def test_the_text_groups_what_was_skipped_and_lists_the_rest():
     report = Report(
         "model",
         mapped={"a/b": "x", "c/d": "y"},
-        skipped={f"w{i}/adam_m": "kept by the optimiser" for i in range(200)} | {"global_step": "a counter"},
+        skipped={f"w{i}/adam_m": "optimiser state" for i in range(200)} | {"global_step": "a counter"},
         unexpected=[f"extra{i}" for i in range(40)],
         initialised=["classify/kernel", "classify/bias"],
     )
     lines = str(report).splitlines()
     assert lines[0] == "model: 2 tensors mapped"
-    assert lines[1] == "skipped (200), kept by the optimiser: w0/adam_m, w1/adam_m, w2/adam_m and 197 more"
+    assert lines[1] == "skipped (200), optimiser state: w0/adam_m, w1/adam_m, w2/adam_m and 197 more"
     assert lines[2] == "skipped (1), a counter: global_step"
-    assert lines[3].startswith("unexpected, left (40): extra0, ") and lines[3].endswith("extra39")
+    assert lines[3].startswith("unexpected, not used (40): extra0, ") and lines[3].endswith("extra39")
     assert lines[4] == "initialised (2): classify/kernel, classify/bias"
     report.raise_if_unusable()
 

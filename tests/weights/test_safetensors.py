@@ -22,7 +22,7 @@ def test_types(tmp_path, dtype):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no safetensors file but empty"),
+        (b"", "is not a safetensors file but empty"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a git-lfs pointer"),
         (b"<!DOCTYPE html><html></html>", "a web page"),
         (b"PK\x03\x04" + bytes(60), "a zip archive"),

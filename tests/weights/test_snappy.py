@@ -72,7 +72,7 @@ def test_a_far_copy():
         (varint(5) + b"\x10ab", "reaches past its end"),
         (varint(8) + literal(b"ab") + copy(3, 6), "before its start"),
         (varint(8) + literal(b"ab") + copy(0, 6), "before its start"),
-        (varint(9) + literal(b"ab"), "holds 2 bytes and announces 9"),
+        (varint(9) + literal(b"ab"), "holds 2 bytes, but announces 9"),
         (varint(1) + literal(b"ab"), "announces 1"),
         (varint(8) + literal(b"ab") + b"\x01", "ends early"),
         (varint(8) + literal(b"ab") + b"\x02\x01", "ends early"),

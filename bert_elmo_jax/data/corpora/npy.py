@@ -1,11 +1,8 @@
-"""Arrays on disk: `.npy` files that grow while they are written, and JSON that appears whole or not at all."""
+"""`.npy` files that grow while they are written."""
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -56,27 +53,3 @@ class NpyAppender:
             self.close()
         else:
             self._file.close()
-
-
-def sha256(path: Path) -> str:
-    """The hash of a file, in hex."""
-    with open(path, "rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write readable JSON that is there whole or not at all.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "facts.json"
-    >>> write_json(path, {"언어": "한국어"})
-    >>> json.loads(path.read_text(encoding="utf-8"))
-    {'언어': '한국어'}
-    """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with open(partial, "w", encoding="utf-8") as out:
-        json.dump(content, out, indent=1, ensure_ascii=False)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(path)

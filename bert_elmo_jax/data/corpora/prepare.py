@@ -5,7 +5,6 @@ A step is done when its result is there under its final name, which is given onl
 """
 
 import contextlib
-import fcntl
 import json
 import re
 import shutil
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.data.corpora.corpus import iterate_sample
-from bert_elmo_jax.data.corpora.npy import write_json
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Source, Tally, describe, find_files, has_text, shown
 from bert_elmo_jax.data.corpora.runners import Report, Runner
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, make_piece_shard, make_word_shard, plan_ranges
@@ -24,6 +22,7 @@ from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manife
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import Held, lock, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -228,10 +227,10 @@ def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
 @contextlib.contextmanager
 def _locked(output: Path) -> Iterator[None]:
     """One preparation at a time in a folder."""
-    with open(output / ".lock", "w") as lock:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            held.enter_context(lock(output / ".lock"))
+        except Held:
             raise OtherPlan(
                 f"another preparation is writing to {output}; wait for it, or give another --output"
             ) from None

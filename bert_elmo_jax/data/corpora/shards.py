@@ -20,9 +20,10 @@ import numpy as np
 from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.corpus import iterate_documents
-from bert_elmo_jax.data.corpora.npy import NpyAppender, sha256, write_json
+from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally
 from bert_elmo_jax.data.corpora.store import FILES, PARTS
+from bert_elmo_jax.files import hash_file, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 from bert_elmo_jax.text.words import split_words
 
@@ -227,7 +228,7 @@ def finish_shard(
 
 def file_facts(path: Path) -> dict[str, Any]:
     """Size and hash of a file."""
-    return {"bytes": path.stat().st_size, "sha256": sha256(path)}
+    return {"bytes": path.stat().st_size, "sha256": hash_file(path)}
 
 
 def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:

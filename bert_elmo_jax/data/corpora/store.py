@@ -17,7 +17,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Integer
 
-from bert_elmo_jax.data.corpora.npy import sha256
+from bert_elmo_jax.files import hash_file
 
 FORMAT = 1
 PARTS = ("train", "heldout")
@@ -191,7 +191,7 @@ def verify(folder: str | Path) -> int:
     wrong, checked = [], 0
     for path, facts in listed_files(folder, manifest):
         checked += 1
-        if trouble := _misfit(path, facts) or ("altered" if sha256(path) != facts["sha256"] else ""):
+        if trouble := _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else ""):
             wrong.append(f"{path}: {trouble}")
     if wrong:
         raise DamagedStore(_damage(folder, wrong))

@@ -7,7 +7,6 @@ import bz2
 import codecs
 import gzip
 import lzma
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import zstandard
 
 from bert_elmo_jax.data.corpora.reading import BLOCK, COMPRESSED, Reading, Tally
+from bert_elmo_jax.files import open_atomically
 
 
 def needs_unpacking(path: str, reading: Reading) -> bool:
@@ -64,7 +64,6 @@ codecs.register_error("nul", _nul)
 def unpack(path: str, target: Path, tally: Tally) -> None:
     """Write a compressed or wide-encoded file as plain lines at `target`, which appears only when it is whole."""
     decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     lines = 0
 
     def damaged(error: Exception) -> None:
@@ -74,7 +73,7 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
         )
         tally.bad(path, lambda: lines + 1, what, remedy, detail=f" ({error})")
 
-    with open(partial, "wb") as out:
+    with open_atomically(target) as out:
         try:
             for block in raw_blocks(path):
                 plain = decoder.decode(block).encode("utf-8", "nul") if decoder else block
@@ -88,6 +87,3 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
             if error.errno is not None:  # the disk's trouble; gzip and bz2 raise one without a number for bad data
                 raise
             damaged(error)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(target)

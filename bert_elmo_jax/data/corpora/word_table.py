@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.npy import NpyAppender, write_json
+from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, token_dtype
 from bert_elmo_jax.data.corpora.store import PARTS
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
 MERGED = 512  # files open at once

@@ -1,7 +1,7 @@
-"""BERT as Google released it: a TensorFlow checkpoint beside a `bert_config.json`.
+"""BERT as Google released it: a TensorFlow checkpoint and a `bert_config.json`.
 
-Kernels are [in, out] as ours; the output weights of the small heads are [out, in]. Also the checkpoints that Google's
-`run_classifier.py` and `run_squad.py` leave.
+Also reads the checkpoints of Google's `run_classifier.py` and `run_squad.py`. Kernels are [in, out] like ours, but the
+output weights of the small heads are [out, in].
 """
 
 import re
@@ -22,7 +22,7 @@ WORD_EMBEDDINGS = "embeddings/word_embeddings"
 
 
 def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
-    """Return their name for each path of the tree, without prefix; `classifier` is the head at the top of their names.
+    """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level.
 
     >>> names(12)["encoder/layer_11/attention/output/kernel"]
     'encoder/layer_11/attention/output/dense/kernel'
@@ -56,9 +56,9 @@ def _norm(ours: str, theirs: str) -> dict[str, str]:
 
 
 def checkpoint_prefix(path: str | Path) -> Path:
-    """Return the prefix of the checkpoint in a folder, or the path itself where it is one.
+    """Return the prefix of the checkpoint in a folder, or the path itself if it is a prefix.
 
-    Of several, the one that the folder's `checkpoint` file names.
+    If there are several, the folder's `checkpoint` file selects one.
 
     >>> checkpoint_prefix("tests/goldens/bert_tiny_tf").name
     'bert_model.ckpt'
@@ -72,23 +72,21 @@ def checkpoint_prefix(path: str | Path) -> Path:
     if not prefixes:
         data = [file.name for file in sorted(path.glob("*.data-?????-of-?????"))]
         beside = f"; without it, {', '.join(data)} cannot be read" if data else ""
-        raise FileNotFoundError(
-            f"{path} holds no TensorFlow checkpoint: there is no file that ends with .index{beside}"
-        )
+        raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{beside}")
     state = path / "checkpoint"
     if state.is_file():
         named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
-        last = re.split(r"[/\\]", named[1])[-1] if named else None  # folders are moved, so only the name counts
+        last = re.split(r"[/\\]", named[1])[-1] if named else None  # only the name counts: folders are moved
         if last in prefixes:
             return path / last
     listed = ", ".join(prefixes)
     raise ValueError(
-        f"{path} holds {len(prefixes)} checkpoints, give the path of one: {listed} (such as {path / prefixes[-1]})"
+        f"{path} has {len(prefixes)} checkpoints, give the path of one: {listed} (such as {path / prefixes[-1]})"
     )
 
 
 def read_config(path: str | Path) -> BertConfig:
-    """Return the configuration beside a checkpoint, from `bert_config.json`.
+    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder.
 
     >>> read_config("tests/goldens/bert_tiny_tf").num_layers
     3
@@ -97,8 +95,8 @@ def read_config(path: str | Path) -> BertConfig:
     file = (path if path.is_dir() else path.parent) / "bert_config.json"
     if not file.is_file():
         raise FileNotFoundError(
-            f"there is no {file}, which says how many heads its BERT has: "
-            "copy it there from the released model, or give config="
+            f"{file} does not exist; it holds the sizes of the BERT: copy it there from the released model, or give "
+            "config="
         )
     return BertConfig.from_json(file)
 
@@ -106,10 +104,10 @@ def read_config(path: str | Path) -> BertConfig:
 def read_weights(
     path: str | Path, *, config: BertConfig | None = None, classifier: Classifier = "classify"
 ) -> tuple[dict[str, Any], Report]:
-    """Return the parameter tree of a checkpoint (its folder or its prefix) and what became of every tensor.
+    """Return the parameter tree of a checkpoint (its folder or its prefix) and a report on every tensor.
 
-    `config` replaces the `bert_config.json` beside it; `classifier` says what the top-level `output_weights` are
-    where they are not `run_classifier.py`'s. A head whose tensors are all absent is absent from the tree.
+    `config` replaces the folder's `bert_config.json`. `classifier` names the head stored as top-level `output_weights`,
+    `classify` as in `run_classifier.py` by default. Heads without any tensor are left out of the tree.
 
     >>> params, report = read_weights("tests/goldens/bert_tiny_tf")
     >>> params["nsp"]["kernel"].shape, report.heads, report.skipped["global_step"]
@@ -122,27 +120,27 @@ def read_weights(
     for name, tensor in stored.items():
         owner = next((scope for scope in _scopes(name) if scope in stored), None)
         if owner is not None:
-            report.skipped[name] = "kept by the optimiser"
+            report.skipped[name] = "optimiser state"
         elif not tensor.shape or tensor.dtype == "string":
-            report.skipped[name] = "a counter" if tensor.dtype != "string" else "no tensor of numbers"
+            report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
 
     weights = {name: tensor for name, tensor in stored.items() if name not in report.skipped}
     if "_CHECKPOINTABLE_OBJECT_GRAPH" in stored and not any(name.endswith(WORD_EMBEDDINGS) for name in weights):
         raise ValueError(
-            f"{prefix} is a checkpoint of TensorFlow 2 objects, whose names are not those of the released BERT: "
+            f"{prefix} is an object-based TensorFlow 2 checkpoint, which does not use the names of the released BERT: "
             "convert it with the program that wrote it"
         )
     scope = encoder_prefix(weights, WORD_EMBEDDINGS, "/", report.source)
     table = names(config.num_layers, classifier)
-    found, called = locate(table, {name: name for name in weights}, scope, "/")
+    found, expected = locate(table, {name: name for name in weights}, scope, "/")
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
     rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
-    return collect(stored, found, called, transposed, bert_shapes(config, outputs), report), report
+    return collect(stored, found, expected, transposed, bert_shapes(config, outputs), report), report
 
 
 def _scopes(name: str) -> list[str]:
-    """The names that a name lies under: an optimiser keeps its slots under the variable they belong to."""
+    """Return the scopes of a name, the innermost first: optimiser slots are stored under their variable."""
     parts = name.split("/")
     return ["/".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 

@@ -1,6 +1,6 @@
-"""BERT as Hugging Face's transformers stores it: `config.json` and `model.safetensors` or `pytorch_model.bin`.
+"""BERT as Hugging Face transformers stores it: `config.json` and `model.safetensors` or `pytorch_model.bin`.
 
-Kernels are [out, in] there; names are those of the PyTorch modules, with whatever prefix the saved module gave them.
+Kernels are [out, in], and names are PyTorch module paths, with any prefix that the saved module added.
 """
 
 import json
@@ -16,7 +16,7 @@ from bert_elmo_jax.families.bert.shapes import HEADS, bert_shapes
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS, read_folder, tokenizer_files
 from bert_elmo_jax.weights.locate import ancestors, encoder_prefix, locate
-from bert_elmo_jax.weights.parameter_tree import collect, flatten, part
+from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, part
 from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
 
@@ -35,7 +35,7 @@ NEEDS_POOLER = ("nsp", "classify", "choice")
 
 
 def names(num_layers: int, classifier: str | None = None) -> dict[str, str]:
-    """Return their name for each path of the tree, without prefix; `classifier` is the head that theirs stands for.
+    """Return their name for each path of the tree, without prefix; `classifier` is our name for their `classifier`.
 
     >>> names(12)["encoder/layer_11/attention/output/kernel"]
     'encoder.layer.11.attention.output.dense.weight'
@@ -76,7 +76,7 @@ def read_config(folder: str | Path) -> BertConfig:
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} has no config.json, which says how many heads its BERT has: copy it there, or give config="
+            f"{folder} has no config.json, which holds the sizes of the BERT: copy it there, or give config="
         )
     return BertConfig.from_json(path)
 
@@ -84,10 +84,10 @@ def read_config(folder: str | Path) -> BertConfig:
 def read_weights(
     folder: str | Path, *, config: BertConfig | None = None, classifier: Classifier | None = None
 ) -> tuple[dict[str, Any], Report]:
-    """Return the parameter tree of a folder and what became of every tensor.
+    """Return the parameter tree of a folder and a report on every tensor.
 
-    `config` replaces the folder's `config.json`; `classifier` says which head the tensors called `classifier` are
-    where its `architectures` do not. A head whose tensors are all absent is absent from the tree.
+    `config` replaces the folder's `config.json`. `classifier` says which head the `classifier` tensors are if
+    `architectures` does not. Heads without any tensor are left out of the tree.
 
     >>> params, report = read_weights("tests/goldens/bert_tiny")
     >>> params["nsp"]["kernel"].shape, report.heads
@@ -105,18 +105,18 @@ def read_weights(
     table = names(config.num_layers, classifier)
     plain = _plain_names(stored, report.source)
     prefix = encoder_prefix(plain, WORD_EMBEDDINGS, ".", report.source)
-    found, called = locate(table, plain, prefix, ".")
-    for place in ancestors(prefix, "."):
-        _check_decoder(place, plain, stored, found, report)
+    found, expected = locate(table, plain, prefix, ".")
+    for scope in ancestors(prefix, "."):
+        _check_decoder(scope, plain, stored, found, report)
         for name in ("classifier.weight", "classifier.bias"):
-            if place + name in plain and plain[place + name] not in found.values():
-                report.skipped[plain[place + name]] = (
-                    "config.json does not say (architectures) which head a `classifier` is; name it: classifier="
+            if scope + name in plain and plain[scope + name] not in found.values():
+                report.skipped[plain[scope + name]] = (
+                    "the architectures in config.json do not say which head the classifier is; give classifier="
                     + "|".join(CLASSIFIERS)
                 )
     for plain_name, name in plain.items():
         if plain_name.endswith(("embeddings.position_ids", "embeddings.token_type_ids")):
-            report.skipped[name] = "a row of numbers that is always the same"
+            report.skipped[name] = "a constant"
 
     outputs: dict[str, int] = {}
     rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == classifier]
@@ -124,41 +124,39 @@ def read_weights(
         outputs[classifier] = extras.get("num_labels") or (*rows[0], 0)[0]
     shapes = bert_shapes(config, outputs)
     transposed = {path for path in table if path.endswith("/kernel")}
-    return collect(stored, found, called, transposed, shapes, report), report
+    return collect(stored, found, expected, transposed, shapes, report), report
 
 
 def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, str]:
-    """Their name as it is today -> as it is in the file: layer norms had gamma and beta until 2019."""
+    """Map current names to the names in the file: layer norms had gamma and beta until 2019."""
     plain: dict[str, str] = {}
     for name in stored:
-        today = name
+        current = name
         for old, new in ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias")):
-            today = today.removesuffix(old) + new if today.endswith(old) else today
-        if today in plain:
-            raise ValueError(f"{source} holds the same tensor under an old and a new name: {plain[today]}, {name}")
-        plain[today] = name
+            current = current.removesuffix(old) + new if current.endswith(old) else current
+        if current in plain:
+            raise ValueError(f"{source} has the same tensor under an old and a new name: {plain[current]}, {name}")
+        plain[current] = name
     return plain
 
 
 def _check_decoder(
-    place: str, plain: Mapping[str, str], stored: Mapping[str, StoredTensor], found: dict[str, str], report: Report
+    scope: str, plain: Mapping[str, str], stored: Mapping[str, StoredTensor], found: dict[str, str], report: Report
 ) -> None:
-    """Our masked-language head reuses the word embeddings: where a stored decoder differs, the head is left out."""
-    weight, bias = plain.get(f"{place}{DECODER}.weight"), plain.get(f"{place}{DECODER}.bias")
+    """Leave out the masked-language head if the stored decoder differs from the word embeddings: ours are tied."""
+    weight, bias = plain.get(f"{scope}{DECODER}.weight"), plain.get(f"{scope}{DECODER}.bias")
     if bias and "mlm/bias" not in found:
-        found["mlm/bias"] = bias  # only the decoder's name for it was saved
+        found["mlm/bias"] = bias  # saved only under the decoder's name
         bias = None
     different = [
         name
         for name, twin in ((weight, found.get("encoder/embeddings/word")), (bias, found.get("mlm/bias")))
         if name and twin and not _equal(stored[name], stored[twin])
     ]
-    report.skipped |= {
-        name: "the same as what it is tied to" for name in (weight, bias) if name and name not in different
-    }
+    report.skipped |= {name: "a copy of its tied tensor" for name in (weight, bias) if name and name not in different}
     if different:
         left = [path for path in found if path.startswith("mlm/")]
-        reason = f"the head is left out, because {' and '.join(different)} is not what it should be tied to"
+        reason = f"the head is left out: {' and '.join(different)} differs from its tied tensor"
         report.skipped |= {found.pop(path): reason for path in left} | dict.fromkeys(different, reason)
 
 
@@ -168,7 +166,7 @@ def _equal(a: StoredTensor, b: StoredTensor) -> bool:
 
 
 def _extras(path: Path) -> dict[str, Any]:
-    """What `config.json` says about the task: architectures, labels, problem_type, num_labels."""
+    """Return the task fields of `config.json`: architectures, problem_type, labels, num_labels."""
     if not path.is_file():
         return {}
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -178,9 +176,7 @@ def _extras(path: Path) -> dict[str, Any]:
         try:
             extras["labels"] = [labels[str(number)] for number in range(len(labels))]
         except (KeyError, TypeError):
-            raise ValueError(
-                f"{path}: id2label should name the labels 0 to {len(labels) - 1}, it has {labels}"
-            ) from None
+            raise ValueError(f"{path}: id2label must name the labels 0 to {len(labels) - 1}, it is {labels}") from None
     if config.get("num_labels") or labels:
         extras["num_labels"] = config.get("num_labels") or len(labels)
     return extras
@@ -196,12 +192,12 @@ def write(
     labels: Sequence[str] | None = None,
     problem_type: str | None = None,
 ) -> None:
-    """Write a folder that transformers loads: weights, `config.json` and, with `vocab`, the tokenizer's files.
+    """Write a folder that transformers can load: weights, `config.json` and, with `vocab`, the tokenizer files.
 
-    `config.json` names one architecture for each task head of the tree, else that of its pretraining heads. `vocab`
-    are the pieces in the order of their ids, `tokenizer` is what `tokenizer_config.json` shall say (such as
-    `do_lower_case`), `labels` name the classes. Parameters without their head's pooler, with tensors too many, too
-    few or mis-shaped are an error.
+    `config.json` names one architecture for each task head of the tree, or else the pretraining architecture. `vocab`
+    lists the pieces in the order of their ids, `tokenizer` holds fields of `tokenizer_config.json` such as
+    `do_lower_case`, and `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing,
+    unknown or mis-shaped.
 
     >>> import tempfile
     >>> params, _ = read_weights("tests/goldens/bert_tiny")
@@ -215,19 +211,19 @@ def write(
     content = _config_json(heads, config, tensors, labels, problem_type)
     texts = {"config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n"}
     if tokenizer is not None and vocab is None:
-        raise ValueError("tokenizer= was given without vocab=, the pieces that it is about")
+        raise ValueError("tokenizer= was given without vocab=: give both")
     if vocab is not None:
         texts |= tokenizer_files(vocab, tokenizer or {}, config.vocab_size, config.max_positions)
-    there = [name for name in WEIGHTS if (folder / name).exists()]
-    if there:
-        raise FileExistsError(f"{folder} already holds weights ({', '.join(there)}): write to another folder")
+    existing = [name for name in WEIGHTS if (folder / name).exists()]
+    if existing:
+        raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    # The weights come last and appear at once, so that a folder that can be loaded is whole.
+    # The weights appear last and at once, so a folder that can be loaded is complete.
     unfinished = folder / "model.safetensors.unfinished"
     save_file(tensors, unfinished, metadata={"format": "pt"})
-    unfinished.chmod((folder / "config.json").stat().st_mode)  # the library lets nobody else read what it writes
+    unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
     unfinished.replace(folder / WEIGHTS[0])
 
 
@@ -237,26 +233,19 @@ def _to_theirs(params: Mapping[str, Any], config: BertConfig) -> tuple[list[str]
     classifiers = [head for head in heads if head in CLASSIFIERS]
     if len(classifiers) > 1:
         raise ValueError(
-            f"{' and '.join(classifiers)} would have the same names in one file: write one of them, or two folders"
+            f"{' and '.join(classifiers)} would have the same names in one file: write each to its own folder"
         )
     lacking = [head for head in heads if head in NEEDS_POOLER and "encoder/pooler/kernel" not in flat]
     if lacking:
-        raise ValueError(f"{', '.join(lacking)} cannot be written without the pooler it stands on (encoder/pooler)")
+        raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
     outputs = {head: flat[f"{head}/bias"].size for head in ("classify", "tag") if f"{head}/bias" in flat}
     shapes = bert_shapes(config, outputs)
     table = names(config.num_layers, classifiers[0] if classifiers else None)
     present = {part(path) for path in flat} | {"encoder"}
-    missing = [path for path in table if part(path) in present and path not in flat]
-    foreign = [path for path in flat if path not in table]
-    misshaped = [
-        f"{path} {list(value.shape)}, expected {list(shapes[path])}"
-        for path, value in flat.items()
-        if path in table and path in shapes and value.shape != shapes[path]
-    ]
-    problems = {"missing": missing, "unknown": foreign, "mis-shaped": misshaped}
-    if any(problems.values()):
-        listed = "\n".join(f"{kind} ({len(paths)}): {', '.join(paths)}" for kind, paths in problems.items() if paths)
-        raise ValueError(f"these parameters are not those of this configuration:\n{listed}")
+    found = {path: value.shape for path, value in flat.items()}
+    # A classifier without a bias has no known width: only its missing bias is reported.
+    wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
+    check_shapes(found, wanted, "cannot write")
     prefix = "bert." if heads else ""
     tensors = {
         (prefix if path.startswith("encoder/") else "") + table[path]: value.T if path.endswith("/kernel") else value
@@ -281,7 +270,7 @@ def _config_json(
     if labels is not None and len(labels) != classes:
         raise ValueError(f"{len(labels)} labels were given for {classes} classes: {', '.join(map(str, labels))}")
     if labels is not None and len(set(labels)) < len(labels):
-        raise ValueError(f"labels must differ from each other: {', '.join(map(str, labels))}")
+        raise ValueError(f"labels must be different: {', '.join(map(str, labels))}")
     if classes:
         label_of = dict(enumerate(labels or [f"LABEL_{number}" for number in range(classes)]))
         content |= {"id2label": label_of, "label2id": {label: number for number, label in label_of.items()}}

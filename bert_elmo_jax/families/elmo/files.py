@@ -1,4 +1,4 @@
-"""The files of a folder that hold an ELMo: weights, options, and token vectors in a file of their own."""
+"""Find the files of an ELMo in a folder: weights, options, and word vectors in a separate file."""
 
 import json
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from bert_elmo_jax.weights.hdf5 import holds
 from bert_elmo_jax.weights.stored import what_is
 
 ENDINGS = (".hdf5", ".h5")
-OTHERS = ("tf_model.h5",)  # what other models leave under such a name
+OTHERS = ("tf_model.h5",)  # files of other models with such a name
 PREFIXES = ("", "lm/", "bilm/")  # the scopes of a training run and of its inference graph; released files have none
 LSTMS = tuple(f"{prefix}RNN_{direction}" for prefix in PREFIXES for direction in (0, 1))
 EMBEDDINGS = tuple(f"{prefix}embedding" for prefix in PREFIXES)
 
 
 def elmo_files(folder: str | Path) -> list[str]:
-    """Return the names of the files that speak of an ELMo: none unless there are both weights and options.
+    """Return the names of the ELMo files in a folder, or none unless it has both weights and options.
 
     >>> elmo_files("tests/goldens/elmo_tiny")
     ['options.json', 'weights.hdf5']
@@ -26,20 +26,17 @@ def elmo_files(folder: str | Path) -> list[str]:
 
 
 def named_weights(folder: Path) -> list[Path]:
-    """Return the files of a folder that are named as HDF5 is.
+    """Return the files of a folder with an HDF5 ending.
 
     >>> [file.name for file in named_weights(Path("tests/goldens/elmo_tiny"))]
     ['weights.hdf5']
     """
-    return sorted(
-        file
-        for file in folder.iterdir()
-        if file.name.lower().endswith(ENDINGS) and file.name not in OTHERS and file.is_file()
-    )
+    files = (file for file in folder.iterdir() if file.name.lower().endswith(ENDINGS) and file.is_file())
+    return sorted(file for file in files if file.name not in OTHERS)
 
 
 def named_options(folder: Path) -> list[Path]:
-    """Return the files of a folder that are named as ELMo's options are.
+    """Return the files of a folder named `*options*.json`.
 
     >>> [file.name for file in named_options(Path("tests/goldens/elmo_tiny"))]
     ['options.json']
@@ -48,9 +45,9 @@ def named_options(folder: Path) -> list[Path]:
 
 
 def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
-    """Return the file of a folder that holds an ELMo's LSTMs, or the path itself where it is a file.
+    """Return the file with an ELMo's LSTMs, and the files with its word vectors, which bilm-tf stores separately.
 
-    Also the files beside it that hold the vectors of words (`embedding`), which bilm-tf keeps apart.
+    `path` is a folder or the file of weights itself.
 
     >>> find_weights("tests/goldens/elmo_tiny")[0].name
     'weights.hdf5'
@@ -59,7 +56,7 @@ def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
     folder = path if path.is_dir() else path.parent
     files = named_weights(folder)
     if not files:
-        raise FileNotFoundError(f"{folder} holds no ELMo: there is no file that ends with {' or '.join(ENDINGS)}")
+        raise FileNotFoundError(f"{folder} has no ELMo: no file ends with {' or '.join(ENDINGS)}")
     if not path.is_dir():
         return path, [file for file in files if file != path and _holds(file, EMBEDDINGS) is True]
     if len(files) == 1:
@@ -68,17 +65,17 @@ def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
     weights = [file for file, answer in found.items() if answer is True]
     if len(weights) > 1:
         listed = ", ".join(file.name for file in weights)
-        raise ValueError(f"{folder} holds {len(weights)} ELMos, give the path of one: {listed} (such as {weights[0]})")
+        raise ValueError(f"{folder} has {len(weights)} ELMos, give the path of one: {listed} (such as {weights[0]})")
     if not weights:
         listed = "; ".join(
             answer if isinstance(answer, str) else f"{file.name} has no LSTM (RNN_0)" for file, answer in found.items()
         )
-        raise ValueError(f"{folder} holds no ELMo that can be read: {listed}")
+        raise ValueError(f"{folder} has no readable ELMo: {listed}")
     return weights[0], [file for file in files if file != weights[0] and _holds(file, EMBEDDINGS) is True]
 
 
 def _holds(file: Path, names: tuple[str, ...]) -> bool | str:
-    """Whether a file holds any of these names, or what is wrong with it: it may be of no concern."""
+    """Return whether a file holds any of these names, or the error message if it cannot be read."""
     try:
         return holds(file, names)
     except (ValueError, OSError) as problem:
@@ -86,7 +83,7 @@ def _holds(file: Path, names: tuple[str, ...]) -> bool | str:
 
 
 def find_options(weights: Path) -> Path:
-    """Return the options that belong to a file of weights: the only ones beside it, or those that are named alike.
+    """Return the options file for a file of weights: the only one in its folder, or the one with a matching name.
 
     >>> find_options(Path("tests/goldens/elmo_tiny/weights.hdf5")).name
     'options.json'
@@ -96,20 +93,20 @@ def find_options(weights: Path) -> Path:
         return options[0]
     if not options:
         raise FileNotFoundError(
-            f"{weights.parent} has no options.json (or a file named *options*.json), which says how many layers its "
-            "ELMo has and how it clips: copy it there, or give config="
+            f"{weights.parent} has no options.json (or *options*.json), which holds the sizes of the ELMo: copy it "
+            "there, or give config="
         )
     alike = [file for file in options if file.stem.replace("options", "weights") == weights.stem]
     if len(alike) == 1:
         return alike[0]
     raise ValueError(
-        f"{weights.parent} holds {len(options)} files of options ({', '.join(file.name for file in options)}), and "
-        f"none is named as {weights.name} is: move those of other models away"
+        f"{weights.parent} has {len(options)} options files ({', '.join(file.name for file in options)}), and none "
+        f"matches the name of {weights.name}: move the options of other models away"
     )
 
 
 def read_options(path: Path) -> Mapping[str, Any]:
-    """Return what an `options.json` holds.
+    """Return the content of an `options.json`.
 
     >>> read_options(Path("tests/goldens/elmo_tiny/options.json"))["lstm"]["dim"]
     48
@@ -121,5 +118,5 @@ def read_options(path: Path) -> Mapping[str, Any]:
         instead = "" if what == "a JSON text" else f" but {what}"
         raise ValueError(f"{path} is not a JSON file{instead}: {problem}") from None
     if not isinstance(options, dict):
-        raise ValueError(f"{path} holds a JSON {type(options).__name__}; ELMo's options are an object with fields")
+        raise ValueError(f"{path} holds a JSON {type(options).__name__}, expected an object")
     return options

@@ -1,7 +1,7 @@
-"""ELMo as bilm-tf and AllenNLP store it: HDF5 weights beside an `options.json`.
+"""ELMo as bilm-tf and AllenNLP store it: HDF5 weights and an `options.json`.
 
-Released files, what a training run dumps, and the names that newer TensorFlow gave the same variables are read; what is
-written is named as released files are.
+Reads the names of released files, of training dumps and of newer TensorFlow versions. Writes the names of released
+files.
 """
 
 from collections.abc import Mapping
@@ -34,15 +34,15 @@ from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten,
 from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
 
-WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the names of what is written
+WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the files that `write` creates
 
 
 @dataclass(frozen=True)
 class Found:
-    """The datasets of a file of weights, by the names that released files have for them.
+    """The datasets of a file of weights, keyed by their names in released files.
 
-    `called` and `groups` say what they and the file's groups are called in fact, `prefix` what all of it stands under,
-    `skipped` what is of no use whatever the options say.
+    `called` and `groups` map those names to the actual names of datasets and groups, `prefix` is the scope of all
+    names, and `skipped` maps unused datasets to the reason.
     """
 
     weights: Path
@@ -59,7 +59,7 @@ class Found:
 
 
 def read_config(path: str | Path) -> ElmoConfig:
-    """Return the configuration of a folder (or of a file of weights): its options, and what the weights alone tell.
+    """Return the configuration of a folder or a file of weights, from its options and the shapes of its weights.
 
     >>> read_config("tests/goldens/elmo_tiny").width
     12
@@ -73,9 +73,9 @@ def _config(found: Found) -> ElmoConfig:
 
 
 def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple[dict[str, Any], Report]:
-    """Return the parameter tree of a folder (or of a file of weights) and what became of every dataset.
+    """Return the parameter tree of a folder or a file of weights, and a report on every dataset.
 
-    `config` replaces the `options.json` beside it. The language-model head is in the tree where it is in the file.
+    `config` replaces the folder's `options.json`. The tree has the language-model head if the file has it.
 
     >>> params, report = read_weights("tests/goldens/elmo_tiny")
     >>> params["encoder"]["backward"]["layer_1"]["state_kernel"].shape, report.heads, report.unexpected
@@ -85,7 +85,7 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     config = config or _config(found)
     report = Report(str(found.weights), skipped=dict(found.skipped))
     report.contradictions += contradictions(config, found.shapes)
-    # Of a head whose number of words nothing says, which is among the contradictions, no shape is known.
+    # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
     shapes = elmo_layout.shapes(config, lm=config.vocab_size is not None)
     table = {ours: theirs for ours, theirs in elmo_layout.names(config).items() if ours in shapes}
     places = {ours: found.called[theirs] for ours, theirs in table.items() if theirs in found.called}
@@ -104,57 +104,57 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
 
 
 def _input_of(name: str) -> str | None:
-    """The kind of input that a dataset is for, where it is for one."""
+    """Return the kind of input that a dataset belongs to, None if to both."""
     if name == "embedding":
         return "words"
     return "characters" if name == "char_embed" or name.startswith("CNN") else None
 
 
 def _find(path: str | Path) -> Found:
-    weights, beside = find_weights(path)
+    weights, others = find_weights(path)
     tensors, groups = read_hdf5(weights)
     prefixes = [prefix for prefix in PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
     if len(prefixes) != 1:
         some = ", ".join(sorted(tensors)[:5]) or "nothing"
         what = f"{len(prefixes)} ELMos, under {' and '.join(map(repr, prefixes))}" if prefixes else "no ELMo"
         raise ValueError(
-            f"{weights} holds {what}: its LSTMs should be called RNN_0 and RNN_1. Among its {len(tensors)} datasets: "
-            f"{some}"
+            f"{weights} has {what}: expected LSTMs named RNN_0 and RNN_1 once. It has {len(tensors)} datasets: {some}"
         )
     [prefix] = prefixes
 
-    def today(name: str) -> str:
+    def released(name: str) -> str:
         return elmo_layout.released_name(name.removeprefix(prefix))
 
-    found = Found(weights, prefix, {}, {}, {today(name): name for name in groups}, {})
+    found = Found(weights, prefix, {}, {}, {released(name): name for name in groups}, {})
     for name, tensor in tensors.items():
-        if today(name) in found.called:
-            raise ValueError(f"{weights} holds the same twice, under two names: {found.called[today(name)]}, {name}")
-        found.called[today(name)], found.tensors[today(name)] = name, tensor
-    _add_embedding(found, beside)
-    _leave_out_a_row(found)
+        key = released(name)
+        if key in found.called:
+            raise ValueError(f"{weights} has the same dataset under two names: {found.called[key]}, {name}")
+        found.called[key], found.tensors[key] = name, tensor
+    _add_embedding(found, others)
+    _drop_extra_character(found)
     return found
 
 
-def _add_embedding(found: Found, beside: list[Path]) -> None:
-    """Take word vectors from a file of their own, which is how bilm-tf is given them."""
+def _add_embedding(found: Found, others: list[Path]) -> None:
+    """Add the word vectors that bilm-tf reads from a separate file."""
     own = "embedding" in found.called
-    for file in beside:
+    for file in others:
         for name, tensor in read_hdf5(file)[0].items():
             called = f"{name} in {file.name}"
             if name in EMBEDDINGS and own:
-                found.skipped[called] = f"{found.weights.name} has its own"
+                found.skipped[called] = f"{found.weights.name} has its own embedding"
             elif name in EMBEDDINGS and "embedding" in found.called:
                 raise ValueError(
-                    f"{found.weights.parent} holds two tables of words, and nothing says which is meant: "
-                    f"{found.called['embedding']}, {called}. Move one away."
+                    f"{found.weights.parent} has two tables of word vectors: {found.called['embedding']}, {called}. "
+                    "Move one away."
                 )
             elif name in EMBEDDINGS:
                 found.called["embedding"], found.tensors["embedding"] = called, tensor
 
 
-def _leave_out_a_row(found: Found) -> None:
-    """Make 261 characters of 262: some files count the mask, whose row is zeros, some a character that no byte is."""
+def _drop_extra_character(found: Found) -> None:
+    """Reduce 262 characters to 261: drop the mask's row of zeros in front, else the unused character at the end."""
     table = found.tensors.get("char_embed")
     if table is None or len(table.shape) != 2 or table.shape[0] != NUM_IDS + 1:
         return
@@ -162,16 +162,15 @@ def _leave_out_a_row(found: Found) -> None:
     masked = not np.any(values[0])
     rows = values[1:] if masked else values[:-1]
     found.tensors["char_embed"] = StoredTensor(rows.shape, table.dtype, lambda: rows)
-    row, why = (0, "the mask of a padded word, zeros") if masked else (NUM_IDS, "of a character that no byte is")
+    row, why = (0, "zeros of the padding mask") if masked else (NUM_IDS, "an unused character")
     found.skipped[f"{found.called['char_embed']}, row {row}"] = why
 
 
 def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> None:
-    """Write a folder that bilm-tf and AllenNLP load: `options.json` and `weights.hdf5`.
+    """Write a folder that bilm-tf and AllenNLP can load: `options.json` and `weights.hdf5`.
 
-    The language-model head goes in where the tree has one; those two pass it over. AllenNLP knows only models of
-    character input with both projections and skip connections. Parameters that are not those of the configuration are
-    an error.
+    The language-model head is written too; both programs ignore it. AllenNLP only supports character input with both
+    projections and skip connections. Raise if the parameters do not fit the configuration.
 
     >>> import tempfile
     >>> params, _ = read_weights("tests/goldens/elmo_tiny")
@@ -184,12 +183,12 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
     flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
     lm = "lm" in params
     check_shapes({path: value.shape for path, value in flat.items()}, elmo_shapes(config, lm), "the parameters")
-    there = [*named_options(folder), *named_weights(folder)] if folder.is_dir() else []
-    if there:
-        listed = ", ".join(file.name for file in there)
+    existing = [*named_options(folder), *named_weights(folder)] if folder.is_dir() else []
+    if existing:
+        listed = ", ".join(file.name for file in existing)
         raise FileExistsError(f"{folder} already holds a model ({listed}): write to another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    # The weights come last and appear at once, so that a folder that can be loaded is whole.
+    # The weights appear last and at once, so a folder that can be loaded is complete.
     unfinished = folder / f"{WEIGHTS}.unfinished"
     try:
         with Disk(unfinished, "w+") as disk, h5py.File(disk, "w") as file:

@@ -1,7 +1,7 @@
-"""The tree of an ELMo as its HDF5 files have it: names, shapes, and the way between that and ours.
+"""The tree of an ELMo as its HDF5 files store it: names, shapes, and conversions to and from our tree.
 
-It differs from ours in two things: what an LSTM layer makes of its input and of its state is one matrix, and
-convolutions have an axis of 1 in front.
+Their tree differs from ours in two ways: the input and state kernels of an LSTM layer are one matrix, and convolutions
+have a leading axis of size 1.
 """
 
 import re
@@ -13,10 +13,10 @@ from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.init_params import elmo_shapes
 from bert_elmo_jax.families.elmo.model import DIRECTIONS
 
-PARTS = ("input_kernel", "state_kernel")  # what is read and what is remembered, one above the other in their matrix
+PARTS = ("input_kernel", "state_kernel")  # stacked in this order in their matrix
 JOINED = re.compile(r"encoder/(?:forward|backward)/layer_\d+/kernel")
 CONVOLUTION = re.compile(r"encoder/token/conv_\d+/kernel")
-# A run of one layer has no MultiRNNCell; newer TensorFlow writes small letters and calls matrices kernels.
+# A single layer has no MultiRNNCell; newer TensorFlow uses lower case and calls matrices kernels.
 LSTM = re.compile(
     r"RNN_([01])/(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(\d+)/)?(?:rnn/)?(?:LSTMCell|lstm_cell)/"
     r"(W_0|B|W_P_0|kernel|bias|weights|biases|projection/kernel|projection/weights)"
@@ -27,7 +27,7 @@ RELEASED = {"kernel": "W_0", "weights": "W_0", "bias": "B", "biases": "B"} | {
 
 
 def names(config: ElmoConfig) -> dict[str, str]:
-    """Return their name for each path of their tree, the language-model head's included.
+    """Return their name for each path of their tree, including the language-model head.
 
     >>> names(ElmoConfig.preset("original"))["encoder/backward/layer_1/projection"]
     'RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0'
@@ -64,7 +64,7 @@ def _cell(direction: int | str, layer: int | str) -> str:
 
 
 def released_name(name: str) -> str:
-    """Return the name that released files have for a dataset, of any of the names that training runs leave.
+    """Return the name of a dataset in released files, for any of its names in training dumps.
 
     >>> released_name("RNN_0/rnn/multi_rnn_cell/cell_1/lstm_cell/projection/kernel")
     'RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0'
@@ -90,7 +90,7 @@ def shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
 
 
 def our_paths(path: str) -> list[str]:
-    """Return the paths in our tree of what is one tensor in theirs.
+    """Return the paths in our tree that one tensor of their tree becomes.
 
     >>> our_paths("encoder/forward/layer_0/kernel")
     ['encoder/forward/layer_0/input_kernel', 'encoder/forward/layer_0/state_kernel']
@@ -99,7 +99,7 @@ def our_paths(path: str) -> list[str]:
 
 
 def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return our tree of theirs, both flat.
+    """Convert their flat tree to our flat tree.
 
     >>> sorted(to_ours({"encoder/forward/layer_0/kernel": np.ones((4, 8))}))
     ['encoder/forward/layer_0/input_kernel', 'encoder/forward/layer_0/state_kernel']
@@ -114,9 +114,9 @@ def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
-    """Return one tensor of their tree, of ours.
+    """Return one tensor of their tree, made from our flat tree.
 
-    One at a time: nobody needs a second copy of a whole model.
+    One at a time, so the whole model is never copied.
 
     >>> to_theirs({"encoder/token/conv_0/kernel": np.ones((3, 16, 8))}, "encoder/token/conv_0/kernel").shape
     (1, 3, 16, 8)

@@ -1,4 +1,4 @@
-"""What `options.json` says of an ELMo, held against what its weights show."""
+"""ELMo's `options.json`, compared with the shapes of its weights."""
 
 import json
 import re
@@ -7,14 +7,14 @@ from typing import Any
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 
-Shapes = Mapping[str, tuple[int, ...]]  # by the names of released files
+Shapes = Mapping[str, tuple[int, ...]]  # keyed by the names of released files
 CELL = r"RNN_[01]/RNN/MultiRNNCell/Cell(\d+)/LSTMCell/"
 
 
 def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> ElmoConfig:
-    """Return the configuration that the options describe, with what only the weights can tell.
+    """Return the configuration that the options describe, completed from the shapes of the weights.
 
-    That is whether there is a projection where it changes no width, and how many words there are where no option says.
+    The shapes show whether there is a projection that keeps the width, and the vocabulary size if no option gives it.
 
     >>> from_options({"lstm": {"dim": 8, "projection_dim": 4}}, {"embedding": (100, 4)}, "The options").vocab_size
     100
@@ -30,15 +30,15 @@ def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> Elmo
         if words:
             options = {**options, "n_tokens_vocab": max(words)}
         elif is_words:
-            have = "" if "char_embed" not in shapes else " but char_embed, so char_cnn is missing from the options"
-            raise ValueError(f"{where} have no char_cnn, which means word input: the weights have no `embedding`{have}")
+            have = "" if "char_embed" not in shapes else " but char_embed: add char_cnn to the options"
+            raise ValueError(f"{where} have no char_cnn (word input), but the weights have no `embedding`{have}")
     return ElmoConfig.from_options(options, where=where, **found)
 
 
 def contradictions(config: ElmoConfig, shapes: Shapes) -> list[str]:
-    """Return each option that the weights contradict, with what it says and what they have.
+    """Return a message for each option that the weights contradict.
 
-    Only where the weights agree among themselves; a single dataset of another shape is no contradiction but damage.
+    An option is only compared if the weights agree among themselves: a single dataset of another shape is damage.
 
     >>> config = ElmoConfig(input="words", vocab_size=9)
     >>> contradictions(config, {"RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B": (8192,)})
@@ -47,36 +47,38 @@ def contradictions(config: ElmoConfig, shapes: Shapes) -> list[str]:
     words = config.input == "words"
     lines = []
 
-    def differ(option: str, said: Any, have: set[Any]) -> None:
-        if len(have) == 1 and have != {said}:
-            lines.append(f"{option} is {json.dumps(said)}, but the weights have {json.dumps(*have)}")
+    def compare(option: str, value: Any, have: set[Any]) -> None:
+        if len(have) == 1 and have != {value}:
+            lines.append(f"{option} is {json.dumps(value)}, but the weights have {json.dumps(*have)}")
 
     only = {name for name in ("embedding", "char_embed") if name in shapes}
     if words and only == {"char_embed"}:
-        lines.append("there is no char_cnn, which means word input, but the weights have char_embed and no embedding")
+        lines.append("there is no char_cnn (word input), but the weights have char_embed and no embedding")
     if not words and only == {"embedding"}:
-        lines.append("char_cnn says character input, but the weights have embedding and no char_embed")
-    _number(lines, "lstm.n_layers", config.num_layers, "Cell", _indices(shapes, CELL + ".*"))
+        lines.append("there is a char_cnn (character input), but the weights have embedding and no char_embed")
+    _compare_count(lines, "lstm.n_layers", config.num_layers, "Cell", _indices(shapes, CELL + ".*"))
     cells = _sizes(shapes, CELL + "B", 1, 0) | _sizes(shapes, CELL + "W_0", 2, 1)
-    differ("lstm.dim", config.cell_size, {size // 4 for size in cells})
-    # What a layer reads and what it remembers are both of this width.
+    compare("lstm.dim", config.cell_size, {size // 4 for size in cells})
+    # The input and the state of a layer both have this width.
     both = {size // 2 for size in _sizes(shapes, CELL + "W_0", 2, 0)}
-    differ("lstm.projection_dim", config.width, both | _sizes(shapes, CELL + "W_P_0", 2, 1))
+    compare("lstm.projection_dim", config.width, both | _sizes(shapes, CELL + "W_P_0", 2, 1))
     if not words and only != {"embedding"}:
-        differ("char_cnn.filters", config.filters, _filters(shapes))
-        _number(lines, "char_cnn.n_highway", config.num_highways, "CNN_high_", _indices(shapes, r"CNN_high_(\d+)/.*"))
+        compare("char_cnn.filters", config.filters, _filters(shapes))
+        _compare_count(
+            lines, "char_cnn.n_highway", config.num_highways, "CNN_high_", _indices(shapes, r"CNN_high_(\d+)/.*")
+        )
         embedding = _sizes(shapes, "char_embed", 2, 1) | _sizes(shapes, r"CNN/W_cnn_\d+", 4, 2)
-        differ("char_cnn.embedding.dim", config.char_embedding_size, embedding)
-    differ("n_tokens_vocab", config.vocab_size, _words(shapes, words))
+        compare("char_cnn.embedding.dim", config.char_embedding_size, embedding)
+    compare("n_tokens_vocab", config.vocab_size, _words(shapes, words))
     if config.tie_softmax and "softmax/W" in shapes:
-        lines.append("share_embedding_softmax is true, but the weights have a softmax/W of their own")
+        lines.append("share_embedding_softmax is true, but the weights have a separate softmax/W")
     return lines
 
 
-def _number(lines: list[str], option: str, said: int, name: str, have: Sequence[int]) -> None:
-    if list(have) != list(range(said)):
+def _compare_count(lines: list[str], option: str, count: int, name: str, have: Sequence[int]) -> None:
+    if list(have) != list(range(count)):
         listed = f" ({', '.join(f'{name}{number}' for number in have)})" if have else ""
-        lines.append(f"{option} is {said}, but the weights have {len(have)}{listed}")
+        lines.append(f"{option} is {count}, but the weights have {len(have)}{listed}")
 
 
 def _indices(shapes: Shapes, pattern: str) -> list[int]:
@@ -93,7 +95,7 @@ def _words(shapes: Shapes, words: bool) -> set[int]:
 
 
 def _filters(shapes: Shapes) -> set[tuple[tuple[int, int], ...]]:
-    """The width and number of each convolution, if all are there and each fits its bias."""
+    """Return the width and number of each convolution, if all exist and fit their biases."""
     numbers = _indices(shapes, r"CNN/[Wb]_cnn_(\d+)")
     kernels = [shapes.get(f"CNN/W_cnn_{number}", ()) for number in numbers]
     biases = [shapes.get(f"CNN/b_cnn_{number}", ()) for number in numbers]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.data.pipeline.batches import eval_batches
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.toy_worlds import worlds_of
 from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
 from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, examples_of, hidden_words
-from bert_elmo_jax.inference.toy_worlds import worlds_of
-from bert_elmo_jax.data.pipeline.batches import eval_batches
-from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.families import get_family
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
 
 
@@ -39,7 +39,9 @@ class Scores:
         self.count[name] = self.count.get(name, 0) + len(guesses)
 
 
-def best_masked_rows(batches: Sequence[Batch], sentences: Sentences, pairs: bool) -> tuple[Scores, dict[str, list[Batch]]]:
+def best_masked_rows(
+    batches: Sequence[Batch], sentences: Sentences, pairs: bool
+) -> tuple[Scores, dict[str, list[Batch]]]:
     """What the ideal reader guesses right, and for each name the batches with the weights of what it was asked."""
     scores = Scores({}, {}, {})
     names = sorted({*sentences.language.values()})

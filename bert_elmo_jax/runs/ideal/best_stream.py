@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
-from bert_elmo_jax.inference.toy_worlds import worlds_of
 from bert_elmo_jax.data.pipeline.batches import eval_batches
-from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer

@@ -1,18 +1,16 @@
 """The results of a search: all trials, the best first, as Markdown, CSV and a page."""
 
-import html
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import write_text
-from bert_elmo_jax.report.figures import Lines, svg
-from bert_elmo_jax.report.tables import table as html_table
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import show_value
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.markdown import format_csv
 from bert_elmo_jax.sweeps.search.study import list_trials
 from bert_elmo_jax.sweeps.search.trials import Search
-from bert_elmo_jax.train.report import STYLE
 
 ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
 
@@ -47,7 +45,7 @@ def write_results(search: Search, study: Any, command: str) -> str:
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
     write_text(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
     write_text(search.workdir / "table.csv", format_csv(rows))
-    write_text(search.workdir / "report.html", _write_page(search, study, head, cells, rows, command))
+    _write_page(search, study, head, cells, rows, command)
     return text
 
 
@@ -62,22 +60,15 @@ def track_best(search: Search, study: Any) -> list[tuple[int, float]]:
 
 def _write_page(
     search: Search, study: Any, head: list[str], cells: list[list[str]], rows: list[dict[str, Any]], command: str
-) -> str:
-    title, curve, drawn = html.escape(f"Search for {search.score}"), track_best(search, study), ""
-    if curve:
-        figure = Lines("The best so far", "trial", search.score, {"best": curve})
-        drawn = f"<figure><figcaption>{figure.title}</figcaption>{svg(figure)}</figure>"
-    commands = "".join(
-        f"<details><summary>trial {row['trial']}</summary><pre>{html.escape(row['command'])}</pre>"
-        f"{_write_link(search.workdir, row['run'])}</details>"
+) -> None:
+    curve = track_best(search, study)
+    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve})] if curve else [])
+    trials = "".join(
+        draw_details(f"trial {row['trial']}", draw_code(row["command"]) + _write_link(search.workdir, row["run"]))
         for row in rows
     )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style><h1>{title}</h1>{html_table(head, cells)}{drawn}"
-        f"<h2>The search</h2><pre>{html.escape(command)}</pre><h2>The trials</h2>{commands}</html>"
-    )
+    sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
+    write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
 
 
 def _write_link(workdir: Path, run: str) -> str:

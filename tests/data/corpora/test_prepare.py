@@ -14,7 +14,7 @@ from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.words import split_words
 
-from .conftest import ask, inline, no_bar, write_documents
+from ..conftest import ask, inline, no_bar, write_documents
 
 
 def backwards(function, jobs, report):

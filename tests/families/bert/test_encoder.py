@@ -360,7 +360,7 @@ def test_fused_attention_gives_the_same_vectors(goldens, encoder, texts):
 
 
 def test_what_is_nowhere_is_said_clearly(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist, and it is no hub name"):
+    with pytest.raises(FileNotFoundError, match="does not exist and is not a hub name"):
         load("./nowhere/at/all")
     with pytest.raises(FileNotFoundError, match=r"holds no weights\. Looked for"):
         load(tmp_path)

@@ -1,4 +1,4 @@
-"""Google's checkpoints: pretraining, classifier and SQuAD ones, with whatever an optimiser leaves in them."""
+"""Google's checkpoints of pretraining, classifiers and SQuAD, with optimiser state."""
 
 import json
 import shutil
@@ -64,7 +64,7 @@ def test_the_golden_checkpoint_equals_the_hugging_face_folder(goldens):
     for path in a:
         np.testing.assert_array_equal(a[path], b[path], err_msg=path)
     assert len(report.skipped) == 3 and not report.unexpected
-    assert report.skipped["bert/embeddings/LayerNorm/beta/adam_m"] == "kept by the optimiser"
+    assert report.skipped["bert/embeddings/LayerNorm/beta/adam_m"] == "optimiser state"
 
 
 def test_by_prefix_by_index_and_by_folder(goldens):
@@ -145,27 +145,27 @@ def test_nan(google):
 
 
 def test_names_of_objects(google):
-    with pytest.raises(ValueError, match="holds no BERT"):
+    with pytest.raises(ValueError, match="has no BERT encoder"):
         read_google(google({"model/layer/kernel/.ATTRIBUTES/VARIABLE_VALUE": np.ones((2, 2), np.float32)}))
 
 
 def test_no_configuration(google, goldens):
     folder = google(variables())
     (folder / "bert_config.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"there is no .*bert_config.json, .* or give config="):
+    with pytest.raises(FileNotFoundError, match=r"bert_config.json does not exist; .* or give config="):
         read_google(folder)
 
 
 def test_several_checkpoints(google):
     for step in (100, 200):
         folder = google(variables(), f"model.ckpt-{step}")
-    with pytest.raises(ValueError, match=r"holds 2 checkpoints, give the path of one: model.ckpt-100, model.ckpt-200"):
+    with pytest.raises(ValueError, match=r"has 2 checkpoints, give the path of one: model.ckpt-100, model.ckpt-200"):
         read_google(folder)
     state = 'model_checkpoint_path: "/somewhere/else/model.ckpt-100"\nall_model_checkpoint_paths: "model.ckpt-200"\n'
     (folder / "checkpoint").write_text(state)
     assert checkpoint_prefix(folder).name == "model.ckpt-100"
     (folder / "checkpoint").write_text('model_checkpoint_path: "../../etc/passwd"\n')
-    with pytest.raises(ValueError, match="holds 2 checkpoints"):
+    with pytest.raises(ValueError, match="has 2 checkpoints"):
         checkpoint_prefix(folder)
 
 

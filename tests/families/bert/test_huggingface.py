@@ -116,7 +116,7 @@ def test_a_decoder_of_its_own_leaves_the_head_out_and_says_so(hugging_face, thei
     same(params, {key: golden[0][key] for key in ("encoder", "nsp")})
     assert report.heads == ("nsp",)
     assert len(report.skipped) == 6
-    assert f"cls.predictions.decoder.{name} is not what it should be tied to" in report.skipped["cls.predictions.bias"]
+    assert f"cls.predictions.decoder.{name} differs from its tied tensor" in report.skipped["cls.predictions.bias"]
 
 
 @pytest.mark.parametrize("absent", ["cls.", "cls.predictions", "cls.seq_relationship", "bert.pooler"])
@@ -225,16 +225,14 @@ def test_nan_and_infinity_are_named(hugging_face, theirs):
     names = ["bert.encoder.layer.0.output.dense.bias", "cls.predictions.bias"]
     tensors[names[0]][3] = np.nan
     tensors[names[1]][0] = -np.inf
-    with pytest.raises(
-        ValueError, match=rf"2 of the tensors .* NaN or infinity \(as float32\): {names[0]}, {names[1]}"
-    ):
+    with pytest.raises(ValueError, match=rf"2 tensors in .* NaN or infinity \(as float32\): {names[0]}, {names[1]}"):
         read_weights(hugging_face(tensors))
 
 
 def test_two_encoders_or_none(hugging_face, theirs):
-    with pytest.raises(ValueError, match="holds 2 encoders"):
+    with pytest.raises(ValueError, match="has 2 encoders"):
         read_weights(hugging_face(theirs | renamed(theirs, "bert.", "other.")))
-    with pytest.raises(ValueError, match=r"holds no BERT: .* Among its 1 tensors: lm_head"):
+    with pytest.raises(ValueError, match=r"has no BERT encoder: .* It has 1 tensors: lm_head"):
         read_weights(hugging_face({"lm_head": np.ones(2, np.float32)}, "none"))
 
 
@@ -246,7 +244,7 @@ def test_pickled_weights_equal_safetensors(tmp_path, goldens, theirs, golden, wr
     assert "pytorch_model.bin" in report.source
     shutil.copy(goldens / "bert_tiny" / "model.safetensors", tmp_path)
     _, report = read_weights(tmp_path)
-    assert report.source.endswith("model.safetensors (not read: pytorch_model.bin beside it)")
+    assert report.source.endswith("model.safetensors (not read: pytorch_model.bin)")
 
 
 def shard(folder, tensors, kind, save):
@@ -272,19 +270,19 @@ def test_shards(tmp_path, goldens, theirs, golden, write_torch, kind):
     assert index.name in report.source
     places = json.loads(index.read_text())["weight_map"]
     for bad, message in [
-        (places | {"x": "../secret.bin"}, r"leads out of its folder, which is refused: '../secret.bin'"),
-        (places | {"x": "/etc/passwd"}, "leads out of its folder"),
-        (places | {"x": next(iter(places.values()))}, "lists tensors that are not where it says: x in"),
-        ({"x": 5}, "is no index of weights"),
+        (places | {"x": "../secret.bin"}, r"lists files outside its folder, which is refused: '../secret.bin'"),
+        (places | {"x": "/etc/passwd"}, "lists files outside its folder"),
+        (places | {"x": next(iter(places.values()))}, "lists tensors that are not in their files: x in"),
+        ({"x": 5}, "is not an index of weights"),
     ]:
         index.write_text(json.dumps({"weight_map": bad}))
         with pytest.raises(ValueError, match=message):
             read_weights(tmp_path)
     index.write_text(json.dumps({"weight_map": places | {"x": "gone-1.bin", "y": "gone-2.bin"}}))
-    with pytest.raises(FileNotFoundError, match=r"lists 5 files of which 2 are not beside it: gone-1.bin, gone-2.bin"):
+    with pytest.raises(FileNotFoundError, match=r"lists 5 files, but 2 of them are missing: gone-1.bin, gone-2.bin"):
         read_weights(tmp_path)
     index.write_text("[]")
-    with pytest.raises(ValueError, match="is no index of weights"):
+    with pytest.raises(ValueError, match="is not an index of weights"):
         read_weights(tmp_path)
 
 
@@ -292,9 +290,7 @@ def test_no_config_and_no_weights(tmp_path, goldens):
     with pytest.raises(FileNotFoundError, match=r"has no config.json, .* or give config="):
         read_weights(tmp_path)
     (tmp_path / "tf_model.h5").touch()
-    with pytest.raises(
-        FileNotFoundError, match=r"none of model.safetensors, .* is there \(tf_model.h5 is, which is not"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"none of model.safetensors, .* exists \(tf_model.h5 is not supported"):
         read_weights(tmp_path, config=read_config(goldens / "bert_tiny"))
 
 
@@ -355,15 +351,19 @@ def test_what_is_written_beside_the_weights(golden, tmp_path, goldens):
         (lambda p: p["nsp"].pop("bias"), {}, r"missing \(1\): nsp/bias"),
         (lambda p: p["encoder"].pop("layer_1"), {}, r"missing \(16\): encoder/layer_1/attention/query/kernel"),
         (lambda p: p["nsp"].update(kernel=np.ones((2, 64))), {}, r"nsp/kernel \[2, 64\], expected \[64, 2\]"),
-        (lambda p: p["encoder"].pop("pooler"), {}, "nsp cannot be written without the pooler"),
+        (lambda p: p["encoder"].pop("pooler"), {}, "nsp cannot be written without its pooler"),
         (
             lambda p: p.update({h: {"kernel": np.ones((64, 1)), "bias": np.ones(1)} for h in ("tag", "choice")}),
             {},
             "choice and tag would have the same names",
         ),
         (lambda p: None, {"labels": ["a"]}, "1 labels were given for 0 classes"),
-        (lambda p: None, {"vocab": ["a"] * 201}, "the vocabulary has 201 pieces and the model 200 embeddings"),
-        (lambda p: None, {"vocab": ["a\nb", ""]}, r"one piece a line, which these cannot be: 'a\\nb', ''"),
+        (lambda p: None, {"vocab": ["a"] * 201}, "the vocabulary has 201 pieces, but the model only 200 embeddings"),
+        (
+            lambda p: None,
+            {"vocab": ["a\nb", ""]},
+            r"one piece per line, so pieces must be non-empty and have no newline: 'a\\nb', ''",
+        ),
         (lambda p: None, {"tokenizer": {}}, "without vocab="),
     ],
 )

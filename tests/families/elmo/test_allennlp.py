@@ -39,7 +39,7 @@ CONFIGS = {
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for what AllenNLP imports for other models than this one, and nobody has installed."""
+    """A stub of modules that AllenNLP imports for other models and that are not installed."""
 
     def __init__(self, packages):
         self.packages = packages

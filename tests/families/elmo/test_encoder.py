@@ -355,7 +355,7 @@ def test_a_batch_equals_its_sentences_one_by_one_to_the_last_bit(goldens):
 
 def test_parameters_of_another_model_are_refused(params):
     deeper = dataclasses.replace(CONFIG, num_layers=3)
-    with pytest.raises(ValueError, match=r"(?s)weights: not the parameters .*missing \(.*forward/layer_2"):
+    with pytest.raises(ValueError, match=r"(?s)weights: parameters do not fit .*missing \(.*forward/layer_2"):
         ElmoEncoder(deeper, params)
     with pytest.raises(ValueError, match=r"(?s)unknown \(.*forward/layer_1"):
         ElmoEncoder(dataclasses.replace(CONFIG, num_layers=1), params)

@@ -1,4 +1,4 @@
-"""ELMo's HDF5: everything that can be wrong with a file or its options, and what is said of it."""
+"""ELMo's HDF5 files: every kind of damage to weights or options, and its error message."""
 
 import h5py
 import numpy as np
@@ -33,7 +33,7 @@ def test_all_that_does_not_fit_is_named(elmo_made, elmo_folder):
         "  CNN_proj/W_proj: [9, 5], expected [9, 4]",
         "  CNN_high_0/b_carry: of int32, expected one of bfloat16, float16, float32, float64",
         "  CNN/W_cnn_0: [1, 3, 2], expected [1, 1, 3, 2]",
-        "unexpected, left (2): global_step, 강/word",
+        "unexpected, not used (2): global_step, 강/word",
     ):
         assert line in str(caught.value).splitlines()
     assert "contradicted" not in str(caught.value)
@@ -56,7 +56,7 @@ def test_what_is_unexpected_alone_is_no_error(elmo_made, elmo_folder):
     extra = {"단어": np.ones(2, "f4"), "global_step": np.array(5), "note": "a text"}
     _, _, report = read_weights(elmo_folder(datasets() | extra, options()))
     assert report.unexpected == ["global_step", "note", "단어"]
-    assert "unexpected, left (3): global_step, note, 단어" in str(report)
+    assert "unexpected, not used (3): global_step, note, 단어" in str(report)
 
 
 def test_a_group_where_a_dataset_should_be(elmo_made, elmo_folder):
@@ -69,7 +69,7 @@ def test_a_group_where_a_dataset_should_be(elmo_made, elmo_folder):
     said = str(caught.value)
     assert "  char_embed: a group, expected a dataset [261, 3]" in said
     assert f"  {CELL}/W_0: a group, expected a dataset [8, 24]" in said
-    assert f"unexpected, left (2): {CELL}/W_0/values, char_embed/values" in said
+    assert f"unexpected, not used (2): {CELL}/W_0/values, char_embed/values" in said
     assert "missing" not in said
 
 
@@ -103,12 +103,12 @@ def test_a_group_where_a_dataset_should_be(elmo_made, elmo_folder):
         (
             {"characters": False, "words": 7},
             {},
-            ["char_cnn says character input, but the weights have embedding and no char_embed"],
+            ["there is a char_cnn (character input), but the weights have embedding and no char_embed"],
         ),
         (
             {},
             {"characters": False, "n_tokens_vocab": 8},
-            ["there is no char_cnn, which means word input, but the weights have char_embed and no embedding"],
+            ["there is no char_cnn (word input), but the weights have char_embed and no embedding"],
         ),
         ({"projection": False, "dim": 4}, {"dim": 6}, ["lstm.dim is 6, but the weights have 4"]),
         (
@@ -151,9 +151,9 @@ def test_one_dataset_of_another_shape_contradicts_nothing(elmo_made, elmo_folder
 
 def test_words_without_any_table(elmo_made, elmo_folder):
     datasets, options = elmo_made
-    with pytest.raises(ValueError, match="which means word input: the weights have no `embedding` but char_embed, so"):
+    with pytest.raises(ValueError, match=r"word input\), but the weights have no `embedding` but char_embed: add"):
         read_weights(elmo_folder(datasets(), options(characters=False), folder="a"))
-    with pytest.raises(ValueError, match=r"which means word input: the weights have no `embedding`$"):
+    with pytest.raises(ValueError, match=r"word input\), but the weights have no `embedding`$"):
         read_weights(elmo_folder(datasets(characters=False), options(characters=False), folder="b"))
 
 
@@ -162,19 +162,19 @@ def test_numbers_that_are_none(elmo_made, elmo_folder, value):
     datasets, options = elmo_made
     tensors = {name: array.astype("f8") for name, array in datasets().items()}
     tensors["CNN/b_cnn_0"][1] = tensors[f"{CELL}/B"][0] = value
-    with pytest.raises(ValueError, match=rf"2 of the tensors .* hold NaN or infinity .*: CNN/b_cnn_0, {CELL}/B"):
+    with pytest.raises(ValueError, match=rf"2 tensors in .* hold NaN or infinity .*: CNN/b_cnn_0, {CELL}/B"):
         read_weights(elmo_folder(tensors, options()))
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "is no HDF5 file but empty"),
+        (b"", "is not an HDF5 file but empty"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a git-lfs pointer, not the weights: fetch"),
         (b"<!DOCTYPE html><html>404</html>", "a web page, not the weights: download the file again"),
         (b"\0" * 4096, "full of zero bytes: the download did not finish"),
         (b"PK\x03\x04 rest", "a zip archive"),
-        ("안녕하세요".encode(), "is no HDF5 file but something else"),
+        ("안녕하세요".encode(), "is not an HDF5 file but something else"),
     ],
     ids=["empty", "pointer", "page", "zeros", "zip", "text"],
 )
@@ -185,9 +185,9 @@ def test_no_hdf5_at_all(elmo_made, elmo_folder, content, what):
     for path in (folder, folder / "weights.hdf5"):
         with pytest.raises(ValueError, match=what):
             read_weights(path)
-    # Beside other files, of which none is the one, each is said to be what it is.
+    # A folder without any usable file: the error describes each file.
     elmo_folder({"0": np.ones(3, "f4")}, None, weights="vectors.hdf5")
-    with pytest.raises(ValueError, match=rf"holds no ELMo that can be read: vectors.hdf5 has no LSTM .*; .*{what}"):
+    with pytest.raises(ValueError, match=rf"has no readable ELMo: vectors.hdf5 has no LSTM .*; .*{what}"):
         read_weights(folder)
 
 
@@ -233,12 +233,12 @@ def test_compressed_numbers_that_are_damaged(elmo_made, elmo_folder):
 def test_files_of_other_things(elmo_made, elmo_folder):
     _, options = elmo_made
     folder = elmo_folder({"model_weights/dense/kernel:0": np.ones((2, 2), "f4")}, options())
-    with pytest.raises(ValueError, match=r"holds no ELMo: .*Among its 1 datasets: model_weights/dense/kernel:0"):
+    with pytest.raises(ValueError, match=r"has no ELMo: .*It has 1 datasets: model_weights/dense/kernel:0"):
         read_weights(folder)
     (folder / "weights.hdf5").unlink()
     with h5py.File(folder / "weights.hdf5", "w"):
         pass
-    with pytest.raises(ValueError, match=r"holds no ELMo: .*Among its 0 datasets: nothing"):
+    with pytest.raises(ValueError, match=r"has no ELMo: .*It has 0 datasets: nothing"):
         read_weights(folder)
 
 
@@ -250,7 +250,7 @@ def test_files_of_other_things(elmo_made, elmo_folder):
             b"<html>404</html>",
             "options.json is not a JSON file but a web page, not the weights: download the file again",
         ),
-        (b"[1]", "holds a JSON list; ELMo's options are an object"),
+        (b"[1]", "holds a JSON list, expected an object"),
         ("{한국어}".encode(), "is not a JSON file"),
         ("\ud55c".encode("cp949"), "is not a JSON file"),
         (b"{}", r"The options in .*options.json have no char_cnn"),
@@ -281,5 +281,5 @@ def test_what_a_given_configuration_lacks_or_is_of(elmo_made, elmo_folder, golde
         read_weights(folder, format="elmo", config=BertConfig())
     with pytest.raises(ValueError, match=r"config= is ElmoConfig, but the weights in .* need BertConfig"):
         read_weights(goldens / "bert_tiny", config=CONFIG)
-    with pytest.raises(ValueError, match=r"classifier='tag' makes no sense for .*: an ELMo has no classifier"):
+    with pytest.raises(ValueError, match=r"classifier='tag' was given for .*, but ELMo has no classifier"):
         read_weights(goldens / "elmo_tiny", classifier="tag")

@@ -98,8 +98,8 @@ def test_a_table_of_262_rows(elmo_made, elmo_folder):
     rows = tensors["char_embed"]
     zeros, noise = np.zeros((1, 3), np.float32), np.ones((1, 3), np.float32)
     for name, table, said in [
-        ("mask", np.concatenate([zeros, rows]), ("char_embed, row 0", "the mask of a padded word, zeros")),
-        ("unused", np.concatenate([rows, noise]), ("char_embed, row 261", "of a character that no byte is")),
+        ("mask", np.concatenate([zeros, rows]), ("char_embed, row 0", "zeros of the padding mask")),
+        ("unused", np.concatenate([rows, noise]), ("char_embed, row 261", "an unused character")),
     ]:
         folder = elmo_folder(tensors | {"char_embed": table}, options(), folder=name)
         params, _, report = read_weights(folder)
@@ -120,14 +120,14 @@ def test_released_file_names_and_several_models_in_one_folder(tmp_path, elmo_mad
     assert elmo_hdf5.read_config(folder) == CONFIG  # named as the weights are
     elmo_folder(datasets(dim=5), None, weights="elmo_small_weights.hdf5")
     (folder / "elmo_small_options.json").write_text(json.dumps(options(dim=5)))
-    with pytest.raises(ValueError, match=rf"holds 2 ELMos, give the path of one: {stem}_weights.hdf5, elmo_small_"):
+    with pytest.raises(ValueError, match=rf"has 2 ELMos, give the path of one: {stem}_weights.hdf5, elmo_small_"):
         read_weights(folder)
     for name, dim in ((stem, 6), ("elmo_small", 5)):
         path = folder / f"{name}_weights.hdf5"
         assert detect(path) == "elmo"
         assert read_weights(path)[1].cell_size == dim
     (folder / f"{stem}_weights.hdf5").rename(folder / "mine.hdf5")
-    with pytest.raises(ValueError, match=r"2 files of options .* and none is named as mine.hdf5 is"):
+    with pytest.raises(ValueError, match=r"2 options files .* and none matches the name of mine.hdf5"):
         read_weights(folder / "mine.hdf5")
 
 
@@ -169,10 +169,10 @@ def test_names_of_the_inference_graph_and_of_two_kinds(elmo_made, elmo_folder):
     graph = {name.replace("/LSTMCell/W_0", "/rnn/lstm_cell/kernel"): value for name, value in tensors.items()}
     expected, _, _ = read_weights(elmo_folder(tensors, options(), folder="released"))
     assert_same(read_weights(elmo_folder(graph, options()))[0], expected)
-    with pytest.raises(ValueError, match=r"the same twice, under two names: .*W_0, .*kernel|.*kernel, .*W_0"):
+    with pytest.raises(ValueError, match=r"the same dataset under two names: .*W_0, .*kernel|.*kernel, .*W_0"):
         read_weights(elmo_folder(graph | tensors, options(), folder="twice"))
     both = tensors | {f"lm/{name}": value for name, value in tensors.items()}
-    with pytest.raises(ValueError, match=r"holds 2 ELMos, under '' and 'lm/'"):
+    with pytest.raises(ValueError, match=r"has 2 ELMos, under '' and 'lm/'"):
         read_weights(elmo_folder(both, options(), folder="both"))
 
 
@@ -227,7 +227,7 @@ def test_a_shared_softmax(elmo_made, elmo_folder):
     with pytest.raises(ValueError, match=r"missing \(1\): softmax/W"):
         read_weights(elmo_folder(tensors, options(characters=False), folder="lacking"))
     tensors["softmax/W"] = np.ones((11, 4), "f4")
-    with pytest.raises(ValueError, match=r"share_embedding_softmax is true, but the weights have a softmax/W"):
+    with pytest.raises(ValueError, match=r"share_embedding_softmax is true, but the weights have a separate softmax/W"):
         read_weights(elmo_folder(tensors, options(characters=False, share_embedding_softmax=True)))
 
 
@@ -247,10 +247,12 @@ def test_word_vectors_in_a_file_of_their_own(elmo_made, elmo_folder):
     assert config == CONFIG
     assert report.skipped == {"embedding in vocab_embedding.hdf5": "for input of words, the options say characters"}
     elmo_folder({"lm/embedding": table["embedding"]}, None, weights="another.h5")
-    with pytest.raises(ValueError, match=r"two tables of words.*: lm/embedding in another.h5, embedding in vocab_emb"):
+    with pytest.raises(
+        ValueError, match=r"two tables of word vectors.*: lm/embedding in another.h5, embedding in vocab_emb"
+    ):
         read_weights(folder)
     (folder / "another.h5").unlink()
-    # A million vectors that somebody keeps there are not looked at one by one, and broken ones are of no concern.
+    # A file with a million vectors is not listed one by one, and broken files are ignored.
     elmo_folder({str(n): np.ones((3, 2), "f4") for n in range(50)}, None, weights="vectors.hdf5")
     elmo_folder(b"<html>", None, weights="broken.hdf5")
     assert read_weights(folder)[1] == CONFIG
@@ -264,7 +266,7 @@ def test_a_table_in_both_files(elmo_made, elmo_folder):
     params, config, report = read_weights(folder)
     np.testing.assert_array_equal(params["encoder"]["token"]["embedding"], tensors["embedding"])
     assert config.vocab_size == 11
-    assert report.skipped == {"embedding in others.hdf5": "weights.hdf5 has its own"}
+    assert report.skipped == {"embedding in others.hdf5": "weights.hdf5 has its own embedding"}
 
 
 @pytest.mark.parametrize("dtype", ["<f2", ">f2", ">f4", "<f8", ">f8"])

@@ -329,7 +329,7 @@ def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, t
     assert len(scores) == 2 and scores == sorted(scores) and "failed" not in table
     asked = json.loads((tmp_path / "w" / "run.json").read_text())
     assert asked["lowest"] and asked["seed"] == 4 and asked["over"].endswith("=0.001,0.01")
-    with pytest.raises(ValueError, match=r"w was begun with another configuration:\nseed: 4 then, 5 now"):
+    with pytest.raises(ValueError, match=r"w was started with another configuration:\nseed: 4 then, 5 now"):
         trial_runs(*other, "--seed=5")
     assert trial_runs(*other, "--trials=3") == [5]
 
@@ -343,7 +343,7 @@ def test_the_same_command_after_its_cause_was_mended(trial_runs):
 def test_the_directory_of_something_else_is_left_alone(trial_runs, tmp_path):
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "run.json").write_text('{"program": "finetune"}')
-    with pytest.raises(ValueError, match="was begun with another configuration"):
+    with pytest.raises(ValueError, match="was started with another configuration"):
         trial_runs(RATES)
     assert json.loads((tmp_path / "w" / "run.json").read_text()) == {"program": "finetune"}
     assert not (tmp_path / "w" / "search.journal").exists()

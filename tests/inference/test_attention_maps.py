@@ -5,7 +5,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks import TextExample
-from bert_elmo_jax.runs.task_report import SHOWN, attention, attention_maps
+from bert_elmo_jax.runs.task_report import SHOWN, attention_maps, draw_attention
 
 from .test_task_model import write
 
@@ -31,11 +31,11 @@ def test_an_example_of_a_file_is_the_same(model):
     names, maps = attention_maps(model, example)
     assert names == attention_maps(model, example.text)[0]
     np.testing.assert_array_equal(maps, attention_maps(model, example.text)[1])
-    assert "배가" in attention(model, example)
+    assert "배가" in draw_attention(model, example)
 
 
 def test_of_a_long_text_the_report_shows_the_beginning(model):
-    drawn = attention(model, "the ship " * 14)
+    drawn = draw_attention(model, "the ship " * 14)
     assert f"The first {SHOWN} of 30 pieces." in drawn
     assert attention_maps(model, "the ship " * 14)[1].shape[1:] == (30, 30)
 

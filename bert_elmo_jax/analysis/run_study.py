@@ -1,0 +1,91 @@
+"""One study from its settings to the page, table and figures in its folder."""
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from bert_elmo_jax.analysis.studies import STUDIES
+from bert_elmo_jax.analysis.study_inputs import Asked
+from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
+from bert_elmo_jax.report.png import check_matplotlib, write_png
+from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
+from bert_elmo_jax.train.devices import describe_devices
+
+STYLE = "td:nth-child(4),th:nth-child(4){font-weight:600}q{quotes:none}b{background:#fe9;color:#222}"
+# Settings that only some studies read.
+OF_SOME = (
+    "static", "train", "dev", "test", "encoding", "limit", "tasks", "layers", "fractions", "seeds", "words", "sentence",
+)  # fmt: skip
+
+
+def run_study(
+    what: str, output: str | Path, settings: Mapping[str, Any], *, given: Collection[str] = (), png: bool = False
+) -> Path:
+    """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
+
+    `settings` are the fields of `Asked` that users set. `given` names those that were set explicitly: a study refuses
+    those that it does not read.
+    """
+    check_settings(what, settings, given)
+    if png:
+        check_matplotlib()
+    counts = {
+        "layers": _read_numbers("layers", settings["layers"]),
+        "fractions": _read_numbers("fractions", settings["fractions"], float),
+        "seeds": _read_numbers("seeds", settings["seeds"]),
+    }
+    settings = {**settings, **counts}
+    folder, models = Path(output, what), [*settings["model"], *settings["static"]]
+    print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
+    with tqdm(desc=what, unit="steps", delay=1) as bar:
+
+        def report(text: str) -> None:
+            bar.set_description(text)
+            bar.update()
+
+        study = STUDIES[what][0](Asked(**settings, vectors=Path(output, "vectors"), report=report))
+    folder.mkdir(parents=True, exist_ok=True)
+    results = add_published(study.results)
+    print(study.text or format_table(make_cells(results)))
+    write_rows(folder / "table.csv", study.rows) if study.rows else write_results(folder / "table.csv", results)
+    for n, figure in enumerate(study.figures if png else ()):
+        write_png(figure, folder / f"figure_{n:02}.png")
+    title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
+    names, *rows = make_cells(results)
+    top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
+    sections = [("", top), *study.sections, ("Settings", draw_json(shown))]
+    page = write_page(folder / "report.html", title, sections, STYLE)
+    print(page, file=sys.stderr)
+    return page
+
+
+def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str]) -> None:
+    """Raise ValueError for a setting that the study lacks, or does not read.
+
+    >>> check_settings("weights", {"model": ["runs/tagger"]}, ["words"])
+    Traceback (most recent call last):
+    ValueError: --words means nothing for --what=weights: leave it out
+    """
+    _, needed, read = STUDIES[what]
+    if missing := [f"--{name}=…" for name in needed if not settings[name]]:
+        raise ValueError(f"--what={what} needs {', '.join(missing)}")
+    if idle := [f"--{name}" for name in OF_SOME if name in given and name not in (*needed, *read)]:
+        raise ValueError(f"{', '.join(idle)} means nothing for --what={what}: leave it out")
+    if not settings["model"] and not ("static" in read and settings["static"]):
+        raise ValueError(f"no encoder: give --model=…{' or --static=…' if 'static' in read else ''}")
+    for name in ("tasks", "fractions", "seeds"):
+        if name in settings and not settings[name]:
+            raise ValueError(f"--{name}= is empty: name one or more, or leave it out")
+
+
+def _read_numbers(name: str, given: Sequence[Any] | None, kind: Any = int) -> list[Any] | None:
+    try:
+        return given and [kind(value) for value in given]  # type: ignore[return-value]
+    except ValueError:
+        whole = "whole " * (kind is int)
+        raise ValueError(
+            f"--{name}={','.join(map(str, given or ()))}: use {whole}numbers with commas between"
+        ) from None

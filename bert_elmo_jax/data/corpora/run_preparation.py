@@ -1,0 +1,92 @@
+"""A preparation with its progress bars, answers to signals, and the report at its end."""
+
+import contextlib
+import dataclasses
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
+from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
+
+MANY_UNKNOWN = {
+    True: "is words outside the vocabulary of {:,}: an ELMo reads their characters, but predicts them all as one\n"
+    "  word, <UNK>; a larger --vocab_size knows more of them if the text has enough of each",
+    False: "is pieces outside the vocabulary of {:,}: this tokenizer was made for other text; train one "
+    "(--tokenizer=…)",
+}
+
+
+def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Request:
+    """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer."""
+    values = {**values, **{name: str(Path(values[name]).expanduser()) for name in ("output", "tokenizer")}}
+    reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
+    own = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
+    request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in own})
+    refuse_idle_options(request, [name for name in given if name in own])
+    return request
+
+
+def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, address: str | None = None) -> None:
+    """Prepare a corpus in `workers` processes or on a Ray cluster, and print what was made.
+
+    The first SIGINT or SIGTERM stops at the next report of progress, when no file is half written, and raises
+    KeyboardInterrupt.
+    """
+    stop: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        if stop:
+            raise KeyboardInterrupt
+        stop.append(number)
+
+    @contextlib.contextmanager
+    def progress(name: str, size: int) -> Iterator[Report]:
+        with tqdm(total=size or None, desc=name, unit="B", unit_scale=True, smoothing=0.1, mininterval=0.2) as bar:
+
+            def step(done: int) -> None:
+                bar.update(done)
+                if stop:
+                    raise KeyboardInterrupt
+
+            yield step
+
+    started = time.monotonic()
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        runner = ray_runner(address) if ray else local_runner(workers)
+        where = "a Ray cluster" if ray else f"{workers} process{'es' if workers > 1 else ''} of this machine"
+        print(f"Preparing {' '.join(request.inputs)} -> {request.output}, on {where}")
+        manifest = prepare(request, runner, progress)
+    except OSError as error:
+        file = f" ({error.filename})" if error.filename else f" while working on {request.output}"
+        raise OSError(f"{error.strerror or error}{file}; fix this, and the same command resumes from here") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    print_report(manifest, request.output, time.monotonic() - started, expects_heldout=request.heldout > 0)
+
+
+def print_report(manifest: Mapping[str, Any], output: str, seconds: float, *, expects_heldout: bool) -> None:
+    """Print what was made, with remarks on many unknown words and on held-out text that is missing."""
+    size = sum(source["bytes"] for source in manifest["sources"]) / 1e6
+    tokenizer = manifest["tokenizer"]
+    speed = f"{size:.1f} MB in {seconds:.1f} s ({size / seconds:.2f} MB/s)"
+    print(f"\n{output}: {len(manifest['sources'])} files, {speed}, {len(manifest['shards'])} shards")
+    print(f"  {tokenizer['kind']} with {tokenizer['vocab_size']:,} entries")
+    for part, counts in manifest["counts"].items():
+        numbers = "".join(f"{counts[name]:>13,} {name}" for name in ("documents", "sentences", "words", "tokens"))
+        print(f"  {part:8}{numbers}   unknown {counts['unknown'] / max(1, counts['tokens']):.4%}")
+    counts = manifest["counts"]["train"]
+    if (share := counts["unknown"] / max(1, counts["tokens"])) > 0.1:
+        print(f"  {share:.0%} of the text {MANY_UNKNOWN[tokenizer['kind'] == 'words'].format(tokenizer['vocab_size'])}")
+    for problem, count in manifest["skipped"].items():
+        print(f"  skipped or repaired: {count:,} × {problem}")
+    if expects_heldout and not manifest["counts"]["heldout"]["documents"]:
+        print("  no text is held out: there are too few documents. If every line is a text, use --documents=line;")
+        print("  otherwise raise --heldout, try another --seed, or separate chapters by blank lines")

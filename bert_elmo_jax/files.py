@@ -1,0 +1,177 @@
+"""Atomic writing, JSON, hashes and locks. The only module that knows how the platform does these."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+
+class Held(BlockingIOError):
+    """Raised by `lock` when another process holds the lock; `holder` is that process's number, as text."""
+
+    def __init__(self, path: Path, holder: str):
+        super().__init__(f"{path} is held by process {holder}")
+        self.holder = holder
+
+
+@contextlib.contextmanager
+def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[IO[Any]]:
+    """Open a temporary file that replaces `path` at the end of the block, unless the block raises.
+
+    Readers see the old file or the complete new one, never a part, even if the machine stops in between. Missing
+    folders are made. The file is binary, or with an `encoding` text.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "new" / "words.txt"
+    >>> with open_atomically(path, encoding="utf-8") as file:
+    ...     _ = file.write("배")
+    ...     path.exists()
+    False
+    >>> path.read_text(encoding="utf-8")
+    '배'
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "w" if encoding else "wb", encoding=encoding, newline="" if encoding else None) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, data: bytes) -> Path:
+    """Write a file atomically and return its path.
+
+    >>> import tempfile
+    >>> write_bytes(Path(tempfile.mkdtemp()) / "a.bin", b"whole").read_bytes()
+    b'whole'
+    """
+    with open_atomically(path) as file:
+        file.write(data)
+    return Path(path)
+
+
+def write_text(path: str | Path, text: str, encoding: str = "utf-8") -> Path:
+    r"""Write text atomically, with its line ends as they are, and return the path.
+
+    >>> import tempfile
+    >>> write_text(Path(tempfile.mkdtemp()) / "a.txt", "강\n").read_bytes().decode()
+    '강\n'
+    """
+    return write_bytes(path, text.encode(encoding))
+
+
+def write_json(path: str | Path, content: Any, *, indent: int = 1) -> Path:
+    """Write readable JSON atomically and return its path.
+
+    >>> import tempfile
+    >>> print(write_json(Path(tempfile.mkdtemp()) / "facts.json", {"언어": "한국어"}).read_text(encoding="utf-8"))
+    {
+     "언어": "한국어"
+    }
+    <BLANKLINE>
+    """
+    return write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+
+
+def read_text(path: str | Path) -> str:
+    r"""Return the text of a UTF-8 file without its byte-order mark; an error names the line that is not UTF-8.
+
+    >>> import tempfile
+    >>> read_text(write_bytes(Path(tempfile.mkdtemp()) / "a.txt", b"\xef\xbb\xbfword\n"))
+    'word\n'
+    """
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1  # error.object has no byte-order mark
+        what = f"{path}: line {line} is not UTF-8 ({error.reason})"
+        raise ValueError(f"{what}; convert the file to UTF-8 first") from None
+
+
+def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the object in a JSON file; `default`, if given, is returned where there is no such file.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "facts.json"
+    >>> read_json(write_json(path, {"언어": "한국어"}))
+    {'언어': '한국어'}
+    >>> read_json("no/such/file.json", default={})
+    {}
+    >>> read_json(write_text(path, "[1, 2]"))
+    Traceback (most recent call last):
+    ValueError: ... should hold a JSON object {…}; it holds a list
+    """
+    if default is not None and not Path(path).is_file():
+        return default
+    try:
+        content = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} should hold a JSON object {{…}}; it holds a {type(content).__name__}")
+    return content
+
+
+def hash_file(path: str | Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal.
+
+    >>> import tempfile
+    >>> hash_file(write_text(Path(tempfile.mkdtemp()) / "a.txt", "강"))[:12]
+    'd90ed2084b71'
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a lock file, which is made where it is missing and stays; the lock ends with the process, however it ends.
+
+    Raises `Held` if another process holds it, or waits for it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "lock"
+    >>> with lock(path):
+    ...     is_locked(path)
+    True
+    >>> is_locked(path)
+    False
+    """
+    from filelock import FileLock, Timeout
+
+    held = FileLock(path)
+    try:
+        held.acquire(timeout=-1 if wait else 0)
+    except Timeout:
+        raise Held(Path(path), Path(path).read_text(encoding="ascii").strip() or "another") from None
+    try:
+        Path(path).write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        held.release()
+
+
+def is_locked(path: str | Path) -> bool:
+    """Return whether a process holds a lock file.
+
+    >>> is_locked("no/such/lock")
+    False
+    """
+    from filelock import FileLock, Timeout
+
+    if not Path(path).is_file():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True

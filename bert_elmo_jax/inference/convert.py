@@ -1,0 +1,89 @@
+"""Conversion of weights between formats, and the mean of a run's last checkpoints."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax import optim
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.inference.model_kinds import find_kind
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
+from bert_elmo_jax.train.checkpoint import load_params, saved_steps
+from bert_elmo_jax.weights.report import Report
+
+
+def convert(
+    source: str,
+    target: str | Path,
+    *,
+    to_format: str | None = None,
+    average: int = 1,
+    format: str | None = None,
+    classifier: str | None = None,
+    lowercase: bool | None = None,
+) -> tuple[str, Report]:
+    """Read a model in any format and write it in another; return the format written and the report of all tensors.
+
+    `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
+    checkpoints of a run directory to average.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> convert("tests/goldens/bert_tiny", folder, to_format="run")[0], (Path(folder) / "model.json").is_file()
+    ('run', True)
+    """
+    if Path(target).exists() and any(Path(target).iterdir()):
+        raise ValueError(f"{target} is not empty; give another --to")
+    model = read_model(source, format=format, classifier=classifier, lowercase=lowercase)
+    if average != 1:
+        steps, params = average_checkpoints(source, average)
+        report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
+        model = dataclasses.replace(model, params=params, report=report)
+    called = find_kind(model.config).called
+    if model.network:
+        raise ValueError(f"{source} holds {called}, which has no format other than its own: copy the folder")
+    writers = {name: form.write for name, form in get_family(model.kind).formats.items() if form.write} | {"run": None}
+    to_format = to_format or next(iter(writers))
+    if to_format not in writers:
+        raise ValueError(
+            f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
+        )
+    task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
+    write = writers[to_format]
+    if write is None:
+        asked = {"program": "convert", "from": source, "average": average}
+        write_run_directory(target, model.config, model.params, model.tokenizer, run=asked, **task)
+    else:
+        write(target, model.params, model.config, **task)
+        if model.tokenizer is not None:
+            model.tokenizer.save(target)
+    return to_format, model.report
+
+
+def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[str, Any]]:
+    """Return the steps of the newest `count` checkpoints of a run directory, and the mean of their parameters.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from bert_elmo_jax.train.checkpoint import save_params
+    >>> run = tempfile.mkdtemp()
+    >>> for step in (10, 20, 30):
+    ...     _ = save_params(run, step, {"dense": {"bias": np.full(2, step, np.float32)}})
+    >>> _ = Path(run, "model.json").write_text("{}")
+    >>> average_checkpoints(run, 2)
+    ([20, 30], {'dense': {'bias': array([25., 25.], dtype=float32)}})
+    """
+    if count < 1:
+        raise ValueError(f"an average of {count} checkpoints was requested; use 1 or more")
+    if not is_run_directory(Path(run)):
+        raise ValueError(f"{run} is not a run directory: only a run has several checkpoints to average")
+    steps = saved_steps(run)
+    if len(steps) < count:
+        raise ValueError(
+            f"{run} holds {len(steps)} checkpoints, of steps {', '.join(map(str, steps))}; an average of {count} was "
+            "requested: use fewer, or train with a larger --config.keep"
+        )
+    params = optim.average(load_params(run, step)[1] for step in steps[-count:])
+    check_finite(params, f"the average of {run}")
+    return steps[-count:], params

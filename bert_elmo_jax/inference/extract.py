@@ -1,0 +1,114 @@
+"""Contextual vectors of all texts in a file, written to HDF5 or npz; a stopped extraction can be resumed."""
+
+import errno
+import functools
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+from tqdm import tqdm
+
+from bert_elmo_jax.data.corpora.text_files import each_text, find_file
+from bert_elmo_jax.encoders.arguments import check_layers, check_whole
+from bert_elmo_jax.encoders.rows import BadText
+from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.inference.array_file import Parts
+from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.text.running_text import split_by
+from bert_elmo_jax.train.devices import describe_devices
+
+PART = 8 * READ_AHEAD  # batches; a part that a stop can lose; it must not divide those that are sorted together
+OPTIONS = {"units": None, "pool": "mean", "overflow": "raise", "warmup": 0}
+
+
+def extract(
+    model: str,
+    source: str | Path,
+    target: str | Path,
+    *,
+    layers: Sequence[int] | Literal["all"] | None = None,
+    input_format: str = "auto",
+    column: int | None = None,
+    encoding: str = "utf-8",
+    batch_size: int = 32,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    **options: Any,
+) -> int:
+    r"""Write the layers of each text of a file to `target`, [layers, units, width], and return the number of texts.
+
+    `layers` are numbers, "all", or None for those usual with the encoder. `options` (`units`, `pool`, `overflow`,
+    `warmup`; None: not given) must be ones that the encoder's `extract` takes. All texts are checked first. Finished
+    parts are kept beside `target`, so the same call resumes where it was stopped.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "texts.txt").write_text("강가의 은행\nbank\n", encoding="utf-8")
+    >>> extract("tests/goldens/elmo_tiny", folder / "texts.txt", folder / "vectors.npz")
+    2 texts of ...texts.txt -> ...vectors.npz, layers [0, 1, 2], on ... × cpu
+    2
+    """
+    with Parts(Path(target)) as parts:
+        try:
+            given = {name: value for name, value in options.items() if value is not None}
+            settings = {"input_format": input_format, "column": column, "encoding": encoding, "batch_size": batch_size}
+            return _extract(parts, model, source, layers, settings, given, dtype)
+        except MemoryError as error:
+            advice = "lower --batch_size, ask for fewer --layers, or shorten the longest texts (--overflow=truncate)"
+            raise MemoryError(f"{error}; {advice}") from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise OSError(f"{error}; make room, and the same command resumes from here") from error
+            raise
+
+
+def _extract(
+    parts: Parts,
+    model: str,
+    source: str | Path,
+    layers: Any,
+    settings: dict[str, Any],
+    given: dict[str, Any],
+    dtype: Any,
+) -> int:
+    batch_size = check_whole("batch_size", settings["batch_size"], 1)
+    check_whole("warmup", given.get("warmup", 0), 0)
+    file = find_file(source)
+    lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
+    count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
+    encoder = load(model, dtype=dtype)
+    if isinstance(encoder, TaskNetwork):
+        raise ValueError(f"--model={model} is a task network; give its encoder, if it has one: …/encoder")
+    called = find_family(encoder.config).called
+    known = encoder.EXTRACT_OPTIONS
+    own = {name: value for name, value in given.items() if name in known}
+    idle = given.keys() - own.keys() - ({"units"} if given.get("units") == "words" else set())
+    if idle:
+        wrong = ", ".join(f"--{name}={given[name]}" for name in given if name in idle)
+        raise ValueError(f"{wrong} means nothing for {called}, which {model} is: leave it out")
+    read = functools.partial(split_by, rule := getattr(encoder, "word_rule", None), lines)
+    numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
+    asked = {"dtype": dtype, **OPTIONS, **settings, **given, "layers": numbers, "rule": rule, "jax": jax.__version__}
+    asked |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}
+    asked["device"] = jax.devices()[0].device_kind
+    if not parts.resume(asked):
+        fit = {name: value for name, value in own.items() if name == "overflow"}
+        try:
+            encoder.check((text for _, text in tqdm(read(), "checking", count, False, delay=1)), **fit)
+        except BadText as error:
+            line, _ = next(islice(read(), error.number, None))
+            raise ValueError(f"{source}, line {line}: {error}") from error
+        parts.begin(asked)
+    done = f"; {parts.done:,} are done" if parts.done else ""
+    print(f"{count:,} texts of {source} -> {parts.path}, layers {numbers}, on {describe_devices()}{done}")
+    rest = islice((text for _, text in read()), parts.done, None)
+    with tqdm(total=count, initial=parts.done, desc="extracting", unit="texts") as bar:
+        for _ in parts.write(encoder.extract(rest, numbers, batch_size=batch_size, **own), PART * batch_size):
+            bar.update()
+    with tqdm(total=count, desc="merging", unit="texts", delay=1) as bar:
+        parts.merge((text for _, text in lines()), bar.update)
+    return count

@@ -1,0 +1,1 @@
+"""Runs from config to report: pretraining, fine-tuning, adaptation and grids."""

@@ -1,0 +1,68 @@
+"""Files are complete or absent, and a lock has one holder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_elmo_jax.files import Held, is_locked, lock, open_atomically, read_json, write_bytes, write_text
+
+HOLD = """
+import sys
+from bert_elmo_jax.files import lock
+with lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    file = write_bytes(tmp_path / "vocab.txt", b"old")
+    with pytest.raises(KeyboardInterrupt), open_atomically(file, encoding="utf-8") as half:
+        half.write("ne")
+        raise KeyboardInterrupt
+
+    def fail(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "facts.json is not JSON: Expecting property name"),
+        (b"[1]", r"facts.json should hold a JSON object \{…\}; it holds a list"),
+        (b'{"a":\n "\xb0\xad"}', "facts.json: line 2 is not UTF-8 .*; convert the file to UTF-8 first"),
+    ],
+)
+def test_damaged_json(tmp_path, content, message):
+    file = write_bytes(tmp_path / "facts.json", content)
+    with pytest.raises(ValueError, match=message):
+        read_json(file, default={})
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        read_json(file)
+
+
+def test_text_is_written_as_given(tmp_path):
+    assert write_text(tmp_path / "a.csv", "a\r\nb\n", encoding="utf-8-sig").read_bytes() == b"\xef\xbb\xbfa\r\nb\n"
+
+
+def test_another_process_holds_the_lock_until_it_is_killed(tmp_path):
+    path = tmp_path / "lock"
+    with subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        assert is_locked(path)
+        with pytest.raises(Held, match=f"is held by process {other.pid}$"), lock(path):
+            pass
+        other.kill()
+    assert not is_locked(path)
+    with lock(path, wait=True):
+        assert path.read_text() == str(os.getpid())
