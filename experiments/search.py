@@ -15,6 +15,7 @@ status: 0 done, 2 refused, 75 stopped on request and saved.
 
 import shlex
 import sys
+from typing import Any
 
 from absl import flags
 
@@ -44,7 +45,8 @@ def define() -> None:
 def main(words: list[str]) -> int:
     """Run or resume the search over a program's flags."""
     command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
-    return run_search(words, command=command, **{name: FLAGS[name].value for name in NAMES})
+    options: dict[str, Any] = {name: FLAGS[name].value for name in NAMES}
+    return run_search(words, command=command, **options)
 
 
 if __name__ == "__main__":

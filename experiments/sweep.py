@@ -17,6 +17,7 @@ saved. On a GPU with a time limit, `timeout --preserve-status 540 python -m …`
 
 import shlex
 import sys
+from typing import Any
 
 from absl import flags
 
@@ -31,9 +32,7 @@ NAMES = ("workdir", "scale", "data", "runner", "jobs", "devices", "retries", "ad
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_string("sweep", None, "A file of experiments/sweeps.", required=True)
-    flags.DEFINE_enum(
-        "scale", "toy", SCALES, "Two cores for minutes or for an hour, one GPU for a day, or the paper's."
-    )
+    flags.DEFINE_enum("scale", "toy", SCALES, "Minutes or an hour of two cores, a day of one GPU, or the paper's size.")
     flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.", required=True)
     flags.DEFINE_string("data", None, "The folder of real data; the sweep's docstring names its files.")
     flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or printed commands.")
@@ -47,11 +46,11 @@ def define() -> None:
 def main() -> int:
     """Run or resume the sweep."""
     command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
-    return run_sweep(FLAGS.sweep, command=command, **{name: FLAGS[name].value for name in NAMES})
+    options: dict[str, Any] = {name: FLAGS[name].value for name in NAMES}
+    return run_sweep(FLAGS.sweep, command=command, **options)
 
 
 if __name__ == "__main__":
     headings = {"sweep": "The sweep", "runner": "Where it runs"}
-    start(
-        "sweep", define, main, headings, hint="use --sweep=… --workdir=…", stopped="stopped; the same command resumes"
-    )
+    hint, stopped = "use --sweep=… --workdir=…", "stopped; the same command resumes"
+    start("sweep", define, main, headings, hint=hint, stopped=stopped)

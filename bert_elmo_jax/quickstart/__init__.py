@@ -1,1 +1,1 @@
-"""The quickstart: its runs, tasks, progress bar and page."""
+"""The quickstart: its runs, its task files and its page."""

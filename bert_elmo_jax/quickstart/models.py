@@ -1,7 +1,6 @@
-"""What the quickstart's page shows of its models: scores beside the best, senses, layer weights, attention."""
+"""The sections of the quickstart's page about its models: scores, senses, layer weights, attention."""
 
 import html
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,85 +11,75 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import load
 from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.analysis.toy_senses import toy_senses
-from bert_elmo_jax.inference import TaskModel
-from bert_elmo_jax.quickstart.parts import COLUMNS, Part, read_words
-from bert_elmo_jax.report.figures import Figure, Lines, svg
+from bert_elmo_jax.files import read_json, write_text
+from bert_elmo_jax.quickstart.parts import COLUMNS, Part, QuickstartFolders
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.show import show
-from bert_elmo_jax.report.tables import table
 from bert_elmo_jax.runs.ideal.best_masked import masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.runs.task_report import attention
+from bert_elmo_jax.runs.task_report import draw_attention
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.train.metrics import read_metrics
 
 WORDS = {"bank": "en", "배": "ko"}
 
 
-def learned(workdir: Path) -> str:
-    """Held-out scores beside the best possible, and how they came about."""
-    bert, elmo = (
-        ConfigDict(json.loads((workdir / name / "run.json").read_text(encoding="utf-8"))) for name in ("bert", "elmo")
-    )
-    masked = masked_scores(workdir / "bert", bert, workdir / "bert" / "toyworld").lines
-    stream = stream_scores(workdir / "elmo", elmo, workdir / "elmo" / "toyworld").lines
-    rows = [
-        [f"BERT: {_right(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", f"{line.model / line.best:.0%} of it"]
-        for line in masked
-    ]
-    rows += [
-        [
-            f"ELMo: perplexity, {line.name}",
-            f"{line.mean:.2f}",
-            f"{line.true:.2f}",
-            f"{line.mean / line.true - 1:.0%} above",
-        ]
-        for line in stream
-    ]
+def show_scores(workdir: Path) -> str:
+    """Compare held-out scores with the best possible, and show the curves of both pretrainings."""
+    bert, elmo = workdir / "bert", workdir / "elmo"
+    masked = masked_scores(bert, ConfigDict(read_json(bert / "run.json")), bert / "toyworld").lines
+    stream = stream_scores(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
+    rows = []
+    for line in masked:
+        share = f"{line.model / line.best:.0%} of it"
+        rows.append([f"BERT: {_name_score(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", share])
+    for line in stream:
+        above = f"{line.mean / line.true - 1:.0%} above"
+        rows.append([f"ELMo: perplexity, {line.name}", f"{line.mean:.2f}", f"{line.true:.2f}", above])
     words = next(line for line in masked if line.name == "masked words")
     figures = [
-        beside_the_best(workdir / "bert", "held_out/mlm_accuracy", "BERT: masked words right", words.best),
-        beside_the_best(workdir / "elmo", "held_out/perplexity", "ELMo: perplexity of a word", stream[-1].true),
-        curve_of(workdir / "bert", "loss", "BERT: loss"),
-        curve_of(workdir / "elmo", "loss", "ELMo: loss"),
+        compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", words.best),
+        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", stream[-1].true),
+        smooth(bert, "loss", "BERT: loss"),
+        smooth(elmo, "loss", "ELMo: loss"),
     ]
-    return table(["on held-out text", "reached", "best possible", ""], rows) + drawn(figures)
+    return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
 
 
-def _right(name: str) -> str:
+def _name_score(name: str) -> str:
     """`masked words, en` → `masked words right, en`."""
     what, comma, language = name.partition(", ")
     return f"{what} right{comma}{language}"
 
 
-def beside_the_best(run: Path, figure: str, title: str, best: float) -> Lines:
-    """A held-out figure over the steps, and the best that anyone could reach."""
+def compare_with_best(run: Path, figure: str, title: str, best: float) -> Lines:
+    """Plot a held-out figure over the steps, and the best that is possible."""
     points = [(line["step"], line[figure]) for line in read_metrics(run) if figure in line]
     ends = [(points[0][0], best), (points[-1][0], best)]
     return Lines(title, "steps", "", {"held-out text": points, "best possible": ends})
 
 
-def curve_of(run: Path, figure: str, title: str, points: int = 12) -> Lines:
-    """A figure of the steps, as means of a dozen stretches."""
+def smooth(run: Path, figure: str, title: str, points: int = 12) -> Lines:
+    """Plot a figure of the steps as means of about a dozen stretches."""
     lines = read_metrics(run)
     size = max(1, len(lines) // points)
-    means = [
-        (part[-1]["step"], statistics.mean(line[figure] for line in part))
-        for part in (lines[at : at + size] for at in range(0, len(lines), size))
-    ]
+    stretches = [lines[at : at + size] for at in range(0, len(lines), size)]
+    means = [(part[-1]["step"], statistics.mean(line[figure] for line in part)) for part in stretches]
     return Lines(title, "steps", "", {"training text": means})
 
 
-def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
-    """Clouds of a word's places, coloured by its sense, for each layer of both encoders; some also in `senses.svg`."""
+def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
+    """Show how well each layer separates the senses of a word; some of the clouds also go to `senses.svg`."""
     sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
     own = {world.language: world for world in worlds}
     words = {word: own[language] for word, language in WORDS.items() if language in own}
     results, figures = toy_senses(sources, workdir / "vectors", words=words)
     about = (
-        "How often a linear probe tells the sense of a word from its vector, per cent; the ideal reader knows every "
-        "probability of this language, and reads the sentence alone. Each dot is a place of the word that the probe "
-        "was not fitted on: across is what it goes by, up what differs most besides."
+        "How often a linear probe tells the sense of a word from its vector, in percent. The ideal reader knows every "
+        "probability of this language and reads the sentence alone. Each dot is an occurrence of the word that the "
+        "probe was not fitted on: across is the direction that the probe uses, up the largest other difference."
     )
     layers = sorted({result.layer for result in results if result.layer})
     rows = []
@@ -98,42 +87,29 @@ def senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
         found = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
         ends = [found["chance", ""], found["ideal reader", ""]]
         rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
-    write_picture(workdir, figures, [*words])
+    first, *_, last = words
+    elmo = [figure for figure in figures if figure.title.startswith(f"{last}: ELMo")]
+    bert = [figure for figure in figures if figure.title.startswith(f"{first}: BERT")]
+    write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
-    return f"<p>{about}</p>" + table(names, rows) + drawn(figures)
+    return f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
 
 
-def write_picture(workdir: Path, figures: Sequence[Figure], words: Sequence[str]) -> None:
-    """`senses.svg`, to be shown elsewhere: the last word in the ELMo's first and last layer, the first in BERT's."""
-    elmo = [figure for figure in figures if figure.title.startswith(f"{words[-1]}: ELMo")]
-    bert = [figure for figure in figures if figure.title.startswith(f"{words[0]}: BERT")]
-    picture = show(elmo[0], elmo[-1], bert[-1])
-    (workdir / "senses.svg").write_text(picture.document, encoding="utf-8")
-
-
-def weights(workdir: Path, parts: Sequence[Part]) -> str:
-    """The layer weights that each network with ELMo has learned."""
+def show_weights(workdir: Path, parts: Sequence[Part]) -> str:
+    """Show the layer weights that each network with ELMo has learned."""
     figures: list[Figure] = []
     for part in (part for part in parts if part.column == COLUMNS[-1]):
-        figures += weight_results(load(workdir / part.name).params, part.task)[1]
-    return drawn(figures)
+        figures += weight_results(load(workdir / part.point.name).params, part.task)[1]
+    return draw_figures(figures)
 
 
-def looks(workdir: Path, parts: Sequence[Part]) -> str:
-    """Attention over a question and its answer, in each language."""
-    part = next(part for part in parts if part.task == "questions" and part.column == COLUMNS[1])
-    model = load(workdir / part.name)
-    assert isinstance(model, TaskModel)
-    questions = read_data(read_words(part.words).config).dev
+def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
+    """Show the attention over a question and its answer, in each language."""
+    point = next(part.point for part in parts if part.task == "questions" and part.column == COLUMNS[1])
+    model: Any = load(folders.run(point))
+    questions = read_data(folders.config(point)).dev
     shown = []
     for example in (questions[0], questions[-1]):
         answer = model.predict([(example.text, example.context)])[0]
-        said = f"{example.text} — {answer}"
-        shown.append(f"<h3>{html.escape(said)}</h3>{attention(model, example)}")
+        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{draw_attention(model, example)}")
     return "".join(shown)
-
-
-def drawn(figures: Sequence[Figure]) -> str:
-    """Figures beside one another."""
-    each = (f"<figure><figcaption>{html.escape(figure.title)}</figcaption>{svg(figure)}</figure>" for figure in figures)
-    return f"<main>{''.join(each)}</main>"

@@ -13,7 +13,7 @@ from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wanted
-from bert_elmo_jax.runs.config_files import NAMED, list_fields
+from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
 from bert_elmo_jax.runs.finetuning import lengths_of
 from bert_elmo_jax.runs.objectives import build_objective
@@ -90,7 +90,7 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
         if folders.is_done(point):
             continue
         try:
-            config = locate_config(point, folders)
+            config = folders.config(point)
             _check_beginnings(point, folders, by_identity)
             if point.program == "finetune":
                 key = repr([config.get(name) for name in (*NAMED, *OPTIONS, "share")])
@@ -101,16 +101,6 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
                 _check_pretraining(config)
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{point.name}: {error}") from error
-
-
-def locate_config(point: Point, folders: Folders) -> ConfigDict:
-    """Return a point's config with the paths of files and runs."""
-    config = point.resolved.copy_and_resolve_references()
-    fields = dict(list_fields(config))
-    for name, value in point.settings.items():
-        if isinstance(value, File | Point | Step) and name in fields:
-            config.update_from_flattened_dict({name: folders.locate(value)})
-    return config
 
 
 def _check_pretraining(config: ConfigDict) -> None:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ml_collections import ConfigDict
+
 from bert_elmo_jax.files import lock
-from bert_elmo_jax.runs.config_files import NAMED, show_value
+from bert_elmo_jax.runs.config_files import NAMED, override, show_value
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
@@ -18,6 +20,8 @@ from bert_elmo_jax.sweeps.points import FLAGS, File, Point, Step, find_config, i
 from bert_elmo_jax.sweeps.processes import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
+# The fields that decide which vectors a run reads.
+TEXTS = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
 CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": finetune}
 
 
@@ -72,12 +76,24 @@ class Folders:
                 options[name] = self.locate(value)
             else:
                 fields[name] = show_value(self.locate(value))
-        shared = "cache" in point.resolved and isinstance(point.settings.get("encoder"), Point)
-        if shared and not point.resolved.adapt.epochs:  # an adapted encoder is the run's own
-            fields["cache"] = str(self.workdir / "vectors" / _identify_texts(point))
+        if cache := self.cache(point):
+            fields["cache"] = str(cache)
         config, run = Path(find_config(point.config)), str(self.run(point))
         here = str(config.relative_to(Path.cwd()) if config.is_relative_to(Path.cwd()) else config)
         return Job(point.identity, self.calls[point.program], here, fields, run, options)
+
+    def config(self, point: Point) -> ConfigDict:
+        """Return the config of a point, with the paths of files and runs."""
+        config = point.resolved.copy_and_resolve_references()
+        override(config, [f"{name}={text}" for name, text in self.job(point).fields.items()])
+        return config
+
+    def cache(self, point: Point) -> Path | None:
+        """Return the folder of vectors that runs share if they read the same texts with one frozen encoder."""
+        if not isinstance(point.settings.get("encoder"), Point) or point.resolved.adapt.epochs:
+            return None  # an adapted encoder is the run's own
+        fields = [str(point.resolved[name]) for name in TEXTS if name in point.resolved]
+        return self.workdir / "vectors" / hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
 
     def command(self, point: Point) -> str:
         """Return the shell command that makes a point.
@@ -115,13 +131,6 @@ def write_command(program: str, job: Job) -> str:
     words += [f"--{'' if name in flags else 'config.'}{name}={text}" for name, text in job.fields.items()]
     words += [f"--{name}={show_value(value)}" for name, value in job.options.items()]
     return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
-
-
-def _identify_texts(point: Point) -> str:
-    """Return a name for the vectors that a frozen encoder gives a task's texts; runs on equal texts share them."""
-    read = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
-    fields = [str(point.resolved[name]) for name in read if name in point.resolved]
-    return hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
 
 
 def _shorten(name: str) -> str:

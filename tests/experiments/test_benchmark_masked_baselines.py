@@ -104,7 +104,14 @@ def test_it_prints_a_table(benchmark, corpus, tmp_path, capsys):
     size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
     model = BertConfig(vocab_size=tokenizer.vocab_size, **size)
     masking = {"kind": "token", "rate": 0.15, "predictions": None, "split": (0.8, 0.1, 0.1)}
-    asked = {"program": "pretrain", "family": "bert", "data": str(corpus), "batch_size": 4, "eval_batches": None, "steps": 3}
+    asked = {
+        "program": "pretrain",
+        "family": "bert",
+        "data": str(corpus),
+        "batch_size": 4,
+        "eval_batches": None,
+        "steps": 3,
+    }
     asked |= {"length": 64, "objective": "nsp", "short_share": 0.1, "short_per": "document", "sequences": 1}
     train.same_run(tmp_path, asked | {"masking": masking, "copies": 0, "long_share": 0.0}, ())
     params = init_params(FAMILY, model, jax.random.key(0), ("mlm", "nsp"))

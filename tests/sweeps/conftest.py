@@ -1,12 +1,12 @@
-"""A small sweep as a file, and the modules that read it: all of one import, whatever other tests have let go of."""
+"""A small sweep as a file, and the modules that read it."""
 
 import textwrap
 from types import SimpleNamespace
 
 import pytest
 
-MODULES = ("points", "definition", "scales", "schedule", "forks", "table", "markdown", "page", "dashboard",
-           "print_runner", "ray_runner", "toy_tasks", "fork_server", "checks")  # fmt: skip
+MODULES = ("points", "folders", "definition", "schedule", "processes", "table", "markdown", "page", "progress",
+           "commands", "ray_runner", "toy_tasks", "checks")  # fmt: skip
 SMALL = '''
 """A small sweep.
 
@@ -21,7 +21,7 @@ PAPER = Paper("somebody, table 1", ("NER", "MNLI"), {"a": (90.0, 80.0), "b": (91
 
 def sweep(add):
     """Two pretrainings, three rows."""
-    berts = {row: add.pretrain(f"BERT {row}", "pretrain_bert", "bert_toy", steps=steps) for row, steps in STEPS.items()}
+    berts = {row: add.pretrain(f"BERT {row}", "bert:toy", steps=steps) for row, steps in STEPS.items()}
     for row, bert in berts.items():
         for column in PAPER.columns:
             more = {"init": bert, "seeds": SEEDS, "task": "uner", "label": column, **MORE.get((row, column), {})}
@@ -50,10 +50,10 @@ def write_small(tmp_path):
 
 
 BERT = '''
-"""A BERT and what it is worth, as small as can be."""
+"""A BERT and what it is worth, very small."""
 
 from bert_elmo_jax.sweeps.definition import Paper
-from bert_elmo_jax.sweeps.scales import BERT, TOY_DATA
+from experiments.sweeps._scales import BERT, TOY_DATA
 
 SCALES = ("toy",)
 PAPER = Paper("somebody, table 1", ("MNLI",), {"from nothing": (70.5,), "pretrained": (84.2,)}, "from nothing")
@@ -64,17 +64,17 @@ def sweep(add):
     s = BERT["toy"]
     small = {"steps": 30, "eval_every": 30, "checkpoint_every": 10, "batch_size": 32, "model.num_layers": 1}
     data = {"data": TOY_DATA.corpus("wordpiece", 8_192, 300)}
-    bert = add.pretrain("BERT", "pretrain_bert", s.config, **{**s.pretraining, **small, **data})
+    bert = add.pretrain("BERT", s.config, **{**s.pretraining, **small, **data})
     how = {**s.pairs.settings, **s.tuning, "epochs": 20.0, "batch_size": 256}  # few shapes to compile for
     for row, begin in (("from nothing", {"tokenizer": bert, "preset": bert}), ("pretrained", {"init": bert})):
         add.transfer(row, "MNLI", "finetune", of=s.pairs.of, seeds=SEEDS, **begin, **how)
 '''
 
 ELMO = '''
-"""An ELMo, whose layers a tagger reads at one place or the other, and how much of each it takes."""
+"""An ELMo, whose layers a tagger reads at its input or its output, with the learned weights."""
 
 from bert_elmo_jax.sweeps.definition import Paper
-from bert_elmo_jax.sweeps.scales import ELMO, TOY_DATA
+from experiments.sweeps._scales import ELMO, TOY_DATA
 
 SCALES = ("toy",)
 PAPER = Paper("somebody, table 2", ("NER", "words, %"), {"input": (84.7, None), "output": (80.9, None)}, "input")
@@ -86,7 +86,7 @@ def sweep(add):
     network, task, how = s.tasks["SRL"]
     small = {"steps": 20, "eval_every": 20, "checkpoint_every": 10, "batch_size": 16, "model.filters": ((1, 8),)}
     data = {"data": TOY_DATA.corpus("words", 8_192, 300)}
-    elmo = add.pretrain("ELMo", "pretrain_elmo", s.config, **{**s.pretraining, **small, **data})
+    elmo = add.pretrain("ELMo", s.config, **{**s.pretraining, **small, **data})
     how = {**task.settings, **how, "encoder": elmo, "epochs": 10.0, "batch_size": 256, "lstm_size": 16}
     for row in PAPER.rows:
         runs = add.transfer(row, "NER", network, of=task.of, seeds=SEEDS, **how, places=row)
@@ -97,7 +97,7 @@ def sweep(add):
 
 @pytest.fixture
 def write_toy(tmp_path):
-    """Writes a sweep of real trainings, as small as they can be."""
+    """Writes a sweep of real trainings, very small ones."""
 
     def write(seeds=(0, 1), text=BERT):
         file = tmp_path / "tiny.py"
@@ -110,5 +110,5 @@ def write_toy(tmp_path):
 
 @pytest.fixture(scope="module")
 def toy_tables(tmp_path_factory):
-    """One run directory for all sweeps of a file, as it is meant: what they have in common is run once."""
+    """One working directory for all sweeps of a test file, which share their common runs."""
     return tmp_path_factory.mktemp("sweeps")

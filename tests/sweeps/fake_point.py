@@ -1,10 +1,9 @@
-"""Stands for any program: milliseconds instead of minutes, a score that hangs on its words alone, failures by request.
+"""A stand-in for `pretrain` and `finetune`: milliseconds instead of minutes, and a score that depends on its arguments.
 
-`--text=` asks for one: `fail`, `once` (only the first time), `slow` (half a second), `saves` (until it is asked to
-stop, and then a second more).
+The field `text` asks for trouble: `fail`, `once` (the first time only), `slow` (half a second), or `saves` (wait for
+SIGTERM, and a second more).
 """
 
-import fcntl
 import hashlib
 import json
 import signal
@@ -12,43 +11,39 @@ import sys
 import time
 from pathlib import Path
 
+from bert_elmo_jax.files import lock
 
-def main():
-    """Run, as the words say."""
-    words = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:])
-    run = Path(words["workdir"])
-    with open(run / "lock", "a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        started = run / "started.txt"
+
+def train(config, workdir, **options):
+    """Run as the config says, and return an exit status."""
+    with lock(workdir / "lock"):
+        started = workdir / "started.txt"
         first = not started.exists()
-        with open(started, "a") as file:
+        with open(started, "a", encoding="ascii") as file:
             file.write("started\n")
-        print(f"begun with seed {words.get('config.seed')}", flush=True)
-        trouble = words.get("text")
+        print(f"seed {config.seed}", flush=True)
+        trouble = config.get("text")
         if trouble == "fail" or (trouble == "once" and first):
             print("강가에 배가 없다", file=sys.stderr)
             sys.exit(3)
-        if trouble == "saves" and not (run / "saved.txt").exists():
+        if trouble == "saves" and not (workdir / "saved.txt").exists():
             asked = []
             signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
             while not asked:
                 time.sleep(0.05)
             time.sleep(1)
-            (run / "saved.txt").write_text("saved")
-            sys.exit(75)
-        if "init" in words:
-            assert (Path(words["init"]) / "report.html").is_file(), "what it needs is not there"
+            (workdir / "saved.txt").write_text("saved")
+            return 75
+        if "init" in options:
+            assert (Path(options["init"]) / "report.html").is_file(), "its need is missing"
         time.sleep(0.5 if trouble == "slow" else 0.03)
-        told = " ".join(f"{name}={value}" for name, value in sorted(words.items()) if "/" not in value)
+        told = json.dumps(config.to_dict(), sort_keys=True, default=str)
         score = int(hashlib.sha256(told.encode()).hexdigest()[:4], 16) / 0xFFFF
-        partial = run / "result.partial"
-        if "task" in words:
+        partial = workdir / "result.partial"
+        if "task" in config:
             partial.write_text(json.dumps({"step": 1, "score": "f1", "dev": {"f1": score}}))
-            partial.replace(run / "result.json")
+            partial.replace(workdir / "result.json")
         else:
             partial.write_text("<html>")
-            partial.replace(run / "report.html")
-
-
-if __name__ == "__main__":  # the doctests of the tests import it
-    main()
+            partial.replace(workdir / "report.html")
+    return 0
