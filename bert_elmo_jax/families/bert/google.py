@@ -150,7 +150,7 @@ def _is_prefix(path: Path) -> bool:
 
 
 FORMAT = WeightFormat(
-    owner="Google's",
+    owner="Google",
     looks_like="a TensorFlow checkpoint, *.index",
     files=lambda folder: sorted(index.name for index in folder.glob("*.index")),
     read_config=read_config,

@@ -281,11 +281,11 @@ def _config_json(
 
 def _advice(folder: Path) -> str:
     gone = [name for name in ELSEWHERE if (folder / name).exists()]
-    return f"{', '.join(gone)} is not read: convert it with transformers." if gone else ""
+    return f"{', '.join(gone)} is not supported: convert it with transformers." if gone else ""
 
 
 FORMAT = WeightFormat(
-    owner="Hugging Face's",
+    owner="Hugging Face",
     looks_like=", ".join(WEIGHTS),
     files=lambda folder: [name for name in WEIGHTS if (folder / name).is_file()],
     read_config=read_config,

@@ -206,12 +206,12 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
 def _advice(folder: Path) -> str:
     half = [file.name for file in named_options(folder) + named_weights(folder)]
     files = ", ".join(half)
-    return f"Of an ELMo's two files only one kind is there ({files}): put the other beside it." if half else ""
+    return f"An ELMo needs both weights and options, found only {files}: add the other file." if half else ""
 
 
 FORMAT = WeightFormat(
-    owner="an ELMo's",
-    looks_like=f"a file of weights, *{' or *'.join(ENDINGS)}, beside options.json",
+    owner="ELMo",
+    looks_like=f"weights, *{' or *'.join(ENDINGS)}, and options.json",
     files=elmo_files,
     read_config=read_config,
     read_weights=read_weights,
