@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.inference import ElmoEncoder
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.running_text import rule_of
 
