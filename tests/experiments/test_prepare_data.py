@@ -181,7 +181,7 @@ BAD = {
     "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
     "empty": ("a.txt", b"", "a.txt: an empty file"),
     "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
-    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv, whose columns are not told apart here"),
+    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv is not supported, because its columns"),
     "return": ("a.txt", b"one\rtwo\n", "a.txt, line 1: a carriage return inside a line"),
 }
 
@@ -210,16 +210,16 @@ def test_wrong_flags_are_one_line(tmp_path):
     for flags, message in [
         ((f"--input={tmp_path}/*.txt",), "no file matches"),
         ((f"--input={tmp_path}",), "a folder, not a file"),
-        ((), "no input; name files"),
+        ((), "no input; give files"),
         (("--input=a", "--encoding=utf-9"), "encoding='utf-9' is not known"),
         (("--input=a", "--workers=0"), "workers=0: use at least one"),
         (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
         (("--verify",), "no such folder"),
         (
             ("--input=a", "--tokenizer=sentencepiece", "--lowercase"),
-            "--lowercase means nothing with --tokenizer=sentencepiece",
+            "--lowercase has no effect with --tokenizer=sentencepiece",
         ),
-        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb means nothing with --tokenizer=words"),
+        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb has no effect with --tokenizer=words"),
         (("stray.txt",), "unexpected argument 'stray.txt'"),
     ]:
         done = run(f"--output={tmp_path / 'out'}", *flags)
