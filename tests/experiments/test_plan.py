@@ -91,7 +91,7 @@ def test_a_plan_for_simulated_devices(capsys):
 def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypatch):
     """The search itself, with a compiler that needs 1 GiB and a quarter for every row of a device."""
 
-    def compiled(step, state, batch, mesh):
+    def compiled(step, state, batch, mesh, rules):
         rows = len(batch["lengths"].shape) and batch["lengths"].shape[0] // 8
         return Compiled("ENTRY %main () -> f32[] {\n  ROOT %x = f32[] constant(0)\n}", GIB, 0, 0, rows * GIB // 4, 0,
                         0.0, 0.0, 0.0)  # fmt: skip
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypa
 
 
 def test_both_phases_are_told_of(capsys, monkeypatch):
-    def refused(step, state, batch, mesh):
+    def refused(step, state, batch, mesh, rules):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
 
     monkeypatch.setattr(planning, "compile_step", refused)

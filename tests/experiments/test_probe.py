@@ -175,16 +175,16 @@ def test_png_needs_the_extra(run, monkeypatch):
     assert "pip install 'bert_elmo_jax[figures]'" in said
 
 
-def test_interrupted(run, probe, monkeypatch):
-    from bert_elmo_jax.analysis import studies as analyses
+def test_interrupted(run, monkeypatch):
+    from bert_elmo_jax.analysis import run_study
 
     def stop(asked):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(probe, "STUDIES", {**analyses.STUDIES, "weights": (stop, (), ())})
+    monkeypatch.setattr(run_study, "STUDIES", {**run_study.STUDIES, "weights": (stop, (), ())})
     status, _, said = run("--what=weights", "--model=x")
     assert status == 130
-    assert "vectors are kept" in said
+    assert "probe: stopped; the same command resumes from here" in said
 
 
 def test_it_finds_what_layers_hold(run, files):
