@@ -79,8 +79,8 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
     assert status == 0
     assert "w1 [배를] w2" in out
     assert "<b>배를</b>" in (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
-    status, out, _ = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
-    assert status == 0
+    status, out, said = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
+    assert status == 0, said
     assert "attention: nsubj" in out
 
 
