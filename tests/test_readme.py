@@ -42,8 +42,8 @@ def somewhere(tmp_path, monkeypatch):
     """A folder with what the blocks speak of."""
     from bert_elmo_jax.data.corpora.prepare import Request, prepare
 
-    from .inference.test_task_model import write
     from .data.conftest import inline, no_bar
+    from .inference.test_task_model import write
 
     for name in ("bert_tiny", "elmo_tiny"):
         shutil.copytree(ROOT / "tests" / "goldens" / name, tmp_path / "tests" / "goldens" / name)

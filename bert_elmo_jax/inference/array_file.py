@@ -137,7 +137,9 @@ class Parts:
                     try:
                         yield np.lib.format.read_array(file, allow_pickle=False)
                     except ValueError as error:
-                        raise ValueError(f"{part} is damaged ({error}): remove it, and run the same command again") from None
+                        raise ValueError(
+                            f"{part} is damaged ({error}): remove it, and run the same command again"
+                        ) from None
 
     def _lock(self) -> None:
         """Keep a second run of the same command out; the lock ends with the process."""

@@ -136,7 +136,11 @@ def test_layers_that_ask_where_they_run_are_told(monkeypatch):
         (["--config=experiments/configs/bert.py:tiny"], 2, "--topology=… is needed"),
         (["--config=experiments/configs/bert.py:tiny", "--topology=v9:1x1"], 2, "--topology='v9:1x1' is not known"),
         (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mesh.fsdp=3"], 2, "a mesh of"),
-        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mash=3"], 2, "has no field 'mash'"),
+        (
+            ["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mash=3"],
+            2,
+            "has no field 'mash'",
+        ),
         (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.data=/nowhere"], 2, "/nowhere"),
     ],
 )
