@@ -3,7 +3,7 @@
 `toy` makes its own data (the toy world) and takes minutes of two cores; `laptop` about an hour of them on real text;
 `one_gpu` about a day of one GPU; `paper` is the paper's own size. Below `--data` lie under these names (links will do):
 
-  corpora/novels, corpora/novels_words     novels, prepared (configs/bert_novels.py and elmo_novels.py say how)
+  corpora/novels, corpora/novels_words     novels, prepared (recipes bert.py:novels and elmo.py:novels)
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
   corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: little but characters
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
