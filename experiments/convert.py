@@ -1,4 +1,4 @@
-r"""Convert weights from one format into another, and report what was mapped, left out and initialised.
+r"""Convert weights from one format into another, and report the mapped, omitted and initialised parts.
 
   python -m experiments.convert --from=uncased_L-12_H-768_A-12 --to=bert-base-hf       # Google's -> Hugging Face's
   python -m experiments.convert --from=google-bert/bert-base-uncased --to=runs/base --to_format=run

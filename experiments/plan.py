@@ -6,10 +6,10 @@ r"""Before renting hardware: compile a config's training step for devices that a
   python -m experiments.plan --config=experiments/configs/bert.py:tiny --topology=cpu:8 --memory=4
 
 A TPU slice needs the extra `tpu` (its compiler runs on any x86 host) but no TPU; `cpu:8` is eight simulated devices.
-The step of `pretrain` is compiled from shapes: nothing is computed, read or downloaded. Sizes that depend on text have
-their maximum (for ELMo, all words of a batch are different, and as long as possible). Times are what the chip's
-published peaks allow, one at a time and fully used. They are no prediction: most steps are slower. A compilation of a
-large model takes minutes; `--tries` limits their number. Exit status: 0 it fits, 1 it does not fit, 2 refused.
+The step of `pretrain` is compiled from shapes, without computing, reading or downloading anything. Sizes that depend on
+text have their maximum (for ELMo, all words of a batch are different, and as long as possible). Times are what the
+chip's published peaks allow, one at a time and fully used. They are no prediction: most steps are slower. A compilation
+of a large model takes minutes; `--tries` limits their number. Exit status: 0 it fits, 1 it does not fit, 2 refused.
 """
 
 import jax
@@ -29,7 +29,7 @@ def define() -> None:
     memory = "GiB that a device may use. Default: what the TPU's compiler finds; cpu: no limit."
     flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs.")
     flags.DEFINE_string("topology", None, topology, required=True)
-    flags.DEFINE_integer("vocab_size", None, "Default: that of config.data; without data that of the released model.")
+    flags.DEFINE_integer("vocab_size", None, "Default: from config.data; without data, as in the released model.")
     flags.DEFINE_float("memory", None, memory)
     flags.DEFINE_integer("tries", 6, "Compilations to find the largest batch of a phase; 0: none.", lower_bound=0)
 
@@ -38,7 +38,7 @@ def main(config: ConfigDict) -> int:
     """Plan, and return 0 if every phase fits."""
     jax.config.update("jax_platforms", "cpu")  # others may use the real devices
     topology = topology_of(FLAGS.topology)
-    where = "on this machine's processor; nothing is written"
+    where = "on this machine's processor, without writing any file"
     print(f"compiling the step of {FLAGS.config} for {FLAGS.topology}, {where}", flush=True)
     memory = None if FLAGS.memory is None else FLAGS.memory * GIB
     return 0 if plan(config, topology, FLAGS.vocab_size, memory, FLAGS.tries) else 1

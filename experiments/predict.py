@@ -27,7 +27,7 @@ def define() -> None:
     flags.DEFINE_string("output", "-", "The file to write, .csv, .tsv or .jsonl; - for JSON lines on standard output.")
     flags.DEFINE_integer("n_best", 20, "Candidates for each question.", lower_bound=1)
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
-    flags.DEFINE_string("encoding", None, "Of the input file; by default that of the run's files.")
+    flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
 
 

@@ -52,10 +52,9 @@ def define() -> None:
 def main() -> None:
     """Run the study."""
     settings = read_values(("model", *OF_SOME, "batch_size"))
-    given = [name for name in OF_SOME if FLAGS[name].present]
-    run_study(FLAGS.what, FLAGS.output, settings, given=given, png=FLAGS.png)
+    run_study(FLAGS.what, FLAGS.output, settings, given=[n for n in OF_SOME if FLAGS[n].present], png=FLAGS.png)
 
 
 if __name__ == "__main__":
-    headings = {"what": "The study", "train": "Its texts", "tasks": "What is looked at", "batch_size": "How"}
+    headings = {"what": "The study", "train": "Its texts", "tasks": "What to look at", "batch_size": "How"}
     start("probe", define, main, headings)

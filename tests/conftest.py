@@ -89,10 +89,13 @@ def shared() -> Path:
 @pytest.fixture(scope="module")
 def program():
     """Import a program, or a module by its full name; its flags are removed after the test file."""
-    before = set(flags.FLAGS)
+    before, defined = set(flags.FLAGS), []
 
     def take(name):
         module = importlib.import_module(name if "bert_elmo_jax" in name else f"experiments.{name}")
+        if hasattr(module, "define") and module not in defined:
+            module.define()
+            defined.append(module)
         flags.FLAGS.mark_as_parsed()
         return module
 

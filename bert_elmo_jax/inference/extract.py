@@ -43,7 +43,7 @@ def extract(
 
     `layers` are numbers, "all", or None for those usual with the encoder. `options` (`units`, `pool`, `overflow`,
     `warmup`; None: not given) must be ones that the encoder's `extract` takes. All texts are checked first. Finished
-    parts are kept beside `target`, so the same call resumes where it was stopped.
+    parts are kept next to `target`, so the same call resumes where it was stopped.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

@@ -31,8 +31,8 @@ def predict_file(
 ) -> int:
     """Predict each example of `source`, write the predictions to `target`, and return their number.
 
-    "-" is standard input or output. A file appears under its name only when it is complete. `encoding` is that of the
-    source; without it, the encoding of the run's own files.
+    "-" is standard input or output. A file appears under its name only when it is complete. `encoding` is the
+    source's; by default the encoding of the run's own files.
     """
     loaded = load(model, dtype=dtype)
     if not isinstance(loaded, TaskModel | TaskNetwork):

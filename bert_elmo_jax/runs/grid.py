@@ -24,7 +24,7 @@ Setting = dict[str, Any]
 
 
 def settings_of(config: ConfigDict, grid: str | None, seeds: Sequence[str] | None) -> list[Setting]:
-    """The values of each run's fields; none where neither grid nor seeds were asked for.
+    """Return the values of each run's fields; [] without a grid and seeds.
 
     >>> settings_of(ConfigDict({"epochs": 3.0, "seed": 0}), "epochs=2,3", ["0", "1"])[1]
     {'epochs': 2.0, 'seed': 1}
@@ -121,4 +121,4 @@ def _summary(workdir: Path, settings: Sequence[Setting], folders: Sequence[Path]
             if values:
                 apart = f" ± {statistics.stdev(values):.4f} ({len(values)} seeds)" if len(values) > 1 else ""
                 say(f"{name}: {part} {members[0]['score']} {statistics.mean(values):.4f}{apart}")
-    say(f"{workdir / 'grid.json'}: all figures, which stand in each run's {RESULT} too")
+    say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")

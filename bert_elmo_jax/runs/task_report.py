@@ -1,6 +1,7 @@
 """Sections of a fine-tuning run's report: scores, confusions, mistakes, attention maps, layer weights."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
@@ -50,7 +51,11 @@ def task_sections(
             cells = [[kind, *(format_number(of[name]) for name in names)] for kind, of in types.items()]
             sections.append(("Entities", draw_table(["type", *names], cells)))
         else:
-            sections.append(_confusion_section(task.labels, sum(true_tags, []), sum(predicted_tags, [])))
+            sections.append(
+                _confusion_section(
+                    task.labels, [*chain.from_iterable(true_tags)], [*chain.from_iterable(predicted_tags)]
+                )
+            )
     mistakes = find_mistakes(task, dev, predictions)
     if mistakes:
         unit, title = "sure", "The most confident mistakes"

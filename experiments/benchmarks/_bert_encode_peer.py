@@ -1,4 +1,4 @@
-"""The other side of `bert_encode.py`, run by the interpreter that --peers names: the usual loop over batches."""
+"""The peer of `bert_encode.py`, run by the interpreter given to --peers: the usual loop over batches."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main(folder: Path, batch_size: int) -> None:
-    """Say what runs here and its first vectors; then, for every line read, encode all and print the seconds."""
+    """Print a description with the first vectors; then, for each line read, encode everything and print the seconds."""
     import torch
     import transformers
 

@@ -1,8 +1,8 @@
-"""The other sides of `bert.py`, run by the interpreter that --peers names; nothing of this project is imported.
+"""The peers of `bert.py`, run by the interpreter given to --peers; they import nothing from this project.
 
-`python _bert_peers.py pytorch|flax FOLDER` loads the weights and the batch in FOLDER, prints one line of JSON about
-itself (with its loss without dropout, by which the sides are seen to compute the same), and then, for every line that
-it reads, takes one training step and prints how many seconds it took.
+`python _bert_peers.py pytorch|flax FOLDER` loads the weights and the batch in FOLDER, prints a description as one line
+of JSON (with its loss without dropout, which shows that the sides compute the same), and then, for every line that it
+reads, takes one training step and prints its seconds.
 """
 
 import json
@@ -18,7 +18,7 @@ Step = Callable[[], None]
 
 
 def pytorch(folder: Path, batch: Mapping[str, np.ndarray]) -> tuple[Step, float, str]:
-    """Transformers on PyTorch, eager attention, AdamW and clipping as in its own examples."""
+    """Return transformers on PyTorch: eager attention, AdamW and clipping as in its examples."""
     import torch
     import transformers
 
@@ -44,7 +44,7 @@ def pytorch(folder: Path, batch: Mapping[str, np.ndarray]) -> tuple[Step, float,
 
 
 def flax(folder: Path, batch: Mapping[str, np.ndarray]) -> tuple[Step, float, str]:
-    """The last Flax BERT of transformers (up to 4.55), which computes its logits everywhere."""
+    """Return the last Flax BERT of transformers (up to 4.55), which computes logits for all tokens."""
     import jax
     import jax.numpy as jnp
     import optax

@@ -1,8 +1,8 @@
-"""The other side of `elmo.py`, run by the interpreter that --peers names; nothing of this project is imported.
+"""The peer of `elmo.py`, run by the interpreter given to --peers; it imports nothing from this project.
 
-`python _elmo_peer.py FOLDER` loads the weights and the character ids in FOLDER, prints one line of JSON about itself
-(with some of its vectors, by which the sides are seen to compute the same), and then, for every line that it reads
-("forward" or "both"), does that once and prints how many seconds it took.
+`python _elmo_peer.py FOLDER` loads the weights and the character ids in FOLDER, prints a description as
+one line of JSON (with some vectors, which show that the sides compute the same), and then, for every line that it reads
+("forward" or "both"), runs that pass and prints its seconds.
 """
 
 import importlib
@@ -14,7 +14,7 @@ import types
 import warnings
 from pathlib import Path
 
-# What AllenNLP 2.10 imports for models other than this one: torchvision, wandb, fairscale.
+# Imports of AllenNLP 2.10 that its other models need: torchvision, wandb, fairscale.
 ABSENT = """
 torchvision torchvision.models wandb fairscale fairscale.nn fairscale.nn.checkpoint fairscale.nn.wrap fairscale.nn.misc
 fairscale.optim fairscale.optim.grad_scaler
@@ -22,7 +22,7 @@ fairscale.optim fairscale.optim.grad_scaler
 
 
 class Absent(types.ModuleType):
-    """Has every name, as a class that does nothing."""
+    """A module whose every name is a class that does nothing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -35,13 +35,13 @@ class Absent(types.ModuleType):
 
 
 def import_allennlp() -> types.ModuleType:
-    """Its ELMo, beside libraries that are years younger."""
+    """Return AllenNLP's ELMo module, patched for libraries that are years newer."""
     import huggingface_hub
 
     warnings.filterwarnings("ignore")
     for name in ABSENT:
         sys.modules.setdefault(name, Absent(name))
-    for name in ("HfFolder", "Repository"):  # gone since
+    for name in ("HfFolder", "Repository"):  # removed since
         if not hasattr(huggingface_hub, name):
             setattr(huggingface_hub, name, type(name, (), {}))
     return importlib.import_module("allennlp.modules.elmo")
@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
     elmo = import_allennlp()
     options, weights = str(folder / "options.json"), str(folder / "weights.hdf5")
     model = elmo.Elmo(options, weights, 1, dropout=0.0, requires_grad=True).eval()
-    model._elmo_lstm._elmo_lstm.stateful = False  # or the first vectors would hang on how often it ran
+    model._elmo_lstm._elmo_lstm.stateful = False  # or the first vectors would depend on the number of runs
     ids = torch.from_numpy(np.load(folder / "ids.npy").astype(np.int64))
 
     def forward() -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Two sides timed in turn: ours in this process, another project's in one with an interpreter of its own."""
+"""Two sides timed in turn: ours in this process, the peer's in a process with its own interpreter."""
 
 import json
 import statistics
@@ -14,7 +14,7 @@ SETTLE = 0.3  # seconds: the threads of the other side spin for a moment before 
 
 
 class Paired(NamedTuple):
-    """Median seconds of both sides, and the median of the pairs' ratios, ours through theirs."""
+    """Median seconds of both sides, and the median of the pairs' ratios, ours divided by theirs."""
 
     theirs: float
     ours: float
@@ -25,9 +25,9 @@ class Paired(NamedTuple):
 def peer(
     interpreter: str, program: str, called: str, *arguments: str
 ) -> Iterator[tuple[Callable[[str], float], dict[str, Any]]]:
-    """A program of this folder in a process of its own, and what it says about itself.
+    """Start a program of this folder; yield a function that runs one of its passes, and its description of itself.
 
-    It prints that as a line of JSON, and then answers every line that it reads with the seconds that it took to do it.
+    The program prints the description as a line of JSON, and then answers every line that it reads with seconds.
     """
     command = [interpreter, str(Path(__file__).with_name(program)), *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
@@ -37,7 +37,7 @@ def peer(
 
         def answer() -> str:
             if not (line := stdout.readline()):
-                sys.exit(f"{called} in {interpreter} ended without an answer; its message stands above")
+                sys.exit(f"{called} in {interpreter} ended without an answer; its message is above")
             return line
 
         def run(name: str) -> float:
@@ -48,7 +48,7 @@ def peer(
 
 
 def in_turn(theirs: Callable[[], float], ours: Callable[[], float], repeats: int) -> Paired:
-    """Both sides, one after the other, so many times; each gives the seconds that it took."""
+    """Time both sides, one after the other, `repeats` times; each function returns its seconds."""
     pairs = []
     for _ in range(repeats):
         time.sleep(SETTLE)
@@ -60,7 +60,12 @@ def in_turn(theirs: Callable[[], float], ours: Callable[[], float], repeats: int
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Return the duration of a call."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
+
+
+def median_seconds(run: Callable[[], object], repeats: int) -> float:
+    """Return the median duration of a call."""
+    return statistics.median(seconds(run) for _ in range(repeats))

@@ -1,8 +1,8 @@
-"""The other side of `tagger.py`, run by the interpreter that --peers names; nothing of this project is imported.
+"""The peer of `tagger.py`, run by the interpreter given to --peers; it imports nothing from this project.
 
-`python _tagger_peer.py FOLDER` loads the weights and the batches in FOLDER, prints one line of JSON about itself (with
-the loss of the first batch, by which the sides are seen to compute the same), and then, for every line that it reads
-("training" or "prediction"), goes through all batches once and prints how many seconds it took.
+`python _tagger_peer.py FOLDER` loads the weights and the batches in FOLDER, prints a description as one line
+of JSON (with the loss of the first batch, which shows that the sides compute the same), and then, for every line that
+it reads ("training" or "prediction"), runs all batches once and prints the seconds.
 """
 
 import json
@@ -19,7 +19,7 @@ DROPOUT = 0.5
 
 
 def lstm_of(weights: dict, layer: int) -> nn.LSTM:
-    """A bidirectional LSTM with given weights: there the gates are i, j, f, o, here i, f, g, o."""
+    """Return a bidirectional LSTM with given weights, whose gates i, j, f, o become PyTorch's i, f, g, o."""
     inputs, gates = weights[f"layer_{layer}/forward/input_kernel"].shape
     size = gates // 4
     order = np.concatenate([np.arange(size) + size * gate for gate in (0, 2, 1, 3)])
@@ -37,7 +37,7 @@ def lstm_of(weights: dict, layer: int) -> nn.LSTM:
 
 
 class Tagger(nn.Module):
-    """Words and a mixture of layers through BiLSTMs to a conditional random field."""
+    """Words and a mixture of layers, two BiLSTMs, and a conditional random field."""
 
     def __init__(self, weights: dict) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Tagger(nn.Module):
         self.transitions = nn.Parameter(torch.from_numpy(weights["transitions"]))
 
     def forward(self, batch: dict) -> torch.Tensor:
-        """The scores of every tag at every word."""
+        """Return the score of every tag at every word."""
         x = self.words(batch["words"])
         if self.mix is not None:
             shares = self.gamma * torch.softmax(self.mix, 0)
@@ -66,11 +66,11 @@ class Tagger(nn.Module):
         return self.tags(self.drop(x))
 
     def drop(self, x: torch.Tensor) -> torch.Tensor:
-        """One mask for all words of a sentence."""
+        """Apply dropout with one mask for all words of a sentence."""
         return x * nn.functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), DROPOUT, self.training)
 
     def loss(self, batch: dict) -> torch.Tensor:
-        """The mean over sentences of -log likelihood, and λ·‖w‖²."""
+        """Return the mean negative log-likelihood of the sentences plus λ·‖w‖²."""
         scores, tags, lengths = self(batch), batch["tags"], batch["lengths"]
         k, rows = scores.shape[2], torch.arange(len(scores))
         begin, end, between = self.transitions[k, :k], self.transitions[:k, k], self.transitions[:k, :k]
@@ -87,7 +87,7 @@ class Tagger(nn.Module):
 
     @torch.no_grad()
     def best(self, batch: dict) -> np.ndarray:
-        """The best path of each row."""
+        """Return the best path of each row."""
         scores, lengths = self(batch), batch["lengths"]
         k = scores.shape[2]
         best, pointers = self.transitions[k, :k] + scores[:, 0], []

@@ -1,14 +1,14 @@
-r"""What counting words can do: an interpolated modified Kneser–Ney model beside a biLM, on the same predictions.
+r"""A language model that counts words, interpolated modified Kneser–Ney, compared with a biLM on the same predictions.
 
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/elmo_novels
 
-Counts the n-grams of the training part (as Chen and Goodman describe: three discounts an order, lower orders by how
-many words come before) and prints the perplexity of the held-out part, forwards, and backwards by turning both around.
-The words are those that a biLM predicts: each word of a sentence and its end, every word outside the vocabulary
-`<UNK>`. The counts know nothing beyond a sentence's beginning, and see a word outside the vocabulary as `<UNK>` where a
-biLM sees its letters and what went before. `--run` prints the last held-out perplexities of such a run beside them. All
-counts are arrays in memory: 14 million words take half a minute and 2 GB.
+It counts the n-grams of the training part (as Chen and Goodman describe: three discounts per order, lower orders by the
+number of preceding words) and prints the perplexity of the held-out part, forwards, and backwards by reversing both.
+Its words are the same that a biLM predicts: each word of a sentence and its end, and `<UNK>` for every word outside the
+vocabulary. The counts stop at the beginning of a sentence and see `<UNK>`, while a biLM sees the letters of such a word
+and the sentences before. `--run` adds the last held-out perplexities of a run. All counts are arrays in memory: 14
+million words take half a minute and 2 GB.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
@@ -24,20 +24,24 @@ from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.command_line.start import start
 
-flags.DEFINE_string("data", None, "A folder of prepare_data --tokenizer=words.", required=True)
-flags.DEFINE_integer("order", 5, "Words of the longest n-gram.")
-flags.DEFINE_string("run", None, "A run of pretrain_elmo on the same folder, whose perplexities are printed beside.")
 FLAGS = flags.FLAGS
 
-# Where a corpus is too small to estimate a discount from (no n-gram occurs once, twice, …), these stand in.
+# For a corpus that is too small to estimate discounts (no n-gram occurs once, twice, …).
 DISCOUNTS = (0.5, 1.0, 1.5)
+
+
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("data", None, "A folder of prepare_data --tokenizer=words.", required=True)
+    flags.DEFINE_integer("order", 5, "Words of the longest n-gram.")
+    flags.DEFINE_string("run", None, "A run of pretrain on the same folder, to compare with.")
 
 
 class Order(NamedTuple):
     """The n-grams of one order n, sorted by `key` = (number of its first n − 1 words as an n-gram) · V + last word.
 
     `shares` is the discounted count over the sum of its context's. `back_off` and `seen` belong to contexts, by their
-    number among the n-grams of order n − 1: the weight of the order below, and whether the context was ever met.
+    number among the n-grams of order n − 1: the weight of the order below, and True for a context that occurs.
     """
 
     keys: Int64[np.ndarray, "N"]
@@ -55,7 +59,7 @@ class Counts(NamedTuple):
 
 
 def flatten(store: Store, marks: WordVocabulary, *, backward: bool = False) -> Int64[np.ndarray, "N"]:
-    """All sentences one after the other, as `<S>` w₁ … wₙ `</S>`; backward they run `</S>` wₙ … w₁ `<S>`."""
+    """Return all sentences as one array: `<S>` w₁ … wₙ `</S>`, or backward `</S>` wₙ … w₁ `<S>`."""
     step, first, last = (-1, marks.eos_id, marks.bos_id) if backward else (1, marks.bos_id, marks.eos_id)
     parts = []
     for document in store:
@@ -66,7 +70,7 @@ def flatten(store: Store, marks: WordVocabulary, *, backward: bool = False) -> I
 
 
 def since_begin(words: Int[np.ndarray, "N"], begin: int) -> Int64[np.ndarray, "N"]:
-    """How many words stand between each word and the beginning of its sentence, itself included.
+    """Return the number of words from the beginning of its sentence to each word, itself included.
 
     >>> since_begin(np.array([0, 5, 6, 1, 0, 1]), begin=0).tolist()
     [0, 1, 2, 3, 0, 1]
@@ -76,7 +80,7 @@ def since_begin(words: Int[np.ndarray, "N"], begin: int) -> Int64[np.ndarray, "N
 
 
 def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int = 5) -> Counts:
-    """Counts the n-grams of sentences that each begin with `begin`.
+    """Count the n-grams of sentences that each begin with `begin`.
 
     >>> model = fit(np.array([0, 5, 1, 0, 5, 1, 0, 6, 1]), vocabulary=7, begin=0, order=2)
     >>> np.exp(log_probabilities(model, np.array([0, 5, 1]))).round(3)  # after <S>: 5 twice, 6 once
@@ -92,9 +96,9 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
     number = words  # of the n-gram of the present order that ends at each place
     tables: list[tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]] = []  # keys, adjusted counts
     size = vocabulary
-    sizes = [1, vocabulary]  # how many contexts each order has: n-grams of the order below
+    sizes = [1, vocabulary]  # the number of contexts of each order: n-grams of the order below
     keys, raw = np.arange(vocabulary), np.bincount(words, minlength=vocabulary)
-    starts = np.arange(vocabulary) == begin  # n-grams that nothing can come before
+    starts = np.arange(vocabulary) == begin  # n-grams at the beginning of a sentence
     for n in range(1, order + 1):
         here = np.flatnonzero(depth >= n)  # where an n-gram one longer ends
         if n == order or not len(here):  # there may be no sentence that long
@@ -104,7 +108,7 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
         longer, where, inverse, longer_raw = np.unique(
             longer_key, return_index=True, return_inverse=True, return_counts=True
         )
-        # What counts below the top is how many different words come before an n-gram, not how often it comes.
+        # Below the top order, an n-gram counts as often as different words precede it.
         before = np.bincount(number[here[where]], minlength=size)
         tables.append((keys, np.where(starts, raw, before)))
         starts = depth[here[where]] == n
@@ -128,7 +132,7 @@ def _smooth(keys: Int64[np.ndarray, "N"], counts: Int64[np.ndarray, "N"], contex
 
 
 def discounts(counts: Int64[np.ndarray, "N"]) -> tuple[float, float, float]:
-    """What is taken off n-grams that count 1, 2, and 3 or more, from how many there are of 1, 2, 3 and 4.
+    """Return the discounts of n-grams with counts of 1, 2, and 3 or more, from the numbers with counts of 1 to 4.
 
     >>> [round(d, 3) for d in discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))]
     [0.556, 1.167, 1.889]
@@ -143,12 +147,12 @@ def discounts(counts: Int64[np.ndarray, "N"]) -> tuple[float, float, float]:
 
 
 def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[np.ndarray, "_"]:
-    """The log-probability of every word but those that begin a sentence, in the order of the text."""
+    """Return the log-probability of every word except the marks that begin a sentence, in the order of the text."""
     words = words.astype(np.int64)
     depth = since_begin(words, model.begin)
-    # Below all orders, every word that can be predicted is as likely.
+    # Below all orders, all words that can be predicted are equally likely.
     found = np.full(len(words), 1 / (model.words - 1))
-    number = np.zeros(len(words), np.int64)  # of the n-gram that ends at each place; -1 where it was never met
+    number = np.zeros(len(words), np.int64)  # of the n-gram that ends at each place; -1 if it never occurred
     for n, order in enumerate(model.orders, 1):
         context = np.zeros(len(words), np.int64) if n == 1 else np.append(-1, number[:-1])
         context[depth < n - 1] = -1
@@ -163,7 +167,7 @@ def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[n
 
 
 def held_out_perplexity(folder: str, order: int, *, backward: bool = False) -> tuple[float, int]:
-    """The perplexity of a corpus's held-out part under the counts of its training part, and of how many words."""
+    """Return the perplexity of the held-out part under the counts of the training part, and its number of words."""
     marks = WordVocabulary.load(Path(folder) / "tokenizer")
     train, held_out = (flatten(open_store(folder, part), marks, backward=backward) for part in ("train", "heldout"))
     model = fit(train, len(marks), marks.eos_id if backward else marks.bos_id, order)
@@ -173,23 +177,23 @@ def held_out_perplexity(folder: str, order: int, *, backward: bool = False) -> t
     return float(np.exp(-found.mean())), len(found)
 
 
-def of_run(run: str) -> dict[str, float]:
-    """The last held-out perplexities of a run, which must have been evaluated on all of the held-out part."""
+def read_run(run: str) -> dict[str, float]:
+    """Return the last held-out perplexities of a run that was evaluated on all of the held-out part."""
     asked = json.loads((Path(run) / "run.json").read_text(encoding="utf-8"))
-    if asked["program"] != "pretrain_elmo" or asked["eval_batches"] is not None:
-        raise ValueError(f"{run}: expected a run of pretrain_elmo with eval_batches empty, for the same words as here")
-    lines = [line for line in read_metrics(run) if "held_out/perplexity" in line]
+    if asked.get("eval_batches", 0) is not None:
+        raise ValueError(f"{run}: expected a language model's run with eval_batches empty, for the same words as here")
+    lines = [line for line in read_metrics(run) if "held_out/forward_perplexity" in line]
     if not lines:
-        raise ValueError(f"{run} has not been evaluated yet: let it run on")
+        raise ValueError(f"{run} has no perplexities of both directions yet: continue the run, or give another")
     return {"step": lines[-1]["step"], **{d: lines[-1][f"held_out/{d}_perplexity"] for d in ("forward", "backward")}}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Print the table."""
     store = open_store(FLAGS.data)
     if store.manifest["tokenizer"]["kind"] != "words":
-        raise app.UsageError(f"{FLAGS.data} holds pieces; prepare it with --tokenizer=words")
-    run = of_run(FLAGS.run) if FLAGS.run else None
+        raise ValueError(f"{FLAGS.data} holds pieces; prepare it with --tokenizer=words")
+    run = read_run(FLAGS.run) if FLAGS.run else None
     beside = f"   {FLAGS.run}, step {run['step']:,}" if run else ""
     print(f"perplexity of the held-out part   {FLAGS.order}-gram Kneser-Ney{beside}")
     for direction in ("forward", "backward"):
@@ -199,4 +203,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.kneser_ney")
+    start("benchmarks.kneser_ney", define, main, stopped="stopped")

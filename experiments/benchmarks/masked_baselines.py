@@ -1,14 +1,14 @@
-r"""What counting can do with masked words: two baselines beside a BERT, on the same held-out predictions.
+r"""Two baselines that count tokens, compared with a masked language model on the same held-out predictions.
 
   python -m experiments.benchmarks.masked_baselines --run=runs/bert_novels
 
-`unigram` guesses the most frequent token of the training part everywhere. `two neighbours` guesses the token that stood
-most often between the token to the left and that to the right; where these two never had one between them, what most
-often followed the left or came before the right, whichever is surer; and else the most frequent. Both see what the
-model sees: [MASK] and random tokens among the neighbours; and where a place to be predicted shows a token (one in five,
-by the usual split, and true every other time) that token is their guess. The accuracy at the places that show [MASK] is
-printed, too. Neighbours are counted within documents. All counts are arrays in memory: 16 million tokens take half a
-minute and 2 GB.
+`unigram` always guesses the most frequent token of the training part. `two neighbours` guesses the token most often
+seen between the left and the right neighbour; if there was none, the token that most often followed the left or
+preceded the right one, the surer of the two; otherwise the most frequent token. Both see the rows of the model, with
+[MASK] and random tokens among the neighbours. If a place to be predicted shows a token (one in five by the usual split,
+and every second one of these is true), that token is their guess. The accuracy at places that show [MASK] is printed,
+too. Neighbours are counted within documents. All counts are arrays in memory: 16 million tokens take half a minute and
+2 GB.
 """
 
 import json
@@ -18,28 +18,32 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from absl import app, flags, logging
+from absl import flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.corpora import corpora_of
-from bert_elmo_jax.runs.objectives import bert_objective
+from bert_elmo_jax.runs.corpora import load_corpora
 from bert_elmo_jax.train import State, make_evaluate
 from experiments.command_line.start import start
 
-flags.DEFINE_string("run", None, "A run directory of pretrain_bert.", required=True)
-flags.DEFINE_string("data", None, "Its corpora, where they have been moved since.")
 FLAGS = flags.FLAGS
 
 Batch = Mapping[str, np.ndarray]
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("run", None, "A run directory of pretrain.", required=True)
+    flags.DEFINE_string("data", None, "Its corpora, if they have been moved.")
+
+
 class Guesses(NamedTuple):
-    """For each context met, in order: the token most often met there, and its share of all that were."""
+    """The contexts that occur, in order; for each the most frequent token and its share."""
 
     contexts: Int64[np.ndarray, "C"]
     tokens: Int64[np.ndarray, "C"]
@@ -48,14 +52,14 @@ class Guesses(NamedTuple):
     def look_up(
         self, contexts: Int64[np.ndarray, "N"]
     ) -> tuple[Bool[np.ndarray, "N"], Int64[np.ndarray, "N"], Float[np.ndarray, "N"]]:
-        """Which of these contexts were ever met, and the guess and its share there."""
+        """Return True for each context that occurs, and its guess and share."""
         place = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
         met = self.contexts[place] == contexts
         return met, self.tokens[place], np.where(met, self.shares[place], 0.0)
 
 
 class Counted(NamedTuple):
-    """What stood most often anywhere, after a token, before a token, and between two."""
+    """The most frequent tokens: anywhere, after a token, before a token, and between two."""
 
     unigram: int
     after: Guesses
@@ -65,7 +69,7 @@ class Counted(NamedTuple):
 
 
 def most_frequent(contexts: Int64[np.ndarray, "N"], tokens: Int64[np.ndarray, "N"], size: int) -> Guesses:
-    """The most frequent token of each context; of equals, the lowest id.
+    """Return the most frequent token of each context; of equals, the lowest id.
 
     >>> most_frequent(np.array([7, 7, 7, 4]), np.array([2, 1, 2, 3]), size=10).tokens.tolist()
     [3, 2]
@@ -81,7 +85,7 @@ def most_frequent(contexts: Int64[np.ndarray, "N"], tokens: Int64[np.ndarray, "N
 
 
 def count(stores: Sequence[Store]) -> Counted:
-    """Counts the tokens of all documents and their neighbours."""
+    """Count the tokens of all documents and their neighbours."""
     size = stores[0].vocab_size
     texts = [read_window(store, window) for store in stores for window in plan_windows(store, (0,))]
     tokens = np.concatenate([text.tokens for text in texts]).astype(np.int64)
@@ -89,7 +93,7 @@ def count(stores: Sequence[Store]) -> Counted:
         raise ValueError("there is nothing to count: the training part is empty")
     sizes = np.concatenate([np.diff(text.sentences[text.documents]) for text in texts])
     ends = np.cumsum(sizes)
-    follows = np.ones(len(tokens), bool)  # the token before is of the same document
+    follows = np.ones(len(tokens), bool)  # the token before belongs to the same document
     follows[0] = False
     follows[ends[ends < len(tokens)]] = False
     second = np.flatnonzero(follows)
@@ -107,7 +111,7 @@ def count(stores: Sequence[Store]) -> Counted:
 def two_neighbours(
     counted: Counted, left: Integer[np.ndarray, "N"], right: Integer[np.ndarray, "N"]
 ) -> Int64[np.ndarray, "N"]:
-    """The guess between each left and right neighbour."""
+    """Return the guess between each left and right neighbour."""
     left, right = left.astype(np.int64), right.astype(np.int64)
     both, guess, _ = counted.between.look_up(left * counted.size + right)
     _, following, sure = counted.after.look_up(left)
@@ -118,7 +122,7 @@ def two_neighbours(
 
 
 def places(batch: Batch) -> tuple[Int[np.ndarray, "N"], Int[np.ndarray, "N"]]:
-    """Row and position of every prediction of a batch, in order."""
+    """Return row and position of every prediction of a batch, in order."""
     row, number = np.nonzero(batch["mlm_weights"])
     return row, batch["mlm_positions"][row, number]
 
@@ -126,14 +130,14 @@ def places(batch: Batch) -> tuple[Int[np.ndarray, "N"], Int[np.ndarray, "N"]]:
 def right_guesses(
     counted: Counted, batches: Iterable[Batch], mask: int
 ) -> tuple[dict[str, Bool[np.ndarray, "N"]], Bool[np.ndarray, "N"]]:
-    """For each baseline, which predictions of all batches it has right; and which of them show [MASK]."""
+    """Return for each baseline the predictions of all batches that it has right, and those that show [MASK]."""
     found: dict[str, list[np.ndarray]] = {"unigram": [], "two neighbours": []}
     hidden = []
     for batch in batches:
         tokens = batch["tokens"]
         row, at = places(batch)
         shown = tokens[row, at]
-        # A row ends with [SEP] and begins with [CLS], so that there are neighbours.
+        # A row begins with [CLS] and ends with [SEP], so every place has neighbours.
         guesses = {
             "unigram": np.full(len(at), counted.unigram),
             "two neighbours": two_neighbours(counted, tokens[row, at - 1], tokens[row, at + 1]),
@@ -146,24 +150,24 @@ def right_guesses(
 
 
 def only_hidden(batch: Batch, mask: int) -> Batch:
-    """The batch, with the predictions alone whose place shows [MASK]."""
+    """Return the batch with only the predictions whose place shows [MASK]."""
     shown = np.take_along_axis(batch["tokens"], batch["mlm_positions"], axis=1)
     return {**batch, "mlm_weights": batch["mlm_weights"] * (shown == mask)}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Print the table of a run."""
-    logging.set_verbosity(logging.WARNING)  # the checkpointing library tells every file it reads
     run = Path(FLAGS.run)
     if not (run / "run.json").is_file():
-        raise app.UsageError(f"{run} is no run directory: it has no run.json")
+        raise ValueError(f"{run} is not a run directory: it has no run.json")
     asked = ConfigDict(json.loads((run / "run.json").read_text(encoding="utf-8")))
-    if asked.program != "pretrain_bert" or asked.masking.kind == "next":
-        raise app.UsageError(f"{run} has no masked words: give a run of pretrain_bert, not with masking.kind=next")
+    if asked.get("masking", {}).get("kind", "next") == "next":
+        raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
     asked.data = FLAGS.data or asked.data
-    model, corpora = read_model(run), corpora_of(asked, run, "wordpiece")
-    objective = bert_objective(asked, model.config)  # type: ignore[arg-type]
-    mask = model.tokenizer.mask_id  # type: ignore[union-attr]
+    model: Any = read_model(run)
+    family = get_family(model.kind)
+    corpora, objective = load_corpora(asked, run, family.inputs), family.objective(asked, model.config)
+    mask = model.tokenizer.mask_id
 
     def batches() -> Iterable[Batch]:
         return eval_batches(corpora, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches)
@@ -172,7 +176,8 @@ def main(_: list[str]) -> None:
     table = {name: (found.mean(), found[hidden].mean()) for name, found in right.items()}
     asked_for = [batches]
     evaluate = make_evaluate(objective.held_out_loss, lambda: asked_for[-1]())
-    state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(model.params)), None, None, None)  # type: ignore[arg-type]
+    unused: Any = None
+    state = State(unused, unused, jax.tree.map(jax.numpy.asarray, dict(model.params)), unused, unused, unused)
     everywhere = evaluate(state)["mlm_accuracy"]
     asked_for.append(lambda: (only_hidden(batch, mask) for batch in batches()))
     table[model.report.source] = everywhere, evaluate(state)["mlm_accuracy"]
@@ -183,4 +188,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.masked_baselines")
+    start("benchmarks.masked_baselines", define, main, stopped="stopped")

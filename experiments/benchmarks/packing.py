@@ -1,13 +1,13 @@
-r"""What packing buys: real tokens a row and a second of BERT's training, one example a row against several.
+r"""The gain of packing: real tokens per row and per second of BERT's training, with one example per row and several.
 
   python -m experiments.benchmarks.packing                                   # on a generated corpus of short documents
   python -m experiments.benchmarks.packing --data=corpora/reviews
   python -m experiments.benchmarks.packing --data=corpora/novels --preset=mini --lengths=128,512
 
-Both ways train on whole documents (masked words alone), with rows of the same length, the same optimiser and the same
-batches as `pretrain_bert`. A timed step takes its batch from the pipeline in this process, so reading, planning and
-masking are part of it, and the two ways take turns. A window's plan falls on one batch, so its cost, measured by
-itself, is added to every token.
+Both ways train on whole documents (only masked words), with rows of the same length, the same optimiser and the same
+batches as `pretrain`. A timed step takes its batch from the pipeline in this process, so it includes reading, planning
+and masking. The two ways take turns. The plan of a window delays one batch, so its cost is measured separately and
+added to every token.
 """
 
 import statistics
@@ -23,29 +23,35 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.pieces import BertExamples
-from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.loss import bert_loss
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.optim import adamw
 from bert_elmo_jax.train import make_step, new_state
+from experiments.benchmarks.bert import FAMILY, make_config
 from experiments.command_line.start import start
 
-flags.DEFINE_string("data", None, "A corpus of pieces; without it one of short documents is generated.")
-flags.DEFINE_string("preset", "tiny", "Size of BERT.")
-flags.DEFINE_list("lengths", ["128", "512"], "Tokens a row.")
-flags.DEFINE_integer("positions", 4096, "Positions of a batch.")
-flags.DEFINE_integer("repeats", 9, "Timed steps of each way.")
 FLAGS = flags.FLAGS
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("data", None, "A corpus of pieces; without it one with short documents is generated.")
+    flags.DEFINE_string("preset", "tiny", "Size of BERT.")
+    flags.DEFINE_list("lengths", ["128", "512"], "Tokens per row.")
+    flags.DEFINE_integer("positions", 4096, "Positions per batch.")
+    flags.DEFINE_integer("repeats", 9, "Timed steps of each way.")
+
+
 def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[float, int, int]]:
-    """A function that takes one training step and returns its seconds, its real tokens and its predictions."""
+    """Return a function that takes one training step and returns its seconds, real tokens and predictions."""
     batches = train_batches(corpus, BertExamples(length, "documents", sequences=sequences), FLAGS.positions // length)
     store = open_store(corpus)
-    model = BertConfig.preset(FLAGS.preset, vocab_size=store.vocab_size, max_positions=max(512, length))
+    model = make_config(FLAGS.preset, vocab_size=store.vocab_size, max_positions=max(512, length))
     optimizer = adamw(1e-4)
-    step = jax.jit(make_step(bert_loss(model, False), optimizer, {"mlm": 1.0}), donate_argnums=0)
-    state = new_state(init_params(model, jax.random.key(0), ("mlm",), add_pooler=False), optimizer, jax.random.key(0))
+    step = jax.jit(make_step(piece_loss(FAMILY, model), optimizer, {"mlm": 1.0}), donate_argnums=0)
+    state = new_state(
+        init_params(FAMILY, model, jax.random.key(0), ("mlm",), pooler=False), optimizer, jax.random.key(0)
+    )
     start = time.perf_counter()
     batches.epoch_size()  # plans every window once
     plan = (time.perf_counter() - start) / store.counts["tokens"]
@@ -65,7 +71,7 @@ def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[flo
 
 
 def compare(corpus: str, length: int) -> None:
-    """Print a line for each way, and the ratio of their tokens a second."""
+    """Print a line for each way, and the ratio of their tokens per second."""
     rows = FLAGS.positions // length
     ways = {"alone": make_way(corpus, length, 1), "packed": make_way(corpus, length, max(2, length // 8))}
     taken: dict[str, list[tuple[float, int, int]]] = {name: [] for name in ways}
@@ -78,21 +84,21 @@ def compare(corpus: str, length: int) -> None:
         tokens, predictions = (sum(step[part] for step in steps) / len(steps) for part in (1, 2))
         rates[name] = tokens / seconds
         print(
-            f"{length:4} {name:6}  {tokens / rows:6.1f} real tokens a row, {tokens / seconds:9,.0f} a second; "
-            f"{predictions / seconds:7,.0f} predictions a second; a step {1000 * seconds:7.1f} ms",
+            f"{length:4} {name:6}  {tokens / rows:6.1f} real tokens per row, {tokens / seconds:9,.0f} per second; "
+            f"{predictions / seconds:7,.0f} predictions per second; a step {1000 * seconds:7.1f} ms",
             flush=True,
         )
-    print(f"{length:4} packed over alone: {rates['packed'] / rates['alone']:.2f} times the real tokens a second")
+    print(f"{length:4} packed over alone: {rates['packed'] / rates['alone']:.2f} times the real tokens per second")
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Compare at every length."""
     with tempfile.TemporaryDirectory() as made:
         corpus = FLAGS.data or str(toy_corpus(Path(made, "corpus"), language="ko", documents=2000, vocab_size=2048))
-        print(f"BERT-{FLAGS.preset} on {jax.devices()[0].device_kind}, {FLAGS.positions} positions a batch, {corpus}")
+        print(f"BERT-{FLAGS.preset} on {jax.devices()[0].device_kind}, {FLAGS.positions} positions per batch, {corpus}")
         for length in map(int, FLAGS.lengths):
             compare(corpus, length)
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.packing")
+    start("benchmarks.packing", define, main, stopped="stopped")

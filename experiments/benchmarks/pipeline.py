@@ -1,14 +1,14 @@
-r"""The input pipeline alone: tokens a second, what its plans cost, and beside it what a training step consumes.
+r"""The input pipeline alone: tokens per second and cost of its plans, compared with the use of a training step.
 
   python -m experiments.benchmarks.pipeline                                       # on a generated corpus
   python -m experiments.benchmarks.pipeline --data=corpora/novels --words=corpora/novels_words
   python -m experiments.benchmarks.pipeline --data=corpora/reviews --words= --steps=
   python -m experiments.benchmarks.pipeline --steps=base                        # where there is a GPU
 
-One process makes the batches, without workers. `first batch` is the time from opening the corpus until it is there;
-`plan` is what reading and planning a window costs for each of its tokens, as a share of all the time a token takes;
-`filled` is the share of positions that hold a real token. A step is a whole update of BERT with 8 rows on a CPU, 256 on
-a GPU (there in bfloat16); the pipeline starves no device as long as it is faster.
+One process makes the batches, without workers. `first batch` is the time from opening the corpus to its first batch;
+`plan` is the cost of reading and planning a window per token, as a share of all the time per token; `filled` is the
+share of positions that hold a real token. A step is a whole update of BERT with 8 rows on a CPU, and 256 on a GPU
+(there in bfloat16). A faster pipeline never delays a device.
 """
 
 import statistics
@@ -26,19 +26,23 @@ from bert_elmo_jax.data.rows.pieces import BertExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from experiments.command_line.start import start
 
-flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated.")
-flags.DEFINE_string("words", None, "A corpus of words for the language model; without it one is generated.")
-flags.DEFINE_integer("documents", 20_000, "Documents of a generated corpus.")
-flags.DEFINE_integer("positions", 32_768, "Positions of a BERT batch.")
-flags.DEFINE_integer("batches", 40, "Batches to time, of each kind.")
-flags.DEFINE_list("steps", ["tiny"], "Sizes of BERT whose steps are timed; empty: none.")
 FLAGS = flags.FLAGS
 
 LENGTHS = (128, 512)
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated.")
+    flags.DEFINE_string("words", None, "A corpus of words for the language model; without it one is generated.")
+    flags.DEFINE_integer("documents", 20_000, "Documents of a generated corpus.")
+    flags.DEFINE_integer("positions", 32_768, "Positions per BERT batch.")
+    flags.DEFINE_integer("batches", 40, "Batches to time, of each kind.")
+    flags.DEFINE_list("steps", ["tiny"], "Sizes of BERT to time steps of; empty: none.")
+
+
 def time_batches(name: str, corpus: str, examples: BertExamples | LanguageModelExamples, rows: int) -> float:
-    """Print one line; return the share of positions that hold a token."""
+    """Print one line, and return the share of positions that hold a token."""
     start = time.perf_counter()
     batches = train_batches(corpus, examples, rows)
     next(batches)
@@ -54,35 +58,34 @@ def time_batches(name: str, corpus: str, examples: BertExamples | LanguageModelE
         seconds.append(time.perf_counter() - start)
         real = batch["segments"] > 0 if "segments" in batch else batch["forward_weights"]
         tokens, positions = tokens + int(real.sum()), positions + real.size
-    build = statistics.median(seconds) * len(seconds) / tokens  # the median: a window's plan falls on some batch
+    build = statistics.median(seconds) * len(seconds) / tokens  # the median: the plan of a window delays some batch
     print(
         f"{name:34} {1 / (build + plan) / 1e6:6.2f} M tokens/s   first batch {first:5.2f} s   "
-        f"plan {plan / (build + plan):5.1%} ({plan * 1e9:4.0f} ns a token)   filled {tokens / positions:6.1%}   "
-        f"{size:,} {'rows' if isinstance(examples, BertExamples) else 'steps'} an epoch",
+        f"plan {plan / (build + plan):5.1%} ({plan * 1e9:4.0f} ns per token)   filled {tokens / positions:6.1%}   "
+        f"{size:,} {'rows' if isinstance(examples, BertExamples) else 'steps'} per epoch",
         flush=True,
     )
     return tokens / positions
 
 
 def time_step(preset: str, length: int) -> None:
-    """Print what a training step consumes."""
-    import jax
+    """Print the tokens per second that a training step consumes."""
+    import jax  # only now: without steps, this benchmark measures the pipeline without JAX
 
-    from bert_elmo_jax.families.bert.config import BertConfig
-    from bert_elmo_jax.families.bert.init_params import init_params
-    from experiments.benchmarks.bert import make_batch, make_step
+    from bert_elmo_jax.families.init_params import init_params
+    from experiments.benchmarks.bert import FAMILY, make_batch, make_config, make_step
 
     gpu = jax.default_backend() == "gpu"
     options = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0} if gpu else {}
-    config = BertConfig.preset(preset, **options)
+    config = make_config(preset, **options)
     batch = make_batch(config, (256 if gpu else 8) * 128 // length, length)
-    step = make_step(config, init_params(config, jax.random.key(0)), batch)
+    step = make_step(config, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), batch)
     rate = batch["tokens"].size / statistics.median(step() for _ in range(5))
     device = jax.devices()[0].device_kind
     print(f"a step of BERT-{preset} at {length} consumes {rate / 1e6:9.4f} M tokens/s ({device})", flush=True)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Time every kind of batch, then the steps."""
     with tempfile.TemporaryDirectory() as made:
         data, words = FLAGS.data, FLAGS.words
@@ -100,7 +103,7 @@ def main(_: list[str]) -> None:
                 plain = time_batches(f"BERT {length}, documents", data, BertExamples(length, "documents"), rows)
                 packed = BertExamples(length, "documents", sequences=many)
                 full = time_batches(f"BERT {length}, documents, packed", data, packed, rows)
-                print(f"{'':34} packed, a row holds {full / plain:.2f} times as many real tokens")
+                print(f"{'':34} packed: a row holds {full / plain:.2f} times as many real tokens")
         if words:
             for name, asked in (
                 ("streams of characters", LanguageModelExamples(widest_filter=7)),
@@ -114,4 +117,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.pipeline")
+    start("benchmarks.pipeline", define, main, stopped="stopped")

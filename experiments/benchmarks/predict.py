@@ -1,11 +1,11 @@
-r"""What `predict` costs beside the bare forward pass of the same rows: tokenising, sorting, padding, decoding.
+r"""The time of `predict`, compared with the bare forward pass of the same rows: tokenising, sorting, padding, decoding.
 
   python -m experiments.benchmarks.predict                         # a BERT-mini from scratch, generated sentences
   python -m experiments.benchmarks.predict --model=runs/sst2 --input=sst2/test.tsv
   python -m experiments.benchmarks.predict --preset=base --sentences=256
 
-The bare forward pass is the same compiled function on the batches that `predict` makes, made beforehand, its scores
-fetched. Both are warmed up, and take turns.
+The bare forward pass runs the same compiled function on the batches of `predict`, made beforehand, and fetches the
+scores. Both are warmed up and take turns.
 """
 
 import dataclasses
@@ -26,42 +26,46 @@ from bert_elmo_jax.data.tasks.batches import collate
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
-from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.heads.task_loss import init_task_params
+from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.task_forward import INPUTS
 from bert_elmo_jax.inference.task_model import head_of
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
+from experiments.benchmarks.bert import FAMILY, make_config
 from experiments.command_line.start import start
 
-flags.DEFINE_string("model", None, "A fine-tuned run directory; without it a BERT from scratch.")
-flags.DEFINE_string("input", None, "A file of its task; without it sentences of the toy world, English and Korean.")
-flags.DEFINE_string("preset", "mini", "Size of the BERT from scratch.")
-flags.DEFINE_integer("sentences", 512, "How many examples.")
-flags.DEFINE_integer("batch_size", 32, "Rows a batch.")
-flags.DEFINE_integer("repeats", 5, "Timed rounds of each.")
 FLAGS = flags.FLAGS
 
 
-def examples_of(count: int) -> list[TextExample]:
-    """Sentences of the toy world as examples without a label."""
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("model", None, "A fine-tuned run directory; without it a BERT from scratch.")
+    flags.DEFINE_string("input", None, "A file of its task; without it sentences of the toy world, English and Korean.")
+    flags.DEFINE_string("preset", "mini", "Size of the BERT from scratch.")
+    flags.DEFINE_integer("sentences", 512, "The number of examples.")
+    flags.DEFINE_integer("batch_size", 32, "Rows per batch.")
+    flags.DEFINE_integer("repeats", 5, "Timed rounds of each.")
+
+
+def make_examples(count: int) -> list[TextExample]:
+    """Return sentences of the toy world as examples without a label."""
     worlds = [ToyWorld(language) for language in ("en", "ko")]
     texts = (s.text for n in range(count) for world in worlds for s in world.document(n).sentences)
     return [TextExample(text, None, None, None, "toy world", n) for n, text in enumerate(islice(texts, count))]
 
 
-def fresh(examples: Sequence[TextExample]) -> TaskModel:
-    """A classifier that nobody has trained."""
+def make_model(examples: Sequence[TextExample]) -> TaskModel:
+    """Return an untrained classifier."""
     tokenizer = train_wordpiece([example.text for example in examples], vocab_size=2048)
-    config = BertConfig.preset(FLAGS.preset, vocab_size=tokenizer.vocab_size)
+    config = make_config(FLAGS.preset, vocab_size=tokenizer.vocab_size)
     task = dataclasses.replace(task_named("sst2"), labels=("0", "1"))
-    params = init_task_params(config, head_of(task, None), jax.random.key(0))
-    return TaskModel(config, params, tokenizer, "from scratch", task)
+    params = init_task_params(FAMILY, config, head_of(task, None, config), jax.random.key(0))
+    return TaskModel(FAMILY, config, params, tokenizer, "from scratch", task)
 
 
 def bare(model: TaskModel, examples: Sequence[Any]) -> Callable[[], None]:
-    """The forward pass of all batches, in the order and shapes of `predict`."""
+    """Return the forward pass of all batches, in the order and shapes of `predict`."""
     rows = sorted(make_rows(model.task, examples, model.tokenizer, labelled=False), key=lambda row: -row.width)
     run = jax.jit(functools.partial(model._scores, model.params))
     batches = []
@@ -78,13 +82,12 @@ def bare(model: TaskModel, examples: Sequence[Any]) -> Callable[[], None]:
     return forward
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
     """Time both, and print the ratio."""
-    del argv
-    examples: Sequence[Any] = examples_of(FLAGS.sentences)
-    model = load(FLAGS.model) if FLAGS.model else fresh(examples)
+    examples: Sequence[Any] = make_examples(FLAGS.sentences)
+    model = load(FLAGS.model) if FLAGS.model else make_model(examples)
     if not isinstance(model, TaskModel):
-        raise SystemExit(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of experiments.finetune")
+        raise ValueError(f"--model={FLAGS.model} was not fine-tuned for a task: give a run of experiments.finetune")
     if FLAGS.input:
         examples = read_examples(FLAGS.input, model.task, labelled=False)[: FLAGS.sentences]
     forward = bare(model, examples)
@@ -102,9 +105,9 @@ def main(argv: list[str]) -> None:
     times = {name: statistics.median(values) for name, values in seconds.items()}
     ratio = statistics.median(a / b for a, b in zip(seconds["predict"], seconds["forward"]))
     for name, value in times.items():
-        print(f"{name}: {value:.3f} s, {len(examples) / value:,.0f} examples a second")
+        print(f"{name}: {value:.3f} s, {len(examples) / value:,.0f} examples per second")
     print(f"predict takes {ratio:.2f} times as long as the bare forward pass")
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.predict")
+    start("benchmarks.predict", define, main, stopped="stopped")

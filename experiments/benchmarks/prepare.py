@@ -1,11 +1,11 @@
-r"""Preparation of a corpus beside the tokenizer alone on the same text, in one run.
+r"""Preparation of a corpus, compared with the tokenizer alone on the same text.
 
   python -m experiments.benchmarks.prepare
   python -m experiments.benchmarks.prepare --input='novels/*.txt' --split=sentences
 
-Both sides use the same trained WordPiece vocabulary and as many cores: the tokenizer alone gets the sentences in memory
-and that many threads, the preparation reads, decodes, splits, encodes, holds out, hashes and writes with that many
-worker processes. They run in turn; what counts is the median of the ratios. Aim: at most 1.5.
+Both sides use the same trained WordPiece vocabulary and the same number of cores. The tokenizer alone gets the
+sentences in memory and that many threads. The preparation reads, decodes, splits, encodes, holds out, hashes and writes
+with that many worker processes. They run in turn; the figure is the median of the ratios. Aim: at most 1.5.
 """
 
 import contextlib
@@ -29,30 +29,36 @@ from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, write_corpus
 from experiments.command_line.start import start
 
-flags.DEFINE_multi_string("input", [], "Files or globs; without it a bilingual text is generated.")
-flags.DEFINE_enum("split", "lines", ["lines", "sentences"], "As in prepare_data.")
-flags.DEFINE_float("megabytes", 24.0, "Size of the generated text.")
-flags.DEFINE_integer("pairs", 3, "How often each side runs.")
-flags.DEFINE_list("workers", ["1", "2"], "Numbers of cores to compare at.")
-flags.DEFINE_string("alone", None, "(Internal) Time the tokenizer in this folder on the sentences in standard input.")
 FLAGS = flags.FLAGS
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_multi_string("input", [], "Files or globs; without them a bilingual text is generated.")
+    flags.DEFINE_enum("split", "lines", ["lines", "sentences"], "As in prepare_data.")
+    flags.DEFINE_float("megabytes", 24.0, "Size of the generated text.")
+    flags.DEFINE_integer("pairs", 3, "Runs of each side.")
+    flags.DEFINE_list("workers", ["1", "2"], "Numbers of cores to compare at.")
+    flags.DEFINE_string(
+        "alone", None, "(Internal) Time the tokenizer in this folder on the sentences in standard input."
+    )
+
+
 def time_tokenizer_alone(folder: str) -> None:
-    """Print the seconds that the library takes for the lines of standard input, read beforehand."""
+    """Print the seconds that the library takes for the lines of standard input, which are read beforehand."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece.from_file(f"{folder}/vocab.txt", unk_token="[UNK]"))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     lines = sys.stdin.buffer.read().decode("utf-8").split("\n")
     tokenizer.encode_batch_fast(lines[:100], add_special_tokens=False)
     start = time.perf_counter()
-    for at in range(0, len(lines), 10_000):  # in batches, so that neither side is slowed by gigabytes of results
+    for at in range(0, len(lines), 10_000):  # in batches, so that gigabytes of results slow neither side
         tokenizer.encode_batch_fast(lines[at : at + 10_000], add_special_tokens=False)
     print(time.perf_counter() - start)
 
 
 def generate(path: Path, megabytes: float) -> None:
-    """Documents of the toy world in both languages, repeated up to the size."""
+    """Write documents of the toy world in both languages, repeated up to the size."""
     texts = []
     for language in ("en", "ko"):
         corpus, _ = write_corpus(path.parent / language, ToyWorld(language), documents=2000, held_out=0)
@@ -62,9 +68,8 @@ def generate(path: Path, megabytes: float) -> None:
             out.writelines(texts)
 
 
-def main(argv: list[str]) -> None:
-    """Prepare both sides' input, then measure in turn."""
-    del argv
+def main() -> None:
+    """Make the input of both sides, then measure in turn."""
     if FLAGS.alone:
         time_tokenizer_alone(FLAGS.alone)
         return
@@ -100,4 +105,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.prepare")
+    start("benchmarks.prepare", define, main, stopped="stopped")

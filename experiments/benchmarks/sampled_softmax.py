@@ -1,12 +1,12 @@
-r"""A large softmax, updated whole or only where it was touched: time against the size of the vocabulary.
+r"""A large softmax, updated as a whole or only in the rows of a batch: time by the size of the vocabulary.
 
   python -m experiments.benchmarks.sampled_softmax
   python -m experiments.benchmarks.sampled_softmax --words=10000,800000 --dense_up_to=100000
 
-Two figures, each for the whole table (dense) and for its touched rows. `update`: the gradients of the rows looked up
-are there; sum by row, norm, clip, Adagrad on table and bias. `step`: also the drawing of negatives, the sampled softmax
-of some random positions, and its gradient. Both ways do the same from the same numbers, on donated buffers; medians.
-Aim: the touched rows' time is flat from 10,000 to 800,000 words. At 800,000 the dense way holds 7 GB.
+Two figures, each for the whole table (dense) and for its touched rows. `update` begins with the gradients of the rows
+looked up: sum by row, norm, clip, Adagrad on table and bias. `step` adds the drawing of negatives, the sampled softmax
+of some random positions, and its gradient. Both ways compute the same from the same numbers, on donated buffers;
+medians. Aim: the time for touched rows is flat from 10,000 to 800,000 words. At 800,000 the dense way holds 7 GB.
 """
 
 import statistics
@@ -23,12 +23,6 @@ from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
 from experiments.command_line.start import start
 
-flags.DEFINE_list("words", ["10000", "50000", "200000", "800000"], "Sizes of the vocabulary.")
-flags.DEFINE_integer("width", 512, "Numbers in a row.")
-flags.DEFINE_integer("positions", 640, "Predictions a step: 32 rows of 20 words.")
-flags.DEFINE_integer("negatives", 8192, "Drawn words a step.")
-flags.DEFINE_integer("repeats", 7, "Timed runs of each.")
-flags.DEFINE_integer("dense_up_to", 800_000, "Larger vocabularies are updated by touched rows only.")
 FLAGS = flags.FLAGS
 
 Tree = Any
@@ -36,15 +30,25 @@ Gradient = Callable[[Tree, Tree, Tree], Tree]
 OPTIMIZER = adagrad(0.2, clip=10.0)
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_list("words", ["10000", "50000", "200000", "800000"], "Sizes of the vocabulary.")
+    flags.DEFINE_integer("width", 512, "Width of a row.")
+    flags.DEFINE_integer("positions", 640, "Predictions per step: 32 rows of 20 words.")
+    flags.DEFINE_integer("negatives", 8192, "Drawn words per step.")
+    flags.DEFINE_integer("repeats", 7, "Timed runs of each way.")
+    flags.DEFINE_integer("dense_up_to", 800_000, "Larger vocabularies are updated by touched rows only.")
+
+
 def new_state(words: int) -> tuple[Tree, Tree]:
-    """A softmax and its accumulators."""
+    """Return a softmax and its accumulators."""
     table = jax.random.normal(jax.random.key(0), (words, FLAGS.width)) / FLAGS.width**0.5
     params = {"embedding": table, "bias": jnp.zeros(words)}
     return params, OPTIMIZER.init(params)
 
 
 def new_batch(words: int) -> dict[str, Any]:
-    """Random positions, whose words are as frequent as those of a text."""
+    """Return random positions; their words have the frequencies of a text."""
     hidden = jax.random.normal(jax.random.key(1), (FLAGS.positions, FLAGS.width))
     ranks = jax.random.uniform(jax.random.key(2), (FLAGS.positions,), maxval=jnp.log(words))
     looked_up = FLAGS.positions + FLAGS.negatives
@@ -53,7 +57,7 @@ def new_batch(words: int) -> dict[str, Any]:
 
 
 def loss(params: Tree, batch: Tree) -> jax.Array:
-    """The mean loss of the positions, times 20 as in ELMo's recipe."""
+    """Return the mean loss of the positions, times 20 as in the original recipe."""
     table, targets, drawn = params["embedding"], batch["targets"], batch["negatives"]
     total, weight = sampled_softmax(
         batch["hidden"], values(table), values(params["bias"]), places(table, targets), places(table, drawn.ids),
@@ -63,25 +67,25 @@ def loss(params: Tree, batch: Tree) -> jax.Array:
 
 
 def of_loss(params: Tree, batch: Tree, rows: Tree) -> Tree:
-    """The gradients of the sampled softmax."""
+    """Return the gradients of the sampled softmax."""
     return jax.grad(lambda params: loss(as_rows(params, rows), batch))(params)
 
 
 def given(params: Tree, batch: Tree, rows: Tree) -> Tree:
-    """Gradients of the rows looked up, which are there already, added up by row."""
+    """Return the given gradients of the rows looked up, summed by row."""
     ids = jnp.concatenate([batch["targets"], batch["negatives"].ids])
     at = {name: places(table, ids) for name, table in as_rows(params, rows).items()}
     return {name: jnp.zeros_like(param).at[at[name]].add(batch["given"][name]) for name, param in params.items()}
 
 
 def dense(gradient: Gradient, params: Tree, state: Tree, batch: Tree) -> tuple[Tree, Tree]:
-    """The whole table's update."""
+    """Return the update of the whole table."""
     updates, state = OPTIMIZER.update(gradient(params, batch, {}), state, params)
     return optax.apply_updates(params, updates), state
 
 
 def touched(gradient: Gradient, params: Tree, state: Tree, batch: Tree) -> tuple[Tree, Tree]:
-    """The update of the rows that the batch uses."""
+    """Return the update of the rows that the batch uses."""
     ids = jnp.concatenate([batch["targets"], batch["negatives"].ids])
     rows = find_rows(params, {"embedding": ids, "bias": ids})
     small, small_state = take_rows(params, rows), take_rows(state, rows)
@@ -90,7 +94,7 @@ def touched(gradient: Gradient, params: Tree, state: Tree, batch: Tree) -> tuple
 
 
 def timed(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Callable[[], float]:
-    """A function that makes one update (the first is made here) and returns its milliseconds."""
+    """Return a function that makes one update and returns its milliseconds; the first update is made here."""
     batch = new_batch(words)
     if not draws:
         batch["negatives"] = draw_negatives(jax.random.key(3), FLAGS.negatives, words)
@@ -114,7 +118,7 @@ def timed(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Cal
     return once
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Print the table."""
     sizes = [int(words) for words in FLAGS.words]
     print(
@@ -126,7 +130,7 @@ def main(_: list[str]) -> None:
     for words in sizes:
         line = f"{words:8}"
         for draws, space in ((False, 7), (True, 5)):
-            # One after the other, not in turn: at 800,000 words both would not fit into the memory of a laptop.
+            # One way after the other, not in turn: at 800,000 words both do not fit into the memory of a laptop.
             figures = {}
             for way in (dense, touched):
                 if way is touched or words <= FLAGS.dense_up_to:
@@ -137,10 +141,8 @@ def main(_: list[str]) -> None:
             line += f"{figures.get(dense, float('nan')):{space + 9}.1f}{figures[touched]:9.1f}"
         print(line, flush=True)
     for draws, name in ((False, "update"), (True, "step")):
-        print(
-            f"{name} by touched rows: the slowest size takes {max(flat[draws]) / min(flat[draws]):.2f} of the fastest"
-        )
+        print(f"{name} by touched rows: the slowest size takes {max(flat[draws]) / min(flat[draws]):.2f} × the fastest")
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.sampled_softmax")
+    start("benchmarks.sampled_softmax", define, main, stopped="stopped")

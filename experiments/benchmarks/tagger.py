@@ -1,19 +1,17 @@
-r"""A BiLSTM-CRF tagger with cached ELMo vectors: words a second in training and in prediction, beside PyTorch.
+r"""A BiLSTM-CRF tagger with cached encoder vectors: words per second in training and prediction, compared with PyTorch.
 
   python -m experiments.benchmarks.tagger                            # ours alone
-  python -m experiments.benchmarks.tagger --peers=/path/to/python    # beside a model of the same shape in PyTorch
+  python -m experiments.benchmarks.tagger --peers=/path/to/python    # and a model of the same shape in PyTorch
 
-Sentences of 4 to 60 words drawn at random, in batches of similar length, with layers [L, T, D] as they come from a
-cache; 100 numbers a word, a mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the
-tags. Both sides have the same weights (their losses are compared first) and the same batches as numpy arrays. Training
-is forward, backward, clip and Adam, with one dropout mask a sentence; prediction is the best path (ours with the
-probability of each of its tags, as `predict` gives it, is held against the same), two batches at a time, as `predict`
-has them. A pass over all batches of one, then of the other; medians, and the median of the pairs' ratios. The aim is
-1.5 times PyTorch's words a second. The interpreter given to --peers holds torch; both sides use all the cores that this
-process may (bind it with taskset to give them fewer).
+Random sentences of 4 to 60 words, in batches of similar length, with layers [L, T, D] as from a cache; word vectors of
+100, a mixture of the layers at the input, two BiLSTMs of 200, a conditional random field over the tags. Both sides have
+the same weights (their losses are compared first) and the same batches as numpy arrays. Training is forward, backward,
+clip and Adam, with one dropout mask per sentence. Prediction is the best path, two batches at a time as in `predict`;
+ours with the probability of each tag is compared with the same. A pass over all batches of one, then of the other;
+medians, and the median of the pairs' ratios. Aim: 1.5 times PyTorch's words per second. The interpreter given to
+--peers holds torch. Both sides use all the cores of this process (bind it with taskset to give them fewer).
 """
 
-import statistics
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -30,17 +28,9 @@ from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
 from bert_elmo_jax.networks.tagger import scores_of
 from bert_elmo_jax.weights.parameter_tree import flatten
-from experiments.benchmarks._paired import in_turn, peer, seconds
+from experiments.benchmarks._paired import in_turn, median_seconds, peer, seconds
 from experiments.command_line.start import start
 
-flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
-flags.DEFINE_integer("batches", 20, "Batches of a pass.")
-flags.DEFINE_integer("batch_size", 32, "Sentences of a batch.")
-flags.DEFINE_integer("longest", 60, "Words of the longest sentence.")
-flags.DEFINE_integer("lstm_size", 200, "Cells of a BiLSTM, each way.")
-flags.DEFINE_string("layers", "3x256", "Of the encoder: layers x numbers a word; 0x0 for none.")
-flags.DEFINE_integer("tags", 17, "How many tags there are.")
-flags.DEFINE_integer("repeats", 5, "Timed passes of each side.")
 FLAGS = flags.FLAGS
 VOCABULARY = 20_000
 
@@ -48,8 +38,20 @@ Batches = list[dict[str, np.ndarray]]
 Passes = dict[str, Callable[[], object]]
 
 
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_string("peers", None, "A Python interpreter with PyTorch; without it ours runs alone.")
+    flags.DEFINE_integer("batches", 20, "Batches per pass.")
+    flags.DEFINE_integer("batch_size", 32, "Sentences per batch.")
+    flags.DEFINE_integer("longest", 60, "Words of the longest sentence.")
+    flags.DEFINE_integer("lstm_size", 200, "Cells of a BiLSTM in each direction.")
+    flags.DEFINE_string("layers", "3x256", "Of the encoder: layers x width; 0x0 for none.")
+    flags.DEFINE_integer("tags", 17, "The number of tags.")
+    flags.DEFINE_integer("repeats", 5, "Timed passes of each side.")
+
+
 def make_batches(config: TaggerConfig) -> Batches:
-    """Batches of sentences of similar length, padded as training pads them."""
+    """Return batches of sentences of similar length, padded as in training."""
     draw = np.random.default_rng(0)
     lengths = np.sort(draw.integers(4, FLAGS.longest + 1, FLAGS.batches * FLAGS.batch_size)).astype(np.int32)
     made = []
@@ -65,7 +67,7 @@ def make_batches(config: TaggerConfig) -> Batches:
 
 
 def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
-    """Both passes over all batches, compiled."""
+    """Return both passes over all batches, compiled."""
     method = optim.adamw(1e-3, decay=0.0, clip=5.0)
     step = jax.jit(train.make_step(tagger_loss(config), method, tagger_coefficients(config)), donate_argnums=0)
     state = train.new_state(jax.tree.map(jax.numpy.array, params), method, jax.random.key(0))
@@ -100,7 +102,7 @@ def make_passes(config: TaggerConfig, params: dict, batches: Batches) -> Passes:
 
 
 def compare(config: TaggerConfig) -> None:
-    """Print the words a second of both sides, and the ratios of the pairs."""
+    """Print the words per second of both sides, and the ratios of the pairs."""
     batches = make_batches(config)
     words = sum(int(batch["lengths"].sum()) for batch in batches)
     draw = np.random.default_rng(1)
@@ -112,8 +114,7 @@ def compare(config: TaggerConfig) -> None:
     print(f"{words:,} words in {len(batches)} batches of {FLAGS.batch_size} sentences, layers {FLAGS.layers}")
     if not FLAGS.peers:
         for name, run in ours.items():
-            median = statistics.median(seconds(run) for _ in range(FLAGS.repeats))
-            print(f"  {name}: ours {words / median:,.0f} words/s")
+            print(f"  {name}: ours {words / median_seconds(run, FLAGS.repeats):,.0f} words/s")
         return
     with tempfile.TemporaryDirectory() as folder:
         weights: dict = {name: np.asarray(part) for name, part in flatten(params).items()}
@@ -133,7 +134,7 @@ def compare(config: TaggerConfig) -> None:
         print(f"  losses differ by {abs(about['loss'] - loss):.1e}; {about['about']}")
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Run the comparison."""
     layers, width = map(int, FLAGS.layers.split("x"))
     compare(
@@ -145,4 +146,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    start(main, "benchmarks.tagger")
+    start("benchmarks.tagger", define, main, stopped="stopped")

@@ -63,7 +63,7 @@ def config_help(file: str) -> str:
 def read_comments(file: str | Path) -> dict[str, str]:
     """Return the comment of each field that has one: at the end of its line, or on the lines before it.
 
-    The comments of a file replace those of the files of experiments/configs that it imports.
+    The comments of a file replace the comments of the files of experiments/configs that it imports.
 
     >>> comments = read_comments("experiments/configs/bcn.py")
     >>> comments["batch_size"], comments["feed_size"]
@@ -93,7 +93,7 @@ def read_comments(file: str | Path) -> dict[str, str]:
 
 
 def _name_field(part: ast.Assign) -> str:
-    """Return the path of the field that is set, such as optimizer.name; for a group that of its first field, or ""."""
+    """Return the path of the field that is set, such as optimizer.name (for a group, of its first field), or ""."""
     names, target = [], part.targets[0]
     if isinstance(part.value, ast.Call) and part.value.args and isinstance(group := part.value.args[0], ast.Dict):
         names = [key.value for key in group.keys[:1] if isinstance(key, ast.Constant) and isinstance(key.value, str)]

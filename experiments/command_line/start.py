@@ -32,7 +32,7 @@ def start(
     """Define a program's flags, parse the command line and run `main`, whose result is the exit status.
 
     `main` takes the config if the program has a flag `config` (`config` is its default), and what follows the flags if
-    `words`. `headings` are those of `--help`: each precedes the flag that it is given for. `hint` ends the message
+    `words`. `headings` structure `--help`: each precedes the flag that it is given for. `hint` ends the message
     about a surplus argument; `stopped` is the message after Ctrl-C.
     """
     known = set(FLAGS)

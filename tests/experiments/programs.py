@@ -27,6 +27,8 @@ def run_program(name, *words, stdin=""):
     except SystemExit as error:
         status = error.code or 0
     finally:
+        for module in [module for module in sys.modules if module.startswith("experiments.")]:
+            del sys.modules[module]
         sys.argv, sys.stdin = streams
         for flag in set(flags.FLAGS) - before:
             delattr(flags.FLAGS, flag)

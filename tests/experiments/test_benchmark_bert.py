@@ -18,13 +18,13 @@ def benchmark(program):
 
 @pytest.fixture
 def run(monkeypatch, benchmark):
-    monkeypatch.setattr(BertConfig, "preset", lambda name, **changes: BertConfig(**vars(TINY) | changes))
+    monkeypatch.setattr(benchmark, "make_config", lambda name, **changes: BertConfig(**vars(TINY) | changes))
     saved = flags.FLAGS.flag_values_dict()
 
     def run(**values):
         for name, value in values.items():
             setattr(flags.FLAGS, name, value)
-        benchmark.main([])
+        benchmark.main()
 
     yield run
     for name in ("what", "peers", "kinds", "presets", "lengths", "tokens", "repeats", "product"):
@@ -33,7 +33,7 @@ def run(monkeypatch, benchmark):
 
 def test_ours_alone(run, capsys):
     run(what="step", lengths=["16"], tokens=32, repeats=2)
-    assert "2 x 16 tokens, 2 predictions a row" in capsys.readouterr().out
+    assert "2 x 16 tokens, 2 predictions per row" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -54,7 +54,7 @@ def test_a_peer_that_fails_ends_the_run(run, capfd, tmp_path):
 
 def test_operations_are_those_that_xla_counts(benchmark):
     batch = benchmark.make_batch(TINY, 4, 32)
-    params = benchmark.init_params(TINY, jax.random.key(0))
+    params = benchmark.init_params(benchmark.FAMILY, TINY, jax.random.key(0), ("mlm", "nsp"))
     forward = jax.jit(lambda p: benchmark.loss(p, batch, None, TINY)).lower(params).compile().cost_analysis()["flops"]
     ours = benchmark.operations(TINY, batch) / 3
     assert 0.4 * forward < ours < forward  # at this size element-wise work, which is not counted, weighs much

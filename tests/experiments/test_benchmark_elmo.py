@@ -21,14 +21,14 @@ def benchmark(program):
 
 @pytest.fixture
 def run(monkeypatch, benchmark):
-    monkeypatch.setattr(ElmoConfig, "preset", lambda name, **changes: ElmoConfig(**vars(TINY) | changes))
+    monkeypatch.setattr(benchmark, "make_config", lambda name, **changes: ElmoConfig(**vars(TINY) | changes))
     names = ("what", "peers", "presets", "batches", "window", "dtype", "repeats")
     saved = {name: flags.FLAGS[name].value for name in names}
 
     def run(**values):
         for name, value in values.items():
             setattr(flags.FLAGS, name, value)
-        benchmark.main([])
+        benchmark.main()
 
     yield run
     for name, value in saved.items():

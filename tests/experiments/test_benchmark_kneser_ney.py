@@ -120,11 +120,11 @@ def test_sentences_begin_and_end_as_a_language_model_reads_them(benchmark, corpu
 
 
 def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
-    (tmp_path / "run.json").write_text(json.dumps({"program": "pretrain_elmo", "eval_batches": None}))
+    (tmp_path / "run.json").write_text(json.dumps({"program": "pretrain", "eval_batches": None}))
     figures = {"held_out/perplexity": 9.0, "held_out/forward_perplexity": 8.0, "held_out/backward_perplexity": 10.0}
     (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 5, **figures}) + "\n" + json.dumps({"step": 6}) + "\n")
     flags.FLAGS.data, flags.FLAGS.run, flags.FLAGS.order = str(corpus), str(tmp_path), 4
-    benchmark.main([])
+    benchmark.main()
     table = capsys.readouterr().out.splitlines()
     counts = open_store(corpus, "heldout").counts
     assert "4-gram" in table[0] and "step 5" in table[0]
@@ -134,9 +134,9 @@ def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
 
 
 def test_a_run_that_saw_other_words_is_refused(benchmark, tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps({"program": "pretrain_elmo", "eval_batches": 20}))
+    (tmp_path / "run.json").write_text(json.dumps({"program": "pretrain", "eval_batches": 20}))
     with pytest.raises(ValueError, match="eval_batches empty"):
-        benchmark.of_run(str(tmp_path))
+        benchmark.read_run(str(tmp_path))
     with pytest.raises(ValueError, match="must begin with 0"):
         benchmark.fit(np.array([3, 1]), WORDS, BEGIN)
     with pytest.raises(ValueError, match="order=0"):

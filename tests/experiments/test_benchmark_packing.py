@@ -19,6 +19,6 @@ def test_packed_rows_hold_more_real_tokens():
     ]
     command.append("--repeats=2")
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    alone, packed = (float(re.search(r"([\d.]+) real tokens a row", line)[1]) for line in lines[1:3])
+    alone, packed = (float(re.search(r"([\d.]+) real tokens per row", line)[1]) for line in lines[1:3])
     assert 128 >= packed > 1.2 * alone
     assert re.search(r"packed over alone: [\d.]+ times", lines[3])

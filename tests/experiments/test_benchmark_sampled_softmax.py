@@ -25,7 +25,7 @@ def tiny(benchmark):
 
 
 def test_it_prints_a_table(benchmark, capsys):
-    benchmark.main([])
+    benchmark.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["40", "90"]
     assert all(float(figure) > 0 for figure in lines[2].split()[1:])

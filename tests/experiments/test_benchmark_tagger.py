@@ -16,7 +16,7 @@ def benchmark(program):
 
 def test_ours_alone(benchmark, capsys):
     with flagsaver.flagsaver(**TINY):
-        benchmark.main([])
+        benchmark.main()
     said = capsys.readouterr().out
     assert re.search(r"\d+ words in 2 batches of 2 sentences, layers 2x4\n", said)
     names = [line.partition(":")[0].strip() for line in said.splitlines()[1:]]
@@ -33,4 +33,4 @@ def test_a_peer_that_says_something_else_or_nothing(benchmark, tmp_path, monkeyp
         fake.write_text(f"#!{sys.executable}\n{body}\n")
         fake.chmod(0o755)
         with flagsaver.flagsaver(**TINY, peers=str(fake)), pytest.raises(error, match=message):
-            benchmark.main([])
+            benchmark.main()

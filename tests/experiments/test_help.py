@@ -129,7 +129,7 @@ def test_fields_of_a_config():
 
 def test_recipes_of_a_config():
     out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py").out
-    assert re.search(r"^  experiments/configs/elmo\.py:original  ELMo, original size: 93\.6 M parameters", out, re.M)
+    assert re.search(r"^  experiments/configs/elmo\.py:original    ELMo, original size: 93\.6 M parameters", out, re.M)
     out = run_program("pretrain", "--help", "--config=experiments/configs/elmo.py:original").out
     assert out.startswith("ELMo, original size: 93.6 M parameters")
     assert "\n\nPaper and expected score: Peters et al. 2018" in out

@@ -5,9 +5,9 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax import load
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import read_run_directory

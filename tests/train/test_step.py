@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-
-from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+
+from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, places, values
 from bert_elmo_jax.train import make_mesh, make_step, new_state, over_mesh, over_pmap

@@ -33,7 +33,7 @@ def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Reques
 
 
 def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, address: str | None = None) -> None:
-    """Prepare a corpus in `workers` processes or on a Ray cluster, and print what was made.
+    """Prepare a corpus in `workers` processes or on a Ray cluster, and print a report.
 
     The first SIGINT or SIGTERM stops at the next report of progress, when no file is half written, and raises
     KeyboardInterrupt.
@@ -73,7 +73,7 @@ def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, ad
 
 
 def print_report(manifest: Mapping[str, Any], output: str, seconds: float, *, expects_heldout: bool) -> None:
-    """Print what was made, with remarks on many unknown words and on held-out text that is missing."""
+    """Print the report, with remarks on many unknown words and on held-out text that is missing."""
     size = sum(source["bytes"] for source in manifest["sources"]) / 1e6
     tokenizer = manifest["tokenizer"]
     speed = f"{size:.1f} MB in {seconds:.1f} s ({size / seconds:.2f} MB/s)"

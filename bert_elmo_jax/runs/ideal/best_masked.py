@@ -111,7 +111,7 @@ def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
     model = read_model(run)
     objective = get_family(model.kind).objective(asked, model.config)
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
-    sentences = Sentences(corpus, worlds_of(asked), model.tokenizer.tokens)  # type: ignore[union-attr]
+    sentences = Sentences(corpus, worlds_of(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
     scores, parts = best_masked_rows(batches, sentences, pairs)
     means = means_of(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}

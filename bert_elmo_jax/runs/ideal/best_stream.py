@@ -121,7 +121,7 @@ class StreamScores(NamedTuple):
 def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
     """The held-out perplexity of a biLM's run beside the true one."""
     model = read_model(run)
-    worlds = worlds_of(asked)
+    worlds = worlds_of(asked.to_dict())
     objective = get_family(model.kind).objective(asked, model.config)
     # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
