@@ -1,1 +1,1 @@
-"""Ids to batches, in numpy: corpora and their stores, masks, pairs, packing, streams, tasks, and the toy world."""
+"""Turn text into training batches: corpora and stores, masking, pairs, packing, streams, tasks and the toy world."""

@@ -13,7 +13,7 @@ from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.analysis.toy_senses import toy_senses
 from bert_elmo_jax.files import read_json, write_text
 from bert_elmo_jax.quickstart.parts import COLUMNS, Part, QuickstartFolders
-from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.figures import Figure, Lines
 from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.show import show
 from bert_elmo_jax.runs.ideal.best_masked import masked_scores
@@ -35,9 +35,9 @@ def show_scores(workdir: Path) -> str:
     for line in masked:
         share = f"{line.model / line.best:.0%} of it"
         rows.append([f"BERT: {_name_score(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", share])
-    for line in stream:
-        above = f"{line.mean / line.true - 1:.0%} above"
-        rows.append([f"ELMo: perplexity, {line.name}", f"{line.mean:.2f}", f"{line.true:.2f}", above])
+    for one in stream:
+        above = f"{one.mean / one.true - 1:.0%} above"
+        rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
     words = next(line for line in masked if line.name == "masked words")
     figures = [
         compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", words.best),

@@ -13,7 +13,6 @@ from bert_elmo_jax.runs.start_cost import sum_costs
 from bert_elmo_jax.toyworld import ToyWorld
 
 PERCENT = {"questions": 1}  # the official scorer returns percentages
-STYLE = "figure{max-width:26rem}"
 TITLE = "BERT and ELMo in JAX: a quickstart"
 ABOUT = """<p>A toy BERT and a toy ELMo, pretrained on a small generated language in English and Korean whose best
 possible score is known, and what that is worth on three tasks.</p>
@@ -31,7 +30,7 @@ def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], w
         ("Where the BERT looks when it is asked", show_attention(folders, parts)),
         ("How each part was made", show_commands(folders, parts)),
     ]
-    return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], STYLE)
+    return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
 
 
 def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.corpora.store import open_store
@@ -17,6 +16,7 @@ from bert_elmo_jax.families.elmo.init_params import init_elmo_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -122,13 +122,8 @@ def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp
 
 
 @pytest.mark.long
-def test_a_network_is_trained_on_what_came_out(program, files, elmo, tmp_path):
-    finetune = program("finetune")
-    config = config_of(files, elmo, epochs=1.0)
-    given = dict.fromkeys(finetune.NAMED)
-    with flagsaver.flagsaver(workdir=str(tmp_path), seeds=None, grid=None, init=None, tokenizer=None, **given):
-        finetune.FLAGS["config"].value = config
-        assert finetune.finetune() == 0
+def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
+    assert finetune(config_of(files, elmo, epochs=1.0), tmp_path) == 0
     adapted = word_encoder(str(tmp_path / "adapted"))
     assert word_encoder(str(tmp_path / "encoder")).fingerprint == adapted.fingerprint
     assert load(tmp_path).predict([f"{GOOD[0]} film"])[0].label in ("재미", "노잼")

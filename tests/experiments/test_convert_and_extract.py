@@ -1,9 +1,6 @@
 """Both programs as people run them."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -11,14 +8,10 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families.bert import huggingface as huggingface_bert
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
-ROOT = Path(__file__).parents[2]
-
-
-def run(program, *flags):
-    command = [sys.executable, "-m", f"experiments.{program}", *map(str, flags)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-
+from .programs import run_program
 
 def same_tree(a, b):
     if isinstance(a, dict):
@@ -37,16 +30,16 @@ def test_every_way_round_keeps_every_bit(tmp_path, goldens):
         (tmp_path / "run", tmp_path / "hf2", "huggingface"),
     ]
     for source, target, kind in steps:
-        done = run("convert", f"--from={source}", f"--to={target}", f"--to_format={kind}")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith(f"Converting {source} -> {target}, on this machine's processor\n")
+        done = run_program("convert", f"--from={source}", f"--to={target}", f"--to_format={kind}")
+        assert done.status == 0, done.err
+        assert done.out.startswith(f"Converting {source} -> {target}, on this machine's processor\n")
         again = load(target)
         same_tree(again.params, original.params)
         assert again.config == original.config
         assert again.tokenizer.fingerprint == original.tokenizer.fingerprint
         if source.name == "bert_tiny_tf":
-            assert "adam_m" in done.stdout
-            assert "global_step" in done.stdout
+            assert "adam_m" in done.out
+            assert "global_step" in done.out
 
 
 def test_the_last_checkpoints_are_averaged(tmp_path, goldens):
@@ -54,25 +47,25 @@ def test_the_last_checkpoints_are_averaged(tmp_path, goldens):
 
     from bert_elmo_jax.train.checkpoint import load_params, save_params
 
-    done = run("convert", f"--from={goldens / 'bert_tiny'}", f"--to={tmp_path / 'run'}", "--to_format=run")
-    assert done.returncode == 0, done.stderr
+    done = run_program("convert", f"--from={goldens / 'bert_tiny'}", f"--to={tmp_path / 'run'}", "--to_format=run")
+    assert done.status == 0, done.err
     at, params = load_params(tmp_path / "run")
     for more in (1, 2):
         save_params(tmp_path / "run", at + more, jax.tree.map(lambda a, more=more: a + 3 * more, params))
     flags = [f"--from={tmp_path / 'run'}", "--to_format=run"]
-    done = run("convert", *flags, f"--to={tmp_path / 'mean'}", "--average=2")
-    assert done.returncode == 0, done.stderr
-    assert f"mean of steps {at + 1}, {at + 2}" in done.stdout
+    done = run_program("convert", *flags, f"--to={tmp_path / 'mean'}", "--average=2")
+    assert done.status == 0, done.err
+    assert f"mean of steps {at + 1}, {at + 2}" in done.out
     mean = load(tmp_path / "mean").params
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b + 4.5, atol=1e-6), mean, load(goldens / "bert_tiny").params
     )
-    done = run("convert", *flags, f"--to={tmp_path / 'more'}", "--average=4")
-    assert done.returncode == 2
-    assert "holds 3 checkpoints" in done.stderr
-    done = run("convert", f"--from={goldens / 'bert_tiny'}", f"--to={tmp_path / 'hf'}", "--average=2")
-    assert done.returncode == 2
-    assert "is no run directory" in done.stderr
+    done = run_program("convert", *flags, f"--to={tmp_path / 'more'}", "--average=4")
+    assert done.status == 2
+    assert "holds 3 checkpoints" in done.err
+    done = run_program("convert", f"--from={goldens / 'bert_tiny'}", f"--to={tmp_path / 'hf'}", "--average=2")
+    assert done.status == 2
+    assert "is not a run directory" in done.err
 
 
 def test_convert_says_what_is_wrong(tmp_path, goldens):
@@ -83,10 +76,10 @@ def test_convert_says_what_is_wrong(tmp_path, goldens):
         ((f"--from={tmp_path / 'full'}", f"--to={tmp_path / 'b'}"), "holds no weights"),
         (("--from=./nowhere", f"--to={tmp_path / 'b'}"), "does not exist"),
     ]:
-        done = run("convert", *flags)
-        assert done.returncode == 2
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
+        done = run_program("convert", *flags)
+        assert done.status == 2
+        assert message in done.err
+        assert "Traceback" not in done.err
 
 
 TEXTS = ["w14 w15", "w1 w2 w3 w4 w5 w6", "w7"]
@@ -97,8 +90,8 @@ def test_extracted_vectors_are_those_of_the_encoder(tmp_path, goldens, ending):
     (tmp_path / "texts.txt").write_bytes("\r\n".join(TEXTS).encode())  # as a Windows editor leaves it
     output = tmp_path / f"vectors.{ending}"
     flags = (f"--model={goldens / 'bert_tiny'}", f"--input={tmp_path / 'texts.txt'}", f"--output={output}")
-    done = run("extract", *flags, "--layers=all")
-    assert done.returncode == 0, done.stderr
+    done = run_program("extract", *flags, "--layers=all")
+    assert done.status == 0, done.err
     expected = load(goldens / "bert_tiny").encode(TEXTS, layers="all")
     file = h5py.File(output) if ending == "h5" else np.load(output)
     with file:
@@ -108,9 +101,9 @@ def test_extracted_vectors_are_those_of_the_encoder(tmp_path, goldens, ending):
         if ending == "h5":
             assert json.loads(file["sentence_to_index"][0]) == {text: str(n) for n, text in enumerate(TEXTS)}
     assert not list(tmp_path.glob("*.partial"))
-    again = run("extract", *flags)
-    assert again.returncode == 2
-    assert "exists; remove it" in again.stderr
+    again = run_program("extract", *flags)
+    assert again.status == 2
+    assert "exists; remove it" in again.err
 
 
 def test_words_of_columns(tmp_path, goldens):
@@ -121,8 +114,8 @@ def test_words_of_columns(tmp_path, goldens):
         f"--input={tmp_path / 'texts.conllu'}",
         f"--output={tmp_path / 'v.npz'}",
     )
-    done = run("extract", *flags, "--units=words", "--layers=1,-1")
-    assert done.returncode == 0, done.stderr
+    done = run_program("extract", *flags, "--units=words", "--layers=1,-1")
+    assert done.status == 0, done.err
     encoding = load(goldens / "bert_tiny").encode([["w14", "w1", "w2"], ["w7w8"]], layers=[1, -1])
     with np.load(tmp_path / "v.npz") as found:
         assert found["0"].shape == (2, 3, 64)
@@ -130,37 +123,7 @@ def test_words_of_columns(tmp_path, goldens):
             assert np.allclose(found["1"][k], encoding.words("mean", encoding.layers[k])[1], atol=1e-5)
 
 
-MANY = """
-import contextlib, importlib, io, json, sys
-from absl import flags
-program, cases, patch = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
-module = importlib.import_module(f"experiments.{program}")
-exec(patch)
-for case in cases:
-    flags.FLAGS.unparse_flags()
-    for name in flags.FLAGS:
-        flags.FLAGS[name].unparse()
-    rest = flags.FLAGS([program, *case])
-    status = 0
-    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
-        try:
-            module.main(rest)
-        except SystemExit as end:
-            status = end.code
-    print("RESULT", json.dumps([status, said.getvalue()]), flush=True)
-"""
-
-
-def run_many(program, cases, patch="pass"):
-    """(status, what was said) of a program with one list of flags after the other, in one process."""
-    command = [sys.executable, "-c", MANY, program, json.dumps([[str(flag) for flag in case] for case in cases]), patch]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    found = [json.loads(line[7:]) for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert len(found) == len(cases), done.stderr
-    return found
-
-
-def test_extract_says_what_is_wrong(tmp_path, goldens):
+def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
     files = {
         "good.txt": "one\ntwo\n",
         "blank.txt": "one\n\ntwo\n",
@@ -200,64 +163,60 @@ def test_extract_says_what_is_wrong(tmp_path, goldens):
         ([model, f"--input={tmp_path}/long.conll", output], "long.conll, line 5: text 1 has"),
     ]
     # No text may be computed before all are checked.
-    patch = "module.load.__globals__['BertEncoder']._fill = None"
-    for (status, said), (flags, message) in zip(run_many("extract", [flags for flags, _ in expected], patch), expected):
+    monkeypatch.setattr(PieceEncoder, "_fill", None)
+    for flags, message in expected:
+        status, _, said = run_program("extract", *flags)
         assert message in said, flags
         assert status == 2
         assert len(said.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
 
 
-STOP = """
-encoder = module.load.__globals__[{encoder!r}]
-batches = encoder.encode_batches
-stops = iter([{stops}])
-def stopped(self, *args, **kwargs):
-    after, error = next(stops)
-    for number, batch in enumerate(batches(self, *args, **kwargs)):
-        if number == after:
-            raise error
-        yield batch
-encoder.encode_batches = stopped
-"""
+def raise_after(batches, stops):
+    """`encode_batches` that raises an error after so many batches, each time another one."""
+
+    def stopping(self, *args, **kwargs):
+        after, error = next(stops)
+        for number, batch in enumerate(batches(self, *args, **kwargs)):
+            if number == after:
+                raise error
+            yield batch
+
+    return stopping
 
 
 @pytest.mark.parametrize(
     ("ending", "model"), [("h5", "bert_tiny"), pytest.param("npz", "elmo_tiny", marks=pytest.mark.long)]
 )
-def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model):
+def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypatch):
     """A part is 32 batches: of 40 texts, one a batch, there are 32 when the 36th is computed."""
     (tmp_path / "good.txt").write_text("w1 w2\nw3\n" * 20)
     flags = [f"--model={goldens / model}", f"--input={tmp_path}/good.txt", "--batch_size=1"]
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"a.{ending}"
-    assert run_many("extract", [[*flags, f"--output={whole}"]])[0][0] == 0
+    assert run_program("extract", *flags, f"--output={whole}").status == 0
     stops = [
-        (0, "KeyboardInterrupt()", 130, "extract: stopped; the same command goes on from here"),
-        (
-            36,
-            "MemoryError('of 3 TB')",
-            2,
-            "extract: out of memory (of 3 TB): lower --batch_size, ask for few",
-        ),
-        (0, "OSError(28, 'No space left')", 2, "No space left; make room, and the same command goes on from here"),
-        (7, "ValueError('of any kind')", 2, "extract: of any kind"),
+        (0, KeyboardInterrupt(), 130, "extract: stopped; the same command resumes from here"),
+        (36, MemoryError("3 TB"), 2, "extract: out of memory: 3 TB; lower --batch_size, ask for few"),
+        (0, OSError(28, "No space left"), 2, "No space left; make room, and the same command resumes from here"),
+        (7, ValueError("of any kind"), 2, "extract: of any kind"),
     ]
-    encoder = "ElmoEncoder" if model == "elmo_tiny" else "BertEncoder"
-    plan = ", ".join(f"({after}, {error})" for after, error, _, _ in stops)
-    found = run_many("extract", [[*flags, f"--output={path}"]] * len(stops), STOP.format(encoder=encoder, stops=plan))
-    for (status, said), (_, _, expected, message) in zip(found, stops, strict=True):
-        assert status == expected
-        assert message in said
-        assert "Traceback" not in said
+    with monkeypatch.context() as patch:
+        encoder = ElmoEncoder if model == "elmo_tiny" else PieceEncoder
+        errors = iter([(after, error) for after, error, _, _ in stops])
+        patch.setattr(encoder, "encode_batches", raise_after(encoder.encode_batches, errors))
+        for _, _, expected, message in stops:
+            status, _, said = run_program("extract", *flags, f"--output={path}")
+            assert (status, "Traceback" in said) == (expected, False)
+            assert message in said
     assert not path.exists()
     (tmp_path / "other.txt").write_text("w1 w2\nw4\n" * 20)
     flags.append(f"--output={path}")
     elsewhere = [flags[0], f"--input={tmp_path}/other.txt", *flags[2:]]
-    found = run_many("extract", [[*flags, "--batch_size=2"], elsewhere, flags])
+    found = [run_program("extract", *given) for given in ([*flags, "--batch_size=2"], elsewhere, flags)]
     stopped = f"{path}.partial holds the parts of a stopped run that was asked otherwise: "
-    assert f"{stopped}batch_size was 1, is 2. Finish it as it was asked, or remove that folder to begin" in found[0][1]
-    assert f"{stopped}content was '" in found[1][1]
-    assert [status for status, _ in found] == [2, 2, 0]
+    assert f"{stopped}batch_size was 1, is 2. Finish it as it was asked, or remove that folder to begin" in found[0].err
+    assert f"{stopped}content was '" in found[1].err
+    assert [done.status for done in found] == [2, 2, 0]
     assert path.read_bytes() == whole.read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted([path.name, "good.txt", "other.txt", whole.name])
 
@@ -265,7 +224,7 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model):
 def test_number_signs_and_document_marks_of_columns(tmp_path, goldens):
     (tmp_path / "a.conll").write_text("-DOCSTART- O\n\n# O\nw1 O\n\nw2 O\n")
     flags = [f"--model={goldens / 'bert_tiny'}", f"--input={tmp_path}/a.conll", f"--output={tmp_path}/a.npz"]
-    [(status, said)] = run_many("extract", [[*flags, "--units=words"]])
+    status, _, said = run_program("extract", *flags, "--units=words")
     assert status == 0, said
     with np.load(tmp_path / "a.npz") as found:
         assert {name: found[name].shape for name in found} == {"0": (1, 2, 64), "1": (1, 1, 64)}
@@ -284,13 +243,13 @@ def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
         [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--format=google"],
         [f"--from={tmp_path}/run", f"--to={tmp_path}/c", "--nolowercase", "--classifier=tag"],
     ]
-    found = run_many("convert", cases)
-    assert found[:2] == [[0, ""], [0, ""]]
+    found = [run_program("convert", *flags) for flags in cases]
+    assert [(done.status, done.err) for done in found[:2]] == [(0, ""), (0, "")]
     before, after = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("hf", "again"))
     assert after == before
     assert after["problem_type"] == "multi_label_classification"
     assert after["id2label"] == {"0": "긍정", "1": "부정"}
-    for (status, said), useless in zip(found[2:], ["format='google'", "classifier='tag', lowercase=False"]):
+    for (status, _, said), useless in zip(found[2:], ["format='google'", "classifier='tag', lowercase=False"]):
         assert status == 2
         assert f"is a run directory, which says all of this itself: leave out {useless}" in said
     assert not (tmp_path / "c").exists()

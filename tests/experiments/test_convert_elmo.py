@@ -1,10 +1,6 @@
 """ELMo through the program: every way round keeps every bit, and what cannot be done is said."""
 
 import dataclasses
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -17,34 +13,10 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import flatten
 
-ROOT = Path(__file__).parents[2]
+from .programs import run_program
+
 CONFIG = ElmoConfig.preset("toy", vocab_size=8)
 WORDS = WordVocabulary.build({"강": 9, "river": 8, "배": 7, "bank": 6, "은행": 5})
-SCRIPT = """
-import contextlib, io, json, sys
-from absl import flags
-from experiments import convert
-for case in json.loads(sys.argv[1]):
-    flags.FLAGS.unparse_flags()
-    for name in flags.FLAGS:
-        flags.FLAGS[name].unparse()
-    rest, status = flags.FLAGS(["convert", *case]), 0
-    with contextlib.redirect_stderr(io.StringIO()) as wrong, contextlib.redirect_stdout(io.StringIO()) as said:
-        try:
-            convert.main(rest)
-        except SystemExit as end:
-            status = end.code
-    print("RESULT", json.dumps([status, said.getvalue(), wrong.getvalue()]), flush=True)
-"""
-
-
-def convert(*cases):
-    """(status, what was said, what was wrong) of the program with one list of flags after the other."""
-    command = [sys.executable, "-c", SCRIPT, json.dumps([[str(flag) for flag in case] for case in cases])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    found = [json.loads(line[7:]) for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert len(found) == len(cases), done.stderr
-    return found
 
 
 @pytest.fixture
@@ -64,7 +36,7 @@ def test_every_way_round_keeps_every_bit(tmp_path, source):
         (tmp_path / "run2", tmp_path / "last", "--to_format=elmo"),
         (tmp_path / "last" / "weights.hdf5", tmp_path / "by_file", None),
     ]
-    found = convert(*[[f"--from={a}", f"--to={b}", *([kind] if kind else [])] for a, b, kind in steps])
+    found = [run_program("convert", f"--from={a}", f"--to={b}", *([kind] if kind else [])) for a, b, kind in steps]
     original = flatten(read_model(source).params)
     for (_, target, _), (status, said, wrong) in zip(steps, found, strict=True):
         assert (status, wrong) == (0, "")
@@ -105,12 +77,13 @@ def test_what_cannot_be_done_is_said(tmp_path, source, goldens):
             "--to_format=huggingface",
         ],
         "lowercase=False makes no sense for": [f"--from={source}", to, "--nolowercase"],
-        "classifier='tag' was given for": [f"--from={source}", to, "--classifier=tag"],
+        "which has no classifier: leave out classifier='tag'": [f"--from={source}", to, "--classifier=tag"],
         "has no ELMo: no file ends with .hdf5 or .h5": [bert, to, "--format=elmo"],
         "lstm.n_layers is 3, but the weights have 2 (Cell0, Cell1)": [f"--from={wrong}", to],
         "is not empty; give another --to": [f"--from={source}", f"--to={wrong}"],
     }
-    for (status, _, said), message in zip(convert(*cases.values()), cases, strict=True):
+    for message, flags in cases.items():
+        status, _, said = run_program("convert", *flags)
         assert status == 2 and message in said, said
         assert "Traceback" not in said
     assert not (tmp_path / "to").exists()

@@ -15,6 +15,8 @@ import pytest
 
 from bert_elmo_jax import load
 
+from .programs import run_program
+
 ROOT = Path(__file__).parents[2]
 TEXTS = ["강가의 작은 은행", "The river  bank", "배", "The river  bank", "a b c d e f g h"]
 
@@ -61,18 +63,17 @@ def test_layers_and_warmup_of_columns(tmp_path, flags, goldens):
 
 
 def test_flags_that_say_nothing(tmp_path, flags, goldens):
-    from .test_convert_and_extract import run_many
-
     bert = [f"--model={goldens / 'bert_tiny'}", flags[1], f"--output={tmp_path}/a.h5"]
     elmo = [*flags, f"--output={tmp_path}/a.h5"]
     expected = [
-        ([*elmo, "--overflow=truncate", "--pool=first"], "--pool=first, --overflow=truncate says nothing to an ELMo"),
-        ([*elmo, "--units=pieces"], "--units=pieces says nothing to an ELMo, which "),
-        ([*bert, "--warmup=1"], "--warmup=1 says nothing to a BERT, which "),
+        ([*elmo, "--overflow=truncate", "--pool=first"], "--pool=first, --overflow=truncate means nothing for an ELMo"),
+        ([*elmo, "--units=pieces"], "--units=pieces means nothing for an ELMo, which "),
+        ([*bert, "--warmup=1"], "--warmup=1 means nothing for a BERT, which "),
         ([*elmo, "--warmup=-1"], "warmup=-1: use a whole number, at least 0"),
         ([*elmo, "--layers=3"], "there is no layer 3: the layers of this model are 0 (the embeddings) to 2"),
     ]
-    for (status, said), (_, message) in zip(run_many("extract", [given for given, _ in expected]), expected):
+    for given, message in expected:
+        status, _, said = run_program("extract", *given)
         assert status == 2
         assert message in said
     assert [file.name for file in tmp_path.iterdir()] == ["texts.txt"]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import jax
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks import Answer, Question
@@ -15,6 +14,7 @@ from bert_elmo_jax.data.tasks.question_rows import collate_questions
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.inference import TaskNetwork
 from bert_elmo_jax.inference import task_networks as networks
+from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import AnswerSpan
 from bert_elmo_jax.inference.task_network import encode_of
 from bert_elmo_jax.inference.word_encoder import size_of, trained_layers, word_encoder
@@ -68,9 +68,7 @@ def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys,
     dev = read_examples(files["dev"], reader.task)
     right = [p.answer == ("서울" if e.answers else "") for e, p in zip(dev, reader.predict_examples(dev))]
     assert sum(right) > 0.8 * len(right)  # of a question "where ?" or "who ?", and of nothing else
-    predict = program("predict")
-    with flagsaver.flagsaver(model=str(tmp_path / "run"), input=files["dev"], output=str(tmp_path / "out.jsonl")):
-        predict.main(["predict"])
+    predict_file(str(tmp_path / "run"), files["dev"], str(tmp_path / "out.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(dev)
     for line, question in zip(lines, dev):

@@ -3,9 +3,11 @@
 import re
 
 import pytest
-from absl.testing import flagsaver
+
+from bert_elmo_jax.runs.config_files import show_value
 
 from ..data.tasks.test_broken_files import BROKEN, NUMBERS, OWN, PAIR
+from .programs import run_program
 from .task_files import write_model, write_task
 
 FIELDS = {
@@ -28,20 +30,12 @@ def fields_of(read):
 
 
 @pytest.fixture
-def refused(program, tmp_path, capsys):
-    finetune = program("finetune")
-
-    def run(fields, **more):
-        from experiments.configs import finetune as usual
-
-        config = usual.get_config()
-        config.update_from_flattened_dict(more.pop("config", {}))
-        with flagsaver.flagsaver(workdir=str(tmp_path / "run"), **fields, **more):
-            finetune.FLAGS["config"].value = config
-            with pytest.raises(SystemExit) as ended:
-                finetune.main(["finetune"])
-        said = capsys.readouterr().err
-        assert ended.value.code == 2, said
+def refused(tmp_path):
+    def run(fields, config=None, **more):
+        flags = [f"--{name}={value}" for name, value in {**fields, **more}.items() if value is not None]
+        flags += [f"--config.{name}={show_value(value)}" for name, value in (config or {}).items()]
+        status, _, said = run_program("finetune", f"--workdir={tmp_path / 'run'}", *flags)
+        assert status == 2, said
         assert not (tmp_path / "run" / "run.json").exists()
         return said
 
@@ -87,8 +81,8 @@ def model(tmp_path_factory):
         ({}, {"init": "/nowhere/at/all"}, "nowhere"),
         ({}, {"init": None}, "--init=… is needed"),
         ({}, {"tokenizer": "tok"}, "--tokenizer=tok was given beside --init"),
-        ({}, {"grid": "colour=1"}, "--grid names 'colour', which is no field of the config; such as"),
-        ({}, {"grid": "batchsize=16"}, "which is no field of the config; did you mean batch_size?"),
+        ({}, {"grid": "colour=1"}, "--grid: the config has no field 'colour'; --config=FILE"),
+        ({}, {"grid": "batchsize=16"}, "no field 'batchsize'; did you mean batch_size?"),
         ({"task": "SST-2"}, {}, "; did you mean sst2?"),
         ({}, {"config": {"transfer": "head-first"}}, "head_first, top_down; did you mean head_first?"),
         ({}, {"config": {"optimizer.schedule": "cosin"}}, "; did you mean cosine?"),
@@ -97,8 +91,8 @@ def model(tmp_path_factory):
             {"init": None, "tokenizer": "tests/goldens/bert_tiny", "config": {"preset": "Bass"}},
             "did you mean base?",
         ),
-        ({}, {"grid": "epochs=many"}, "--grid: epochs='many', expected a value like 3.0"),
-        ({}, {"seeds": ["1", "1"]}, "seed has a value twice: 1, 1"),
+        ({}, {"grid": "epochs=many"}, "--grid: epochs='many': expected a value like 3.0"),
+        ({}, {"seeds": "1,1"}, "seed has a value twice: 1, 1"),
         ({}, {"config": {"transfer": "half"}}, "config.transfer='half' is not known; it is one of all, frozen"),
         ({}, {"config": {"optimizer.name": "adamx"}}, "config.optimizer.name='adamx' is not known"),
         ({}, {"config": {"max_length": 400}}, "max_length=400: use 8 to 48, the positions of this model"),

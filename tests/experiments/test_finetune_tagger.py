@@ -13,7 +13,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
@@ -223,9 +222,7 @@ def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monk
     assert (len(long.tags), len(one.tags)) == (36, 1)
     with pytest.raises(ValueError, match="input 0 is ''"):
         tagger.predict([""])
-    predict = program("predict")
-    with flagsaver.flagsaver(model=str(alone), input=files["entities"]["dev"], output=str(tmp_path / "out.jsonl")):
-        predict.main(["predict"])
+    predict_file(str(alone), files["entities"]["dev"], str(tmp_path / "out.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     dev = read_examples(files["entities"]["dev"], tagger.task)
     assert [tuple(line["words"]) for line in lines] == [sentence.words for sentence in dev]

@@ -7,10 +7,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.train.checkpoint import load_params
 
@@ -57,9 +57,8 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
     assert isinstance(good, Label)
     assert good.label == "재미"
     assert set(long.probabilities) == {"노잼", "재미"}
-    predict, out = program("predict"), tmp_path / "out.jsonl"
-    with flagsaver.flagsaver(model=str(tmp_path / "run"), input=config.dev, output=str(out)):
-        predict.main(["predict"])
+    out = tmp_path / "out.jsonl"
+    predict_file(str(tmp_path / "run"), config.dev, str(out))
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     right = [example.label for example in read_examples(config.dev, model.task)]
     assert np.mean([line["label"] == label for line, label in zip(lines, right, strict=True)]) > 0.9
@@ -78,9 +77,8 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
     lines = tmp_path / "pairs.txt"
     lines.write_text("강가의 film\tso good\nthe film\t영화\n", encoding="utf-8")
-    predict, out = program("predict"), tmp_path / "out.jsonl"
-    with flagsaver.flagsaver(model=str(tmp_path / "run"), input=str(lines), output=str(out)):
-        predict.main(["predict"])
+    out = tmp_path / "out.jsonl"
+    predict_file(str(tmp_path / "run"), str(lines), str(out))
     assert [set(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()] == [
         {"text", "pair", "label", "probability", "probabilities"}
     ] * 2

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax.data.tasks.examples import Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.train.metrics import read_metrics
 
+from .programs import run_program
 from .task_files import texts, write_model
 
 ROOT = Path(__file__).parents[2]
@@ -100,17 +100,15 @@ def model(tmp_path_factory):
     return str(write_model(tmp_path_factory.mktemp("model") / "bert"))
 
 
-def test_from_a_table_to_a_table(program, reviews, model, tmp_path, capsys, one_device):
+def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
     """As the commands do it: a share for dev, the run's encoding for what is to be predicted, a table for Excel."""
-    finetune = program("finetune")
     flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
+    fields = ["--config.epochs=1", "--config.batch_size=16", "--config.max_length=32"]
 
     def start(**changes):
-        with flagsaver.flagsaver(**{**flags, **changes}):
-            finetune.FLAGS["config"].value = config_of({})
-            with pytest.raises(SystemExit) as ended:
-                finetune.main(["finetune"])
-        return ended.value.code, capsys.readouterr().err
+        given = [f"--{name}={value}" for name, value in {**flags, **changes}.items()]
+        status, _, said = run_program("finetune", *given, *fields)
+        return status, said
 
     status, said = start()
     assert status == 0, said

@@ -1,18 +1,17 @@
 """Predictions from files and standard input, as JSON lines; and what a report shows of them."""
 
-import io
 import json
 import re
 
 import pytest
-from absl.testing import flagsaver
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.runs.task_report import task_sections
 from bert_elmo_jax.runs.task_scores import figures_of
 
-from ..api.test_task_model import write
+from ..inference.test_task_model import write
+from .programs import run_program
 from .task_files import write_task
 
 LABELS = {
@@ -44,26 +43,13 @@ def runs(tmp_path_factory):
     }
 
 
-@pytest.fixture
-def predict(program, monkeypatch, capsys):
-    module = program("predict")
-
-    def run(stdin="", **given):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        status = 0
-        with flagsaver.flagsaver(**given):
-            try:
-                module.main(["predict"])
-            except SystemExit as ended:
-                status = ended.code
-        out, said = capsys.readouterr()
-        return status, [json.loads(line) for line in out.splitlines()], said
-
-    return run
+def predict(stdin="", **given):
+    status, out, said = run_program("predict", *(f"--{name}={value}" for name, value in given.items()), stdin=stdin)
+    return status, [json.loads(line) for line in out.splitlines()], said
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_lines_of_standard_input(name, runs, predict):
+def test_lines_of_standard_input(name, runs):
     status, lines, said = predict(LINES[name], model=runs[name])
     assert status == 0, said
     assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 8 × cpu\n")
@@ -85,7 +71,7 @@ def test_lines_of_standard_input(name, runs, predict):
 
 
 @pytest.mark.parametrize("name", ["qnli", "ud_upos", "swag", "squad"])
-def test_files_of_the_task(name, runs, predict, tmp_path):
+def test_files_of_the_task(name, runs, tmp_path):
     fields = write_task(tmp_path / "files", name, count=16)
     status, _, said = predict(model=runs[name], input=fields["train"], output=str(tmp_path / "out.jsonl"), n_best=3)
     assert status == 0, said
@@ -142,7 +128,7 @@ def read_example():
         ("sst2", "", {"model": "/nowhere/at/all"}, "nowhere"),
     ],
 )
-def test_what_is_refused(name, stdin, more, message, runs, predict):
+def test_what_is_refused(name, stdin, more, message, runs):
     status, lines, said = predict(stdin, **{"model": runs[name], **more})
     assert (status, lines) == (2, [])
     assert message in said

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_elmo_jax.data.corpora.run_preparation import print_report
 from bert_elmo_jax.data.corpora.runners import ray_runner
 
 ROOT = Path(__file__).parents[2]
@@ -27,21 +28,20 @@ def run(*flags, **options):
     )
 
 
-def test_many_unknown_words_are_remarked_on(program, capsys):
-    report = program("preparation_report").report
+def test_many_unknown_words_are_remarked_on(capsys):
     counts = {"documents": 9, "sentences": 90, "words": 900, "tokens": 1000, "unknown": 172}
     manifest = {
         "sources": [{"bytes": 1_200_000}], "shards": [{}], "skipped": {},
         "tokenizer": {"kind": "words", "vocab_size": 20_000}, "counts": {"train": counts, "heldout": counts},
     }  # fmt: skip
-    report(manifest, "corpora/novel", 3.0, True)
+    print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
     said = capsys.readouterr().out
-    assert "17% of the text is words that are not among the 20,000: an ELMo reads their characters all the same" in said
+    assert "17% of the text is words outside the vocabulary of 20,000: an ELMo reads their characters, but predicts" in said
     assert "a larger --vocab_size" in said
-    assert "nothing is held out" not in said
+    assert "no text is held out" not in said
     counts["unknown"] = 99
-    report(manifest, "corpora/novel", 3.0, True)
-    assert "not among" not in capsys.readouterr().out
+    print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
+    assert "outside the vocabulary" not in capsys.readouterr().out
 
 
 def tree(folder):
@@ -181,7 +181,7 @@ BAD = {
     "record": ("a.jsonl", b'{"text": "a"}\n{"txt": "a"}\n', "a.jsonl, line 2: no field 'text'"),
     "empty": ("a.txt", b"", "a.txt: an empty file"),
     "blank": ("a.txt", b"\n \n\n", "a.txt: only blank lines"),
-    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv, whose columns are not told apart here"),
+    "columns": ("a.csv", "후기,평가\n좋다,1\n".encode(), "a.csv: .csv is not supported, because its columns"),
     "return": ("a.txt", b"one\rtwo\n", "a.txt, line 1: a carriage return inside a line"),
 }
 
@@ -210,16 +210,16 @@ def test_wrong_flags_are_one_line(tmp_path):
     for flags, message in [
         ((f"--input={tmp_path}/*.txt",), "no file matches"),
         ((f"--input={tmp_path}",), "a folder, not a file"),
-        ((), "no input; name files"),
+        ((), "no input; give files"),
         (("--input=a", "--encoding=utf-9"), "encoding='utf-9' is not known"),
         (("--input=a", "--workers=0"), "workers=0: use at least one"),
         (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
         (("--verify",), "no such folder"),
         (
             ("--input=a", "--tokenizer=sentencepiece", "--lowercase"),
-            "--lowercase means nothing with --tokenizer=sentencepiece",
+            "--lowercase has no effect with --tokenizer=sentencepiece",
         ),
-        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb means nothing with --tokenizer=words"),
+        (("--input=a", "--tokenizer=words", "--sample_mb=3"), "--sample_mb has no effect with --tokenizer=words"),
         (("stray.txt",), "unexpected argument 'stray.txt'"),
     ]:
         done = run(f"--output={tmp_path / 'out'}", *flags)
@@ -235,7 +235,7 @@ def test_a_full_disk_is_one_line_and_later_it_goes_on(text, tmp_path, undisturbe
     done = subprocess.run(little_room, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2
     assert "File too large" in done.stderr.splitlines()[-1]
-    assert "the same command goes on from here" in done.stderr.splitlines()[-1]
+    assert "the same command resumes from here" in done.stderr.splitlines()[-1]
     assert run(*asked).returncode == 0
     assert tree(tmp_path / "out") == expected
 
@@ -262,7 +262,7 @@ def test_interrupting_says_how_to_go_on(text, tmp_path, number):
     process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on from here" in errors
+    assert "the same command resumes from here" in errors
     assert "Traceback" not in errors
 
 

@@ -1,6 +1,7 @@
 """The program `probe`, as people run it, and what it says of what is wrong."""
 
 import csv
+import functools
 import sys
 
 import numpy as np
@@ -11,14 +12,11 @@ from bert_elmo_jax.inference import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.running_text import rule_of
 
+from .programs import run_program
+
 LINES = "1\tw1\t_\tNOUN\t_\tNumber=Sing\t2\tnsubj\t_\t_\n2\tw2\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 OTHER = "1\tw3\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tw4\t_\tNOUN\t_\tNumber=Plur\t1\tobj\t_\t_\n\n"
 SENSES = "# newdoc id = {0}\nw1\tw1\tNN\t{1}\t1:0{1}:00::\t_\t_\nw2\t_\tVB\t_\t_\t_\t_\n\n"
-
-
-@pytest.fixture(scope="module")
-def probe(program):
-    return program("probe")
 
 
 @pytest.fixture
@@ -32,23 +30,10 @@ def files(tmp_path):
 
 
 @pytest.fixture
-def run(probe, files, monkeypatch, capsys):
+def run(files, monkeypatch):
     """Runs the program with flags; its status and what it wrote to the two outputs."""
     monkeypatch.chdir(files)
-
-    def start(*given):
-        for flag in probe.FLAGS.flags_by_module_dict()[probe.__name__]:
-            flag.unparse()
-        rest = probe.FLAGS(["probe", "--output=out", *given])
-        status = 0
-        try:
-            probe.main(rest)
-        except SystemExit as error:
-            status = error.code
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return start
+    return functools.partial(run_program, "probe", "--output=out")
 
 
 TREEBANK = [f"--{name}=a.conllu" for name in ("train", "dev", "test")]
@@ -158,11 +143,11 @@ def test_what_is_wrong_is_one_line(run, files, goldens):
     (files / "broken.conllu").write_text("1\tw1\n", encoding="utf-8")
     expected = [
         (["--what=probe", static], "--what=probe needs --train=…, --dev=…, --test=…"),
-        (["--what=probe", *TREEBANK], "nothing to look at: give --model=… or --static=…"),
-        (["--what=attention", "--test=a.conllu"], "nothing to look at: give --model=…"),
+        (["--what=probe", *TREEBANK], "no encoder: give --model=… or --static=…"),
+        (["--what=attention", "--test=a.conllu"], "no encoder: give --model=…"),
         (["--what=attention", elmo, "--test=a.conllu"], "elmo_tiny is no BERT, and only a BERT has attention heads"),
         (["--what=weights", elmo], "elmo_tiny has no mix of layers"),
-        (["--what=weights", elmo, "--words=a"], "--words says nothing to --what=weights: leave it out"),
+        (["--what=weights", elmo, "--words=a"], "--words means nothing for --what=weights: leave it out"),
         (["--what=probe", static, *TREEBANK, "--tasks=Tense"], "no word of the train data has Tense"),
         (["--what=probe", static, *TREEBANK, "--layers=last"], "--layers=last: use whole numbers"),
         (["--what=probe", static, *TREEBANK, "--tasks="], "--tasks= is empty"),

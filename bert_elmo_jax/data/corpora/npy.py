@@ -6,13 +6,13 @@ from types import TracebackType
 
 import numpy as np
 
-HEADER = 128  # bytes, whatever the length of the array turns out to be: a multiple of 64, as the format asks
+HEADER = 128  # bytes, for arrays of any length; the format requires a multiple of 64
 
 
 class NpyAppender:
-    """A one-dimensional `.npy` file written piece by piece; its header is completed when it closes.
+    """A one-dimensional `.npy` file that is written piece by piece; closing it completes the header.
 
-    No memory map while writing: a full disk is then an error that can be caught, not a signal.
+    It is not memory-mapped: a full disk then raises an error that can be caught, instead of a signal.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "numbers.npy"
@@ -26,15 +26,15 @@ class NpyAppender:
     def __init__(self, path: Path, dtype: np.dtype):
         self.dtype, self.length = dtype.newbyteorder("<"), 0
         self._file = open(path, "wb")  # noqa: SIM115 -- closed by close()
-        self._file.write(b"\0" * HEADER)  # no array yet: a reader refuses it until close() has written the header
+        self._file.write(b"\0" * HEADER)  # np.load raises on this until close() has written the header
 
     def append(self, values: np.ndarray) -> None:
-        """Add values at the end; they must fit the file's type."""
+        """Append values, which must fit the file's type."""
         self._file.write(np.ascontiguousarray(values, self.dtype).tobytes())
         self.length += len(values)
 
     def close(self) -> None:
-        """Write the header and see everything onto the disk."""
+        """Write the header and flush everything to disk."""
         facts = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
         self._file.seek(0)
         self._file.write(b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little"))

@@ -1,7 +1,7 @@
-"""Raw text -> a store of shards. The plan is written first; whatever is interrupted goes on from what is finished.
+"""Prepare a store of shards from raw text; an interrupted preparation resumes from its finished steps.
 
-Order: plan · unpack what cannot be entered · tokenizer · shards (for words: count, merge, renumber) · manifest.
-A step is done when its result is there under its final name, which is given only to what is whole.
+The steps are: plan · unpack files · tokenizer · shards (for words: count, merge, renumber) · manifest. A step is
+finished when its result exists under its final name; incomplete results have temporary names.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ from bert_elmo_jax.files import Held, lock, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
-SHARD = 16 << 20  # bytes of text a shard, so that a laptop's corpus already has work for several cores
+SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus keeps several cores busy
 TRAINED = ("wordpiece", "sentencepiece", "words")
-MADE_EARLY = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # what there is before anything is finished
-Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # name and bytes to do -> where to report them
+UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
+Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a preparation; everything here changes what comes out, and nothing else does."""
+    """The settings of a preparation, which determine its output."""
 
     inputs: tuple[str, ...]
     output: str
@@ -50,30 +50,29 @@ class Request:
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before anything is read."""
+        """Raise on invalid settings before anything is read."""
         if not self.inputs:
-            raise ValueError("no input; name files with --input='folder/*.txt'")
+            raise ValueError("no input; give files with --input='folder/*.txt'")
         if not 0 <= self.heldout < 1:
-            raise ValueError(f"heldout={self.heldout} is no share; use a number from 0 to below 1, such as 0.01")
+            raise ValueError(f"heldout={self.heldout} is not a share; use a number from 0 to below 1, such as 0.01")
         if self.shards < 0:
             raise ValueError(f"shards={self.shards}; use a positive number, or 0 to choose by size")
         if not 0 < self.sample_mb < 1e6:
-            raise ValueError(f"sample_mb={self.sample_mb} is no size of a sample; use a positive number, such as 32")
+            raise ValueError(f"sample_mb={self.sample_mb} is not a valid size; use a positive number, such as 32")
         if not 4 <= self.vocab_size <= 10_000_000:
             raise ValueError(
                 f"vocab_size={self.vocab_size}; use 4 (three marks and a word; pieces need more) to 10,000,000"
             )
         if self.tokenizer not in TRAINED and not Path(self.tokenizer).is_dir():
             raise ValueError(
-                f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; "
-                "give one of these to train a vocabulary, or the folder of one to load"
-                + did_you_mean(self.tokenizer, TRAINED)
+                f"tokenizer={self.tokenizer!r} is neither a folder nor one of {', '.join(TRAINED)}; give one of these "
+                f"to train a vocabulary, or a folder to load one from{did_you_mean(self.tokenizer, TRAINED)}"
             )
         if _is_words(self) and self.shards > MERGED:
-            raise ValueError(f"shards={self.shards}: those of a word model are merged at once, use at most {MERGED}")
+            raise ValueError(f"shards={self.shards}: a word model merges all shards at once; use at most {MERGED}")
 
 
-MEANT_FOR = {
+TOKENIZERS = {
     "lowercase": ("wordpiece",),
     "sentencepiece_model": ("sentencepiece",),
     "word_rule": ("words",),
@@ -83,25 +82,25 @@ MEANT_FOR = {
 
 
 def refuse_idle_options(request: Request, given: Iterable[str]) -> None:
-    """Refuse options that were given but mean nothing for the tokenizer that was asked for.
+    """Raise on options that were given but have no effect with the requested tokenizer.
 
     >>> refuse_idle_options(Request(("a.txt",), "out", tokenizer="words"), ["lowercase"])
     Traceback (most recent call last):
     ...
-    ValueError: --lowercase means nothing with --tokenizer=words; leave it out
+    ValueError: --lowercase has no effect with --tokenizer=words; leave it out
     """
     for name in given:
         words = name == "word_rule" and _is_words(request)
-        if not words and request.tokenizer not in MEANT_FOR.get(name, (request.tokenizer,)):
-            raise ValueError(f"--{name} means nothing with --tokenizer={request.tokenizer}; leave it out")
+        if not words and request.tokenizer not in TOKENIZERS.get(name, (request.tokenizer,)):
+            raise ValueError(f"--{name} has no effect with --tokenizer={request.tokenizer}; leave it out")
 
 
 class OtherPlan(ValueError):
-    """The output folder was begun with other options."""
+    """The output folder is in use, or belongs to a preparation with other options or to other files."""
 
 
 def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
-    """Prepare a corpus and return its manifest; calling again goes on, or finds everything done."""
+    """Prepare a corpus and return its manifest; resume an unfinished preparation."""
     output = Path(request.output)
     if output.exists() and not output.is_dir():
         raise BadInput(request.output, None, "the output is a file, not a folder", "give another --output")
@@ -109,12 +108,12 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     files = [describe(path, path) for path in find_files(request.inputs, tally) if not _has_columns(path, tally)]
     files = [source for source in files if has_text(source, tally)]
     if not files:
-        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input")
+        raise _no_text(request)
     output.mkdir(parents=True, exist_ok=True)
     with _locked(output):
         _check_plan(output, _plan(request, files))
         own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
-        for leftover in (path for pattern in own for path in output.glob(pattern)):  # of runs that were killed
+        for leftover in (path for pattern in own for path in output.glob(pattern)):  # from runs that were killed
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if manifest := _finished(output):
             return manifest
@@ -127,17 +126,21 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
             for k, ranges in enumerate(plan_ranges(sources, shards))
         ]
         if _is_words(request):
-            facts, extra_files = _prepare_words(request, jobs, runner, phase)
+            facts = _prepare_words(request, jobs, runner, phase)
         else:
-            facts, extra_files = _prepare_pieces(request, sources, jobs, runner, phase)
-        manifest = _manifest(output, request, files, jobs, facts, extra_files, tally)
+            facts = _prepare_pieces(request, sources, jobs, runner, phase)
+        manifest = _manifest(output, request, files, jobs, facts, tally)
         write_json(output / "manifest.json", manifest)
         shutil.rmtree(output / "work")
         return manifest
 
 
+def _no_text(request: Request, remedy: str = "check --input") -> BadInput:
+    return BadInput(", ".join(request.inputs), None, "no text in any file", remedy)
+
+
 def _finished(output: Path) -> dict[str, Any] | None:
-    """The manifest of a finished store; None where there is work left, damaged shards having been cleared away."""
+    """Return the manifest of a finished store; otherwise remove damaged shards and return None."""
     if not (output / "manifest.json").exists():
         return None
     manifest = read_manifest(output)
@@ -147,7 +150,7 @@ def _finished(output: Path) -> dict[str, Any] | None:
         return manifest
     (output / "manifest.json").unlink()
     shards = {shard["name"] for shard in manifest["shards"]}
-    if damaged - shards or manifest["tokenizer"]["kind"] == "words":  # what all shards were made with is gone
+    if damaged - shards or manifest["tokenizer"]["kind"] == "words":  # all shards depend on the damaged files
         damaged = {*shards, "tokenizer"}
     for name in damaged:
         shutil.rmtree(output / name, ignore_errors=True)
@@ -155,7 +158,7 @@ def _finished(output: Path) -> dict[str, Any] | None:
 
 
 def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
-    """What must be the same when a preparation goes on; paths do not matter, content does."""
+    """Return the settings that must not change when a preparation resumes; inputs count by name and content."""
     options = asdict(request)
     options |= options.pop("reading")
     del options["output"], options["inputs"]
@@ -168,41 +171,41 @@ def _plan(request: Request, files: list[Source]) -> dict[str, Any]:
 
 
 def _has_columns(path: str, tally: Tally) -> bool:
-    """Whether a file's lines hold more than their text: numbers and labels would be read as words."""
+    """Return True, and report bad input, if a file has columns: other columns would be read as text."""
     ending = Path(path).suffix.lower()
     if ending not in (".csv", ".tsv"):
         return False
-    remedy = "write the texts alone into .txt (a text a line, with --documents=line) or .jsonl"
-    tally.bad(path, lambda: None, f"{ending}, whose columns are not told apart here", remedy)
+    remedy = "write only the texts to .txt (one per line, with --documents=line) or .jsonl"
+    tally.bad(path, lambda: None, f"{ending} is not supported, because its columns cannot be selected", remedy)
     return True
 
 
 def _check_plan(output: Path, plan: dict[str, Any]) -> None:
-    """Write the plan, or see that it is the one the folder was begun with."""
+    """Write the plan, or raise if the folder was started with another one."""
     path = output / "plan.json"
     if not path.exists():
         own = re.compile(r"\.lock|plan\.json\.\d+\.partial")
         strangers = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
         if strangers:
-            raise OtherPlan(f"{output} holds something else ({', '.join(strangers[:5])}); give an empty --output")
+            raise OtherPlan(f"{output} has other files ({', '.join(strangers[:5])}); give an empty --output")
         write_json(path, plan)
         return
     old = json.loads(path.read_text(encoding="utf-8"))
-    made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not MADE_EARLY.search(p.name)]
-    # What was made while bad input was an error has met none, so skipping it from now on changes nothing of it.
+    made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
+    # Steps finished with on_bad="error" met no bad input, so they stay valid with "skip".
     milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
     if not made or (milder == plan and old["options"]["on_bad"] == "error"):
         write_json(path, plan)
     elif old != plan:
         lines = _differences(old, plan)
         more = [f"  and {len(lines) - 20} more"] if len(lines) > 20 else []
-        advice = f"Use these options, or another --output, or delete {output} to begin anew."
-        raise OtherPlan("\n".join([f"{output} was begun differently:", *lines[:20], *more, advice]))
+        advice = f"Use the previous options or another --output, or delete {output} to start over."
+        raise OtherPlan("\n".join([f"{output} was started with other options:", *lines[:20], *more, advice]))
 
 
 def _differences(old: dict[str, Any], plan: dict[str, Any]) -> list[str]:
     lines = [
-        f"  {name}: {old['options'].get(name)!r} there, {plan['options'].get(name)!r} asked for"
+        f"  {name}: {old['options'].get(name)!r} there, {plan['options'].get(name)!r} given"
         for name in sorted({*old["options"], *plan["options"]})
         if old["options"].get(name) != plan["options"].get(name)
     ]
@@ -226,7 +229,7 @@ def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
 
 @contextlib.contextmanager
 def _locked(output: Path) -> Iterator[None]:
-    """One preparation at a time in a folder."""
+    """Lock the folder, so that only one preparation writes to it at a time."""
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(lock(output / ".lock"))
@@ -239,7 +242,7 @@ def _locked(output: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class UnpackJob:
-    """A file to make plain."""
+    """The instructions for unpacking one file."""
 
     path: str
     target: str
@@ -257,7 +260,7 @@ def _unpack_job(job: UnpackJob, report: Report) -> None:
 def _unpack_all(
     files: list[Source], request: Request, runner: Runner, phase: Phase
 ) -> tuple[list[Source], Counter[str]]:
-    """Sources that can be entered anywhere, and what was skipped on the way."""
+    """Unpack the files that need it; return the plain sources and the counts of skipped input."""
     folder = Path(request.output, "work")
     targets = {n: folder / f"plain-{n:05d}" for n, f in enumerate(files) if needs_unpacking(f.path, request.reading)}
     missing = [n for n, target in targets.items() if not Path(f"{target}.json").exists()]
@@ -275,7 +278,7 @@ def _unpack_all(
     tally = Tally(request.reading)
     sources = [source for n, source in enumerate(sources) if n not in targets or has_text(source, tally)]
     if not sources:
-        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input")
+        raise _no_text(request)
     return sources, skipped + tally.skipped
 
 
@@ -293,7 +296,7 @@ def _load(folder: str) -> Tokenizer | WordVocabulary:
 
 def _prepare_pieces(
     request: Request, sources: list[Source], jobs: list[Job], runner: Runner, phase: Phase
-) -> tuple[dict[str, Any], list[str]]:
+) -> dict[str, Any]:
     folder = Path(request.output, "tokenizer")
     if not folder.exists():
         with building(folder, folder.parent / "work") as partial:
@@ -303,12 +306,11 @@ def _prepare_pieces(
                 load_tokenizer(request.tokenizer).save(partial)
     tokenizer = load_tokenizer(folder)
     _run_shards(make_piece_shard, jobs, lambda job: Path(request.output, job.name), runner, phase, "preparing")
-    facts = {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
-    return facts, sorted(f"tokenizer/{path.name}" for path in folder.iterdir())
+    return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
 
 
 def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
-    """Train the vocabulary on the sample."""
+    """Train a tokenizer on a sample of the sources."""
     size = sum(source.size for source in sources)
     with phase(f"training {request.tokenizer}", min(size, int(request.sample_mb * (1 << 20)))) as report:
 
@@ -322,7 +324,7 @@ def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
         return train_sentencepiece(sample(), request.vocab_size, model=request.sentencepiece_model)
 
 
-def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Phase) -> tuple[dict[str, Any], list[str]]:
+def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Phase) -> dict[str, Any]:
     output, work = Path(request.output), Path(request.output, "work")
     _run_shards(make_word_shard, jobs, lambda job: work / job.name, runner, phase, "counting words")
     folders = [work / job.name for job in jobs]
@@ -342,11 +344,7 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
     _run_shards(renumber_shard, jobs, lambda job: output / job.name, runner, phase, "numbering words")
     for name in ("forms.npy", "form_ends.npy"):
         shutil.copyfile(work / "table" / name, output / name)
-    return facts, [
-        "form_ends.npy",
-        "forms.npy",
-        *sorted(f"tokenizer/{p.name}" for p in (output / "tokenizer").iterdir()),
-    ]
+    return facts
 
 
 def _run_shards(
@@ -358,19 +356,14 @@ def _run_shards(
     name: str,
 ) -> None:
     missing = [job for job in jobs if not made(job).exists()]
-    with phase(name, sum(job.size for job in jobs)) as report:
-        report(sum(job.size for job in jobs) - sum(job.size for job in missing))
+    total = sum(job.size for job in jobs)
+    with phase(name, total) as report:
+        report(total - sum(job.size for job in missing))
         runner(function, missing, report)
 
 
 def _manifest(
-    output: Path,
-    request: Request,
-    files: list[Source],
-    jobs: list[Job],
-    tokenizer: dict[str, Any],
-    extra: list[str],
-    tally: Tally,
+    output: Path, request: Request, files: list[Source], jobs: list[Job], tokenizer: dict[str, Any], tally: Tally
 ) -> dict[str, Any]:
     shards = []
     totals: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
@@ -381,10 +374,13 @@ def _manifest(
         for part in PARTS:
             totals[part].update(facts[part]["counts"])
     if not sum(total["sentences"] for total in totals.values()):
-        raise BadInput(", ".join(request.inputs), None, "no text in any file", "check --input and --encoding")
+        raise _no_text(request, "check --input and --encoding")
     if not totals["train"]["documents"]:
-        remedy = "lower --heldout, or try another --seed, or see --documents"
-        raise BadInput(", ".join(request.inputs), None, "no document is left for training, all are held out", remedy)
+        what = "all documents are held out, none is left for training"
+        remedy = "lower --heldout, try another --seed, or check --documents"
+        raise BadInput(", ".join(request.inputs), None, what, remedy)
+    table = ["form_ends.npy", "forms.npy"] if _is_words(request) else []
+    extra = table + sorted(f"tokenizer/{path.name}" for path in (output / "tokenizer").iterdir())
     return {
         **_plan(request, files),
         "tokenizer": tokenizer,

@@ -1,4 +1,4 @@
-"""Who does the jobs: processes of this machine, or a Ray cluster. What comes out is the same."""
+"""Run jobs in local processes or on a Ray cluster; the output is the same."""
 
 import contextlib
 import multiprocessing
@@ -11,19 +11,17 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 J = TypeVar("J")
-Report = Callable[[int], object]  # given bytes of text just done; what it raises stops the work
-
-
-# Calls `function(job, report)` for every job, in any order, and returns when all are done; raises what a job raised.
+Report = Callable[[int], object]  # takes the bytes of text just processed; an exception from it stops the work
+# Call `function(job, report)` for every job, in any order; return when all are done, or raise a job's exception.
 Runner = Callable[[Callable[[Any, Report], None], Sequence[Any], Report], None]
 
 
 class Stopped(Exception):
-    """Raised inside a worker whose work is no longer wanted."""
+    """Raised inside a worker to stop it."""
 
 
 def local_runner(workers: int) -> Runner:
-    """Run jobs in this many processes, each on one core.
+    """Return a runner with this many processes, each on one core.
 
     >>> local_runner(0)
     Traceback (most recent call last):
@@ -52,7 +50,7 @@ def local_runner(workers: int) -> Runner:
                         future.result()
             except BrokenProcessPool as error:
                 raise MemoryError(
-                    "a worker process was killed, most likely for lack of memory; run again with fewer --workers: "
+                    "a worker process was killed, most likely because memory ran out; run again with fewer --workers: "
                     "finished shards are kept"
                 ) from error
             except BaseException:
@@ -68,19 +66,24 @@ _stop: Any = None
 
 
 def _begin_worker(done: Any, stop: Any) -> None:
-    global _done, _stop  # a worker's own, set once when it starts
+    global _done, _stop  # set once per worker process
     _done, _stop = done, stop
-    os.environ["RAYON_NUM_THREADS"] = "1"  # one core a worker: the tokenizer's own threads would fight over them
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    _disable_threads()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def watch() -> None:
         parent.join()
-        os._exit(1)  # nobody is left to work for: a killed parent must leave no orphans
+        os._exit(1)  # if the parent is killed, its workers must end too
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _disable_threads() -> None:
+    """Keep the tokenizer to one thread: workers already use all cores."""
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 def _work(function: Callable[[J, Report], None], job: J) -> None:
@@ -94,7 +97,7 @@ def _work(function: Callable[[J, Report], None], job: J) -> None:
 
 
 def ray_runner(address: str | None = None) -> Runner:
-    """Run jobs on a Ray cluster whose machines share the file system (`None`: the cluster around, else a local one).
+    """Return a runner on a Ray cluster that shares one file system (`None`: the current cluster, else a local one).
 
     >>> callable(ray_runner)
     True
@@ -111,7 +114,7 @@ def ray_runner(address: str | None = None) -> Runner:
             waiting = list(sizes)
             while waiting:
                 ready, waiting = ray.wait(waiting, num_returns=1, timeout=0.5)
-                report(0)  # whoever listens may want to stop
+                report(0)  # gives the caller a chance to stop
                 for finished in ready:
                     try:
                         ray.get(finished)
@@ -125,25 +128,21 @@ def ray_runner(address: str | None = None) -> Runner:
 
 
 def _ray_work(function: Callable[[J, Report], None], job: J) -> None:
-    os.environ["RAYON_NUM_THREADS"] = "1"
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    _disable_threads()
     function(job, lambda size: None)
 
 
 @contextlib.contextmanager
 def _ray_session(ray: Any, address: str | None) -> Iterator[None]:
-    """Join a cluster, or start one here; leave a session that was open before as it was."""
+    """Join a cluster or start a local one, and leave it at the end; keep a session that was already open."""
     if ray.is_initialized():
         yield
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     handler = signal.getsignal(signal.SIGTERM)
-    if address:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    else:
-        ray.init(**quiet)
-    if handler is not None and threading.current_thread() is threading.main_thread():  # which alone may set one
-        # A node started here has taken it, to end the process whatever the caller would do and say.
+    where = {"address": address} if address else {"include_dashboard": False}
+    ray.init(**where, log_to_driver=False, logging_level="ERROR")
+    if handler is not None and threading.current_thread() is threading.main_thread():  # only it may set handlers
+        # A local node replaces the handler by one that ends the process; restore the caller's.
         signal.signal(signal.SIGTERM, handler)
     try:
         yield

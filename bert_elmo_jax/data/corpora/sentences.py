@@ -1,13 +1,13 @@
-"""Running text -> sentences, English and Korean, by rules that can be read.
+"""Split English and Korean text into sentences by rules.
 
-A sentence ends at `. ! ? …` (with what closes after it: quotes, brackets) before white space, unless the next letter is
-small, or the full stop belongs to an abbreviation, an initial or a number. Korean web text often has no space there
-("재밌다.다시 볼래요"): between Hangul a full stop ends a sentence after a syllable that ends sentences.
+A sentence ends at `. ! ? …` (and closing quotes or brackets) before white space, unless the next letter is lower case,
+or the full stop belongs to an abbreviation, an initial or a number. Korean web text often omits the space
+("재밌다.다시 볼래요"): between Hangul, a full stop ends a sentence after a typical sentence-final syllable.
 """
 
 import re
 
-# Written without their full stop; those that may end a sentence ("etc.", "a.m.") are left to the capital after them.
+# Without their full stop. Abbreviations that may end a sentence ("etc.", "a.m.") are not listed.
 ABBREVIATIONS = frozenset(
     "Mr Mrs Ms Messrs Mme Mlle Mdlle Dr Prof Rev Hon Esq St Ste Mt Ft Capt Cap Col Gen Lt Lieut Maj Sergt Sgt Corp Adm "
     "Cmdr Gov Sen Rep Pres Jun Jr Sr vs viz cf e.g i.e al approx dept Dept".split()
@@ -26,7 +26,7 @@ KOREAN_ENDING = frozenset("다요죠까네음함됨임군걸지라자")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a paragraph; nothing but white space between them is lost.
+    """Split a paragraph into sentences; only the white space between them is dropped.
 
     >>> split_sentences('Mr. Smith met J. R. Jones at 5.30. "Well!" he said. They left.')
     ['Mr. Smith met J. R. Jones at 5.30.', '"Well!" he said.', 'They left.']
@@ -52,22 +52,22 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _ends_here(text: str, start: int, stop: int, mark: str, following: int) -> bool:
-    """Whether the mark at `stop`, followed by white space, ends the sentence that began at `start`."""
+    """Return True if the mark at `stop`, followed by white space, ends the sentence that began at `start`."""
     if text[following].islower() or text[following] in ".!?…":  # ". . ." is one ellipsis
         return False
     before = text[stop - 1] if stop > start else ""
     if "가" <= before <= "힣":
         several = stop - 2 >= start and "가" <= text[stop - 2] <= "힣"
-        return mark in (".", "!", "?") or (several and before in KOREAN_ENDING)  # "음... 글쎄" goes on
+        return mark in (".", "!", "?") or (several and before in KOREAN_ENDING)  # "음... 글쎄" is one sentence
     if mark != ".":
         return True
     word = LAST_WORD.search(text, max(start, stop - 20), stop)
     if not word:
         return stop > start
     last = word.group()
-    if last in ABBREVIATIONS or (
-        last in BEFORE_NUMBERS and text[following].isdigit()
-    ):  # "No. 5", but "No. I will not."
+    if last in ABBREVIATIONS:
+        return False
+    if last in BEFORE_NUMBERS and text[following].isdigit():  # "No. 5", but "No. I will not."
         return False
     if INITIAL.fullmatch(last):  # "J. R. Jones", but "and I. Then"
         return last == "I"

@@ -1,6 +1,6 @@
-"""One shard of a corpus: its byte ranges -> a folder of arrays that appears whole or not at all.
+"""Make the shards of a corpus: each turns byte ranges of the sources into a folder of arrays, atomically.
 
-What a shard holds depends on the plan alone, never on who makes it or when.
+The content of a shard depends only on the plan.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import os
 import shutil
 import unicodedata
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,13 +27,13 @@ from bert_elmo_jax.files import hash_file, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 from bert_elmo_jax.text.words import split_words
 
-BATCH = 1 << 20  # characters handed to the tokenizer at once: enough to be quick, too little to be felt in memory
+BATCH = 1 << 20  # characters tokenized at once: fast, and small in memory
 Encode = Callable[[list[str]], tuple[Integer[np.ndarray, "tokens"], Integer[np.ndarray, "sentences"]]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know to make one shard."""
+    """The instructions for one shard."""
 
     number: int
     ranges: tuple[tuple[int, Source, int, int], ...]  # (number of the source, source, first byte, end)
@@ -45,17 +45,17 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The shard's folder in the store."""
+        """Return the name of the shard's folder in the store."""
         return f"shard-{self.number:05d}"
 
     @property
     def size(self) -> int:
-        """Bytes of text."""
+        """Return the number of bytes of text."""
         return sum(end - start for _, _, start, end in self.ranges)
 
 
 def plan_ranges(sources: Sequence[Source], shards: int) -> list[tuple[tuple[int, Source, int, int], ...]]:
-    """Cut the sources, laid end to end, into equal stretches of bytes; a document goes where it begins.
+    """Cut the sources, laid end to end, into equal ranges of bytes; a document belongs to the range it begins in.
 
     >>> [a, b] = Source("a", "a", 60, ""), Source("b", "b", 40, "")
     >>> [[(n, start, end) for n, _, start, end in ranges] for ranges in plan_ranges([a, b], 2)]
@@ -76,7 +76,7 @@ def plan_ranges(sources: Sequence[Source], shards: int) -> list[tuple[tuple[int,
 
 
 def is_heldout(seed: int, source: int, place: int, share: float) -> bool:
-    """Whether a document is held out: a coin thrown by its place alone, so that every worker sees the same.
+    """Return True if a document is held out; this depends only on its place, so all workers agree.
 
     >>> sum(is_heldout(0, 0, place, 0.1) for place in range(10_000))
     985
@@ -86,7 +86,7 @@ def is_heldout(seed: int, source: int, place: int, share: float) -> bool:
 
 
 class PartWriter:
-    """Writes the three arrays of one part, a batch of sentences at a time."""
+    """Write the three arrays of one part, a batch of sentences at a time."""
 
     def __init__(self, folder: Path, dtype: np.dtype, encode: Encode, files: contextlib.ExitStack):
         folder.mkdir(parents=True)
@@ -95,11 +95,11 @@ class PartWriter:
         self.encode = encode
         self.tokens = self.sentences = self.documents = 0
         self._pending: list[str] = []
-        self._owners = array("q")  # which document each pending sentence belongs to
+        self._owners = array("q")  # the document of each pending sentence
         self._characters, self._last_owner = 0, -1
 
     def add(self, sentence: str, document: int) -> None:
-        """Take a sentence of the document with this number."""
+        """Add a sentence of the document with this number."""
         self._pending.append(sentence)
         self._owners.append(document)
         self._characters += len(sentence)
@@ -107,7 +107,7 @@ class PartWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Encode what is pending; sentences without any token, and documents without any sentence, leave no trace."""
+        """Encode and write the pending sentences; drop sentences without tokens and documents without sentences."""
         if not self._pending:
             return
         ids, lengths = self.encode(self._pending)
@@ -133,7 +133,7 @@ class PartWriter:
 
 
 def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
-    """Make a shard of word pieces, unless it is there."""
+    """Make a shard of word pieces, unless it exists."""
     target = Path(job.output, job.name)
     if target.exists():
         return
@@ -160,9 +160,9 @@ def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
 
 
 def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
-    """Make a shard of words with ids of its own: `forms.txt` (sorted) and `counts.npy` say what they are.
+    """Make a shard of words with its own ids, listed in `forms.txt` (sorted), `places.npy` and `counts.npy`.
 
-    The ids of the whole corpus are known only when all shards have been read; `words_table` then renumbers.
+    The ids of the whole corpus are known only after all shards have been read; `renumber_shard` then replaces them.
     """
     target = Path(job.output, "work", job.name)
     if target.exists() or Path(job.output, job.name).exists():
@@ -170,7 +170,7 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
     numbers: dict[str, int] = {}
 
     def encode(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        # Composed, as the vocabularies of pieces trained here: a file from a Mac spells the same words in other bytes.
+        # Compose characters, as our tokenizers of pieces do: files from a Mac may contain decomposed Hangul.
         words = [split_words(unicodedata.normalize("NFC", line), job.word_rule) for line in lines]
         ids = [numbers.setdefault(word, len(numbers)) for line in words for word in line]
         return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
@@ -180,10 +180,10 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
             writers = {part: PartWriter(folder / part, np.dtype(np.uint32), encode, files) for part in PARTS}
             skipped = write_documents(job, writers, report)
         train = np.load(folder / "train" / "tokens.npy", mmap_mode="r")
-        order = sorted(numbers)  # by code point, as every shard's, so that the tables can be merged as streams
+        order = sorted(numbers)  # by code point in every shard, so that the tables can be merged as streams
         places = np.array([numbers[form] for form in order], np.int64)
         counts = np.zeros(len(order), np.int64)
-        for at in range(0, len(train), BATCH):  # not at once: a document, and so a shard, may be of any size
+        for at in range(0, len(train), BATCH):  # in parts, because a shard may be of any size
             counts += np.bincount(train[at : at + BATCH], minlength=len(order))
         np.save(folder / "counts.npy", counts[places])
         np.save(folder / "places.npy", places)
@@ -193,7 +193,7 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
 
 
 def write_documents(job: Job, writers: dict[str, PartWriter], report: Callable[[int], object]) -> dict[str, int]:
-    """Send every sentence of the job to its part; what was skipped."""
+    """Write every sentence of the job to its part; return the counts of skipped input."""
     tally = Tally(job.reading)
     document = 0
     for number, source, start, end in job.ranges:
@@ -215,7 +215,7 @@ def write_documents(job: Job, writers: dict[str, PartWriter], report: Callable[[
 def finish_shard(
     folder: Path, writers: dict[str, PartWriter], extra: dict[str, dict[str, int]], skipped: dict[str, int]
 ) -> None:
-    """Write what the manifest will say of this shard."""
+    """Write `shard.json`, this shard's entry in the manifest."""
     facts: dict[str, Any] = {"skipped": skipped}
     for part, writer in writers.items():
         counts = {"documents": writer.documents, "sentences": writer.sentences, "tokens": writer.tokens}
@@ -227,12 +227,12 @@ def finish_shard(
 
 
 def file_facts(path: Path) -> dict[str, Any]:
-    """Size and hash of a file."""
+    """Return the size and hash of a file."""
     return {"bytes": path.stat().st_size, "sha256": hash_file(path)}
 
 
 def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:
-    """The smallest type that holds every id.
+    """Return the smallest type that holds every id.
 
     >>> token_dtype(30522).__name__, token_dtype(119547).__name__
     ('uint16', 'uint32')
@@ -240,26 +240,21 @@ def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:
     return np.uint16 if vocab_size <= 1 << 16 else np.uint32
 
 
-class building:
-    """A folder made inside `work`, under another name, and moved to its own when whole."""
-
-    def __init__(self, target: Path, work: Path):
-        self.target = target
-        self.partial = work / f"{target.name}.{os.getpid()}.partial"
-
-    def __enter__(self) -> Path:
-        shutil.rmtree(self.partial, ignore_errors=True)
-        self.partial.mkdir(parents=True)
-        return self.partial
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if kind is None:
-            try:
-                self.partial.rename(self.target)
-            except OSError:
-                if not self.target.exists():  # somebody else, retried on a cluster, was first with the same bytes
-                    raise
-        shutil.rmtree(self.partial, ignore_errors=True)
+@contextlib.contextmanager
+def building(target: Path, work: Path) -> Iterator[Path]:
+    """Make a folder under a temporary name inside `work`, and move it to `target` when it is complete."""
+    partial = work / f"{target.name}.{os.getpid()}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        try:
+            partial.rename(target)
+        except OSError:
+            if not target.exists():  # a retry on a cluster may have made the same folder first
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)

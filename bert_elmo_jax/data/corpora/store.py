@@ -1,9 +1,9 @@
-"""Prepared text on disk: opened in milliseconds, a document in microseconds, damage named.
+"""Prepared text on disk, with fast access to documents and checks for damage.
 
-A store is a folder: `manifest.json`, `tokenizer/`, and shards, each with a part `train` and a part `heldout` of three
-memory-mapped files: `tokens.npy`, `sentences.npy` (where each sentence begins in tokens, and the end), `documents.npy`
-(where each document begins in sentences, and the end). A store of words also has its token table: every distinct
-surface form as UTF-8 bytes (`forms.npy`, `form_ends.npy`), those of the vocabulary first and in its order.
+A store is a folder with `manifest.json`, `tokenizer/` and shards. Each shard has the parts `train` and `heldout`, of
+three memory-mapped files: `tokens.npy`, `sentences.npy` (the start of each sentence in tokens, and the end) and
+`documents.npy` (the start of each document in sentences, and the end). A store of words also has a token table: every
+distinct surface form in UTF-8 (`forms.npy`, `form_ends.npy`), first the vocabulary in its order, then all others.
 """
 
 import itertools
@@ -26,32 +26,32 @@ FILES = ("tokens.npy", "sentences.npy", "documents.npy")
 
 
 class DamagedStore(ValueError):
-    """A store that must not be used as it is; the message names every file concerned."""
+    """A store is damaged or unfinished; the message names every damaged file."""
 
 
 class Shard:
-    """The documents of one shard's part; its files are mapped when first needed."""
+    """The documents of one part of a shard; its files are mapped on first use."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def _map(self, name: str) -> np.ndarray:
         array = np.load(self.folder / name, mmap_mode="r")
-        return array.view(np.ndarray) if len(array) else np.array(array)  # a plain array slices several times faster
+        return array.view(np.ndarray) if len(array) else np.array(array)  # slicing a plain array is faster
 
     @cached_property
     def tokens(self) -> Integer[np.ndarray, "tokens"]:
-        """All token ids, sentence after sentence."""
+        """Return all token ids, sentence after sentence."""
         return self._map("tokens.npy")
 
     @cached_property
     def sentences(self) -> Integer[np.ndarray, "sentences_plus_one"]:
-        """Where each sentence begins in `tokens`, and the end."""
+        """Return the start of each sentence in `tokens`, and the end."""
         return self._map("sentences.npy")
 
     @cached_property
     def documents(self) -> Integer[np.ndarray, "documents_plus_one"]:
-        """Where each document begins in `sentences`, and the end."""
+        """Return the start of each document in `sentences`, and the end."""
         return self._map("documents.npy")
 
 
@@ -70,7 +70,7 @@ class Forms:
         return len(self.ends) - 1
 
     def __getitem__(self, index: SupportsIndex) -> str:
-        index = int(index)  # an id of 16 bits would wrap around below
+        index = int(index)  # index + 1 of a 16-bit id could overflow
         return self.characters[self.ends[index] : self.ends[index + 1]].tobytes().decode("utf-8")
 
     def __iter__(self) -> Iterator[str]:
@@ -84,13 +84,13 @@ class Store:
         self.folder, self.part, self.manifest = folder, part, manifest
         self.shards = [Shard(folder / shard["name"] / part) for shard in manifest["shards"]]
         counts = [shard[part]["counts"]["documents"] for shard in manifest["shards"]]
-        self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)  # document number -> shard
+        self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)  # number of each shard's first document
 
     def __len__(self) -> int:
         return int(self._first[-1])
 
     def __getitem__(self, index: SupportsIndex) -> list[Integer[np.ndarray, "tokens"]]:
-        """Document `index`: its sentences, each an array of ids that shares memory with the file."""
+        """Return the sentences of document `index`, as arrays of ids that share memory with the file."""
         index = int(index)
         if not 0 <= index < len(self):
             raise IndexError(f"document {index} of {len(self)} in {self.folder} ({self.part}); count from 0")
@@ -105,28 +105,28 @@ class Store:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Documents, sentences, words, tokens and unknown tokens of this part."""
+        """Return the numbers of documents, sentences, words, tokens and unknown tokens in this part."""
         return self.manifest["counts"][self.part]
 
     @property
     def vocab_size(self) -> int:
-        """Ids from here on are surface forms outside the vocabulary (stores of words only)."""
+        """Return the vocabulary size; in stores of words, ids from here on are words outside the vocabulary."""
         return self.manifest["tokenizer"]["vocab_size"]
 
     @cached_property
     def forms(self) -> Forms:
-        """The token table of a store of words."""
-        if self.manifest["tokenizer"]["kind"] != "words":
+        """Return the token table of a store of words."""
+        if (kind := self.manifest["tokenizer"]["kind"]) != "words":
             raise ValueError(
-                f"{self.folder} holds pieces of kind {self.manifest['tokenizer']['kind']!r}, which have no table of "
-                "surface forms; prepare it with --tokenizer=words for a model that reads characters"
+                f"{self.folder} holds {kind!r} pieces, which have no table of surface forms; prepare it with "
+                "--tokenizer=words for a model that reads characters"
             )
         both = (np.load(self.folder / name, mmap_mode="r").view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
         return Forms(*both)
 
 
 def open_store(folder: str | Path, part: str = "train", *, fingerprint: str | None = None) -> Store:
-    """Open a prepared corpus; sizes are checked, and that it was made by the tokenizer with this fingerprint.
+    """Open a prepared corpus; check the sizes of its files and, if given, the fingerprint of its tokenizer.
 
     >>> open_store("nowhere")
     Traceback (most recent call last):
@@ -140,24 +140,23 @@ def open_store(folder: str | Path, part: str = "train", *, fingerprint: str | No
     made_by = manifest["tokenizer"]
     if fingerprint is not None and fingerprint != made_by["fingerprint"]:
         raise ValueError(
-            f"{folder} was made by another tokenizer: its fingerprint is {made_by['fingerprint'][:16]}…, the one given "
+            f"{folder} was made by another tokenizer: its fingerprint is {made_by['fingerprint'][:16]}…, the given one "
             f"has {fingerprint[:16]}…; use the tokenizer in {folder / 'tokenizer'}, or prepare the corpus again"
         )
-    if wrong := [f"{path}: {trouble}" for path, trouble in misfits(folder, manifest)]:
-        raise DamagedStore(_damage(folder, wrong))
+    _raise_if_damaged(folder, misfits(folder, manifest))
     return Store(folder, part, manifest)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished store."""
+    """Return the manifest of a finished store; raise if there is none or it cannot be read."""
     path = folder / "manifest.json"
     command = f"python -m experiments.prepare_data --output={folder}"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder; prepare one with {command}")
     if not path.exists():
         if (folder / "plan.json").exists():
-            raise DamagedStore(f"{folder} is not finished; give the command that began it again, and it goes on")
-        raise FileNotFoundError(f"{folder} has no manifest.json, so it is no store; prepare one with {command}")
+            raise DamagedStore(f"{folder} is not finished; run the command that started it again, and it will resume")
+        raise FileNotFoundError(f"{folder} has no manifest.json, so it is not a store; prepare one with {command}")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
@@ -170,7 +169,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def listed_files(folder: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every file the manifest speaks of, with its size and hash."""
+    """Yield every file in the manifest, with its size and hash."""
     for shard in manifest["shards"]:
         for part in PARTS:
             for name, facts in shard[part]["files"].items():
@@ -180,22 +179,20 @@ def listed_files(folder: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path,
 
 
 def misfits(folder: Path, manifest: dict[str, Any]) -> list[tuple[Path, str]]:
-    """Files that are missing or of another size than was written, and which of the two."""
+    """Return the files that are missing or have the wrong size, each with a description."""
     return [(path, trouble) for path, facts in listed_files(folder, manifest) if (trouble := _misfit(path, facts))]
 
 
 def verify(folder: str | Path) -> int:
-    """Check the size and hash of every file of a store; how many there are."""
+    """Check the size and hash of every file of a store; return the number of files."""
     folder = Path(folder)
-    manifest = read_manifest(folder)
-    wrong, checked = [], 0
-    for path, facts in listed_files(folder, manifest):
-        checked += 1
-        if trouble := _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else ""):
-            wrong.append(f"{path}: {trouble}")
-    if wrong:
-        raise DamagedStore(_damage(folder, wrong))
-    return checked
+    files = list(listed_files(folder, read_manifest(folder)))
+    troubles = [
+        (path, _misfit(path, facts) or ("altered" if hash_file(path) != facts["sha256"] else ""))
+        for path, facts in files
+    ]
+    _raise_if_damaged(folder, [(path, trouble) for path, trouble in troubles if trouble])
+    return len(files)
 
 
 def _misfit(path: Path, facts: dict[str, Any]) -> str:
@@ -203,18 +200,13 @@ def _misfit(path: Path, facts: dict[str, Any]) -> str:
         size = path.stat().st_size
     except FileNotFoundError:
         return "missing"
-    if size != facts["bytes"]:
-        return (
-            f"{'truncated' if size < facts['bytes'] else 'altered'}, {size} bytes where {facts['bytes']} were written"
-        )
-    return ""
+    if size == facts["bytes"]:
+        return ""
+    return f"{'truncated' if size < facts['bytes'] else 'altered'}, {size} bytes where {facts['bytes']} were written"
 
 
-def _damage(folder: Path, wrong: list[str]) -> str:
-    return "\n".join(
-        [
-            f"{folder} is damaged:",
-            *(f"  {line}" for line in wrong),
-            "Copy these again, or delete them and give the command that made the store: it makes them anew.",
-        ]
-    )
+def _raise_if_damaged(folder: Path, troubles: list[tuple[Path, str]]) -> None:
+    if troubles:
+        listed = "\n".join(f"  {path}: {trouble}" for path, trouble in troubles)
+        advice = "Copy these files again, or delete them and run the command that made the store: it makes them again."
+        raise DamagedStore(f"{folder} is damaged:\n{listed}\n{advice}")

@@ -1,4 +1,4 @@
-"""Files of texts: a text a line, or a word a line in columns; read whole, or one text after the other."""
+"""Read files with one text per line, or with one word per line in columns."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,12 +9,12 @@ from bert_elmo_jax.data.corpora.corpus import decode_line, iterate_lines
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading, Tally, describe, find_files, has_text
 
 CONLL = (".conll", ".conllu", ".iob", ".bio")
-DOCUMENT = "-DOCSTART-"  # begins a document in CoNLL-2002 and -2003, with columns as if it were a word
-COMMENT = re.compile(r"#+\s+\S")  # no word between tabs has a space in it
+DOCUMENT = "-DOCSTART-"  # marks the start of a document in CoNLL-2002 and -2003, with columns like a word
+COMMENT = re.compile(r"#+\s+\S")  # words between tabs contain no space
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    r"""The lines of a file; a blank one is an error, because it has nothing to encode.
+    r"""Return the lines of a file; raise on a blank line, which has no text to encode.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "texts.txt"
@@ -26,7 +26,7 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
 
 
 def each_line(path: str | Path, encoding: str = "utf-8", *, skip_blank: bool = False) -> Iterator[tuple[int, str]]:
-    r"""As `read_lines`, one after the other: (number of the line, text); or blank lines are passed over.
+    r"""Yield (line number, text) for every line of a file; raise on blank lines, or skip them.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "texts.txt"
@@ -38,58 +38,40 @@ def each_line(path: str | Path, encoding: str = "utf-8", *, skip_blank: bool = F
         if text.strip():
             yield number, text
         elif not skip_blank:
-            raise BadInput(str(path), number, "a blank line", "a line is a text: remove it")
-
-
-def read_conll(
-    path: str | Path, column: int = 0, encoding: str = "utf-8", *, numbered: bool = False
-) -> list[tuple[int, list[str]]]:
-    r"""The sentences of a file in columns (tabs or spaces), a blank line between them: (line of its first word, words).
-
-    `numbered` lines are those of CoNLL-U: the first column counts; comments (#), ranges such as `3-4` and empty words
-    such as `3.1` are left out. In other files `#` may be a word: comments are only the lines with `#` at the head of a
-    sentence that have another number of columns than its words, or between tabs a first column such as `# id`.
-    The document marks of CoNLL-2003 (`-DOCSTART-`) are left out.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "tags.conll"
-    >>> _ = file.write_text("# id = 1\nSeoul\tB-LOC\n#\tO\n1\tO\n\n서울\tB-LOC\n", encoding="utf-8")
-    >>> read_conll(file)
-    [(2, ['Seoul', '#', '1']), (6, ['서울'])]
-    """
-    return list(each_sentence(path, column, encoding, numbered=numbered))
+            raise BadInput(str(path), number, "a blank line", "every line must be a text: remove it")
 
 
 def each_sentence(
     path: str | Path, column: int = 0, encoding: str = "utf-8", *, numbered: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    r"""As `read_conll`, one after the other.
+    r"""Yield (line of the first word, words) for every sentence of a file in columns, separated by tabs or spaces.
+
+    A blank line ends a sentence. `numbered` reads CoNLL-U, where the first column counts the words; comments (#),
+    ranges such as `3-4` and empty words such as `3.1` are left out. In other files `#` may be a word: a line at the
+    head of a sentence is a comment if it starts with `#` and has another number of columns than the words, or a first
+    column such as `# id` between tabs. The document marks of CoNLL-2003 (`-DOCSTART-`) are left out.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "tags.conll"
-    >>> _ = file.write_text("Seoul\tB-LOC\n\n서울\tB-LOC\n", encoding="utf-8")
-    >>> next(each_sentence(file))
-    (1, ['Seoul'])
+    >>> _ = file.write_text("# id = 1\nSeoul\tB-LOC\n#\tO\n1\tO\n\n서울\tB-LOC\n", encoding="utf-8")
+    >>> list(each_sentence(file))
+    [(2, ['Seoul', '#', '1']), (6, ['서울'])]
     """
     usual = _word_line(line for line in _lines(path, encoding) if not _is_blank(line)) or ""
-    none = True
+    empty = True
     for blank, lines in groupby(_lines(path, encoding), _is_blank):
         block = [] if blank else list(lines)
         words: list[tuple[int, str]] = []
         for number, fields in _numbered(block) if numbered else _plain(block, _word_line(block) or usual):
             if len(fields) <= column or not fields[column].strip():
-                raise BadInput(
-                    str(path),
-                    number,
-                    f"no word in column {column}",
-                    "mend the line, or say which column the words are in",
-                )
+                remedy = "fix the line, or give the column of the words"
+                raise BadInput(str(path), number, f"no word in column {column}", remedy)
             words.append((number, fields[column]))
         if words:
-            none = False
+            empty = False
             yield words[0][0], [word for _, word in words]
-    if none:
-        raise BadInput(str(path), None, "no sentence but comments", "check the file, and which column the words are in")
+    if empty:
+        raise BadInput(str(path), None, "no sentence, only comments", "check the file and the column of the words")
 
 
 def each_text(
@@ -100,10 +82,10 @@ def each_text(
     *,
     skip_blank: bool = False,
 ) -> Iterator[tuple[int, str | list[str]]]:
-    r"""(line it begins on, text) of every text of a file: "text" a line, or words in columns ("conll").
+    r"""Yield (first line, text) for every text of a file.
 
-    "auto" goes by the ending. The column of the word is the first, or in CoNLL-U the second, unless it is given. A
-    blank line where a line is a text is an error, or passed over.
+    `layout` is "text" (one text per line), "conll" (words in columns) or "auto" (by the file's ending). `column` is the
+    column of the words, by default the first, or the second in CoNLL-U.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.conllu"
@@ -113,14 +95,14 @@ def each_text(
     """
     if not is_columns(path, layout):
         if column is not None:
-            raise ValueError(f"column={column} says nothing of a text a line, as {path} is read: leave it out")
+            raise ValueError(f"column={column} does not apply to {path}, which is read as one text per line: omit it")
         return each_line(path, encoding, skip_blank=skip_blank)
     numbered = str(path).lower().endswith(".conllu")
     return each_sentence(path, int(numbered) if column is None else column, encoding, numbered=numbered)
 
 
 def is_columns(path: str | Path, layout: str = "auto") -> bool:
-    """Whether `each_text` reads a file as words in columns.
+    """Return True if `each_text` reads a file as words in columns.
 
     >>> is_columns("train.CoNLL"), is_columns("train.txt"), is_columns("train.txt", "conll")
     (True, False, True)
@@ -129,7 +111,7 @@ def is_columns(path: str | Path, layout: str = "auto") -> bool:
 
 
 def find_file(path: str | Path) -> str:
-    """The one file that a path, or a glob, names.
+    """Return the one file that matches a path or a glob.
 
     >>> find_file("nowhere/*.txt")
     Traceback (most recent call last):
@@ -137,7 +119,7 @@ def find_file(path: str | Path) -> str:
     """
     names = find_files([str(path)], Tally(Reading(), prepares=False))
     if len(names) > 1:
-        raise BadInput(str(path), None, f"matches {len(names)} files", "name one, or join them to one first")
+        raise BadInput(str(path), None, f"matches {len(names)} files", "name one, or join them into one first")
     return names[0]
 
 
@@ -146,18 +128,18 @@ def _is_blank(line: tuple[int, str]) -> bool:
 
 
 def _word_line(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The first line that can only be a word's: it shows how many columns there are, and what is between them."""
+    """Return the first line that cannot be a comment; it shows the number of columns and their separator."""
     return next((text for _, text in lines if not text.startswith(("#", DOCUMENT))), None)
 
 
 def _numbered(block: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
-    """(line, columns) of the words of a sentence in CoNLL-U."""
+    """Return (line, columns) for the words of a sentence in CoNLL-U."""
     rows = [(number, text.split("\t") if "\t" in text else text.split()) for number, text in block]
     return [(number, fields) for number, fields in rows if fields[0].isdecimal()]
 
 
 def _plain(block: Sequence[tuple[int, str]], like: str) -> list[tuple[int, list[str]]]:
-    """(line, columns) of the words of a sentence whose words' lines are like one that is given."""
+    """Return (line, columns) for the words of a sentence; `like` is an example of a word's line."""
     tabs = "\t" in like
     columns = len(like.split("\t") if tabs else like.split())
     rows, opening = [], True
@@ -171,10 +153,10 @@ def _plain(block: Sequence[tuple[int, str]], like: str) -> list[tuple[int, list[
 
 
 def _lines(path: str | Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """(number, text) of every line."""
+    """Yield (number, text) for every line."""
     reading = Reading(encoding=encoding)
     if reading.wide:
-        raise ValueError(f"encoding={encoding!r} is not read here; save the file as UTF-8")
+        raise ValueError(f"encoding={encoding!r} is not supported here; save the file as UTF-8")
     tally = Tally(reading, prepares=False)
     name = find_file(path)
     source = describe(name, name)

@@ -1,4 +1,4 @@
-"""The toy world as a prepared corpus, made in a second or so: for trying things out, for tests and benchmarks."""
+"""The toy world as a prepared corpus, made in about a second, for experiments, tests and benchmarks."""
 
 import contextlib
 import shutil
@@ -25,9 +25,9 @@ def toy_corpus(
     shards: int = 2,
     seed: int = 0,
 ) -> Path:
-    """Generates documents of the toy world and prepares them in `folder`; called again, it finds everything done.
+    """Generate documents of the toy world and prepare them in `folder`, unless this is already done.
 
-    `language` may be several, as `en,ko`: that many documents of each.
+    `language` may list several languages, as in `en,ko`; the corpus then has this number of documents of each.
 
     >>> from bert_elmo_jax.data.corpora.store import open_store
     >>> store = open_store(toy_corpus(tempfile.mkdtemp(), language="ko", documents=20, tokenizer="words", heldout=0.3))
@@ -35,15 +35,15 @@ def toy_corpus(
     20
     """
     folder = Path(folder)
-    if not (folder / "manifest.json").is_file():  # written last; what is begun anew meets the same texts elsewhere
-        if (folder / "plan.json").is_file():
+    if not (folder / "manifest.json").is_file():
+        if (folder / "plan.json").is_file():  # unfinished; it cannot resume, because the text files are temporary
             shutil.rmtree(folder)
         with tempfile.TemporaryDirectory() as texts:
             for name in language.split(","):
                 into = Path(texts, name)
                 into.mkdir()
                 write_corpus(into, ToyWorld(name, seed, topics, words), documents=documents, held_out=0)
-            # Documents are held out by the preparation, so that both parts have one vocabulary.
+            # The preparation holds documents out, so that both parts share one vocabulary.
             wish = Request(
                 (str(Path(texts, "*", "corpus.txt")),),
                 str(folder),
@@ -58,13 +58,13 @@ def toy_corpus(
 
 
 def _here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: Report) -> None:
-    """A runner without processes."""
+    """Run jobs in this process."""
     for job in jobs:
         function(job, report)
 
 
 @contextlib.contextmanager
 def _quietly(name: str, size: int) -> Iterator[Report]:
-    """No progress bar."""
+    """Show no progress bar."""
     del name, size
     yield lambda done: None

@@ -1,6 +1,6 @@
-"""What cannot be entered at any byte (compressed files, UTF-16) -> plain lines on disk.
+"""Unpack compressed and UTF-16 files to plain lines, so that workers can begin to read at any byte.
 
-Line for line, so that the numbers in messages stay true, and only once, so that many workers can share one large file.
+Line numbers stay the same, so messages refer to the original file.
 """
 
 import bz2
@@ -19,7 +19,7 @@ from bert_elmo_jax.files import open_atomically
 
 
 def needs_unpacking(path: str, reading: Reading) -> bool:
-    """Whether a file cannot be entered in the middle: compressed, or a newline byte in it may be half a letter.
+    """Return True if a file is compressed, or if a newline byte in it may be half a character.
 
     >>> needs_unpacking("a.txt", Reading(encoding="cp949")), needs_unpacking("a.txt.gz", Reading())
     (False, True)
@@ -28,7 +28,7 @@ def needs_unpacking(path: str, reading: Reading) -> bool:
 
 
 def raw_blocks(path: str) -> Iterator[bytes]:
-    """The bytes of a file, decompressed by its ending; EOFError where the compressed stream has no end."""
+    """Yield the bytes of a file, decompressed by its ending; raise EOFError if the compressed stream is cut off."""
     name = path.lower()
     if name.endswith(".zst"):
         yield from _zstd_blocks(path)
@@ -40,7 +40,7 @@ def raw_blocks(path: str) -> Iterator[bytes]:
 
 
 def _zstd_blocks(path: str) -> Iterator[bytes]:
-    """Frame by frame, because the library's own stream reader ends quietly on a truncated file."""
+    """Decompress frame by frame; the library's stream reader does not raise on a truncated file."""
     with open(path, "rb") as raw:
         frame, rest, whole = zstandard.ZstdDecompressor().decompressobj(), b"", True
         while block := rest or raw.read(1 << 16):
@@ -49,11 +49,11 @@ def _zstd_blocks(path: str) -> Iterator[bytes]:
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
     if not whole:
-        raise EOFError("the last frame has no end")
+        raise EOFError("the last frame is incomplete")
 
 
 def _nul(error: UnicodeError) -> tuple[str, int]:
-    """What is no character becomes NUL: whoever reads the line names it, or counts it, as any other bad line."""
+    """Replace invalid characters by NUL, which the reader of the line reports or counts."""
     assert isinstance(error, UnicodeDecodeError | UnicodeEncodeError)
     return "\0", error.end
 
@@ -62,15 +62,13 @@ codecs.register_error("nul", _nul)
 
 
 def unpack(path: str, target: Path, tally: Tally) -> None:
-    """Write a compressed or wide-encoded file as plain lines at `target`, which appears only when it is whole."""
+    """Write a compressed or wide-encoded file as plain lines to `target`, which appears only when it is complete."""
     decoder = codecs.getincrementaldecoder(tally.reading.encoding)("nul") if tally.reading.wide else None
     lines = 0
 
     def damaged(error: Exception) -> None:
-        what, remedy = (
-            "a damaged or truncated compressed file",
-            "copy or download it again, or pass --on_bad=skip to use what can be read",
-        )
+        what = "a damaged or truncated compressed file"
+        remedy = "copy or download it again, or pass --on_bad=skip to use its readable part"
         tally.bad(path, lambda: lines + 1, what, remedy, detail=f" ({error})")
 
     with open_atomically(target) as out:
@@ -84,6 +82,6 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
         except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
             damaged(error)
         except OSError as error:
-            if error.errno is not None:  # the disk's trouble; gzip and bz2 raise one without a number for bad data
+            if error.errno is not None:  # a disk error; for bad data, gzip and bz2 raise OSError without a number
                 raise
             damaged(error)

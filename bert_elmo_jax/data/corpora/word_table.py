@@ -1,7 +1,7 @@
-"""The words of all shards -> one vocabulary and one table of surface forms, and shards renumbered to it.
+"""Merge the words of all shards into one vocabulary and one table of surface forms, and renumber the shards.
 
-Every shard has its own sorted list of distinct forms. They are merged as streams, so memory holds the vocabulary and no
-more, however many forms a corpus has.
+Every shard has its own sorted list of distinct forms. The lists are merged as streams, so only the vocabulary is held
+in memory.
 """
 
 import heapq
@@ -23,7 +23,7 @@ MERGED = 512  # files open at once
 
 
 def merge_forms(folders: Sequence[Path]) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
-    """(form, its count in the training part, [(shard, place in the shard's list)]) of all shards, by code point."""
+    """Yield (form, count in the training part, [(shard, index in the shard's list)]) for all forms, by code point."""
     streams = (_forms(number, folder) for number, folder in enumerate(folders))
     for form, entries in groupby(heapq.merge(*streams), key=lambda entry: entry[0]):
         found = list(entries)
@@ -38,7 +38,7 @@ def _forms(number: int, folder: Path) -> Iterator[tuple[str, int, int, int]]:
 
 
 def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int], object], rule: str) -> WordVocabulary:
-    """The most frequent words of the training part, `size` of them with the three marks."""
+    """Return a vocabulary of the three marks and the most frequent words of the training part, `size` in all."""
     total = 0
 
     def counted() -> Iterator[tuple[int, str]]:
@@ -51,7 +51,7 @@ def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int]
 
     best = heapq.nsmallest(size - len(WORD_SPECIALS), counted())
     if not total:
-        raise ValueError("no document is left for training, all are held out; lower --heldout, or try another --seed")
+        raise ValueError("all documents are held out, none is left for training; lower --heldout or try another --seed")
     left_out = total + sum(negative for negative, _ in best)
     words = [*WORD_SPECIALS, *(form for _, form in best)]
     counts = np.array([0, 0, left_out, *(-negative for negative, _ in best)], np.int64)
@@ -61,8 +61,8 @@ def choose_vocabulary(folders: Sequence[Path], size: int, report: Callable[[int]
 def write_table(
     folders: Sequence[Path], vocabulary: WordVocabulary, output: Path, report: Callable[[int], object]
 ) -> None:
-    """Write `forms.npy` and `form_ends.npy`, and into each shard's folder `numbers`: place in its list -> id."""
-    # A literal "<S>" in a text is a form like any other: boundaries are set by whoever builds the sentences.
+    """Write `forms.npy` and `form_ends.npy`, and in each shard's folder `numbers`, the ids of the forms in its list."""
+    # A literal "<S>" in a text is an ordinary form; sentence boundaries get their ids elsewhere.
     known = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
     numbers: list[list[int]] = [[] for _ in folders]
     for folder in folders:
@@ -93,7 +93,7 @@ def write_table(
                     lengths.append(len(encoded))
                     if len(text) > 1 << 20:
                         write()
-                for shard, _ in places:  # places come in the order of the shard's list, so appending is enough
+                for shard, _ in places:  # forms come in the order of the shard's list
                     numbers[shard].append(number)
                     if len(numbers[shard]) >= 1 << 14:
                         _append(folders[shard], numbers[shard])
@@ -103,14 +103,14 @@ def write_table(
 
 
 def _append(folder: Path, numbers: list[int]) -> None:
-    """Add to a shard's numbers; opened each time, because there may be more shards than files that may be open."""
+    """Append to a shard's numbers; the file is opened each time because there may be too many to keep open."""
     with open(folder / "numbers", "ab") as out:
         out.write(np.array(numbers, "<u4").tobytes())
     numbers.clear()
 
 
 def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
-    """Make the final shard from the one with ids of its own."""
+    """Make the final shard from the shard with its own ids."""
     source, target = Path(job.output, "work", job.name), Path(job.output, job.name)
     if target.exists():
         return

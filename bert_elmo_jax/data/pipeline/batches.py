@@ -1,7 +1,7 @@
-"""Batches to train on and to evaluate with: any number of workers and hosts, resumed at the exact next example.
+"""Training and evaluation batches, with any number of workers and hosts, resumable at the exact next example.
 
-The position is a few numbers, so it is what a checkpoint keeps. grain runs the worker processes; its own iterator state
-would tie a checkpoint to their number, so each batch comes out of a worker together with the position after it.
+A checkpoint stores the position, a few numbers. grain runs the worker processes; its iterator state would tie a
+checkpoint to the number of workers, so each worker returns the position after a batch together with the batch.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ Examples = BertExamples | LanguageModelExamples
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """All that batches depend on; small, so that it can be sent to worker processes."""
+    """Everything that determines the batches; small enough to be sent to worker processes."""
 
     corpora: tuple[tuple[str, float], ...]
     examples: Examples
@@ -36,8 +36,16 @@ class Recipe:
     part: str
     reader: Reader
 
+    def __post_init__(self) -> None:
+        """Raise on invalid settings."""
+        if self.seed < 0:
+            raise ValueError(f"seed={self.seed}: expected 0 or more")
+        if self.window < 1:
+            raise ValueError(f"window={self.window} tokens: expected 1 or more; the default is {WINDOW}")
+        self.reader.check(self.batch_size)
+
     def stores(self) -> list[Store]:
-        """The corpora, opened; all must have been made by the same tokenizer."""
+        """Open the corpora; raise if they were made by different tokenizers."""
         stores = [open_store(folder, self.part) for folder, _ in self.corpora]
         prints = [store.manifest["tokenizer"]["fingerprint"] for store in stores]
         for store, fingerprint in zip(stores, prints):
@@ -50,7 +58,7 @@ class Recipe:
         return stores
 
     def feed(self) -> Feed:
-        """What makes the batches."""
+        """Return the feed that computes the batches."""
         weights = [weight for _, weight in self.corpora]
         rest = self.batch_size, self.seed, self.window, self.reader
         if isinstance(self.examples, BertExamples):
@@ -58,29 +66,28 @@ class Recipe:
         return WordFeed(self.stores(), weights, self.examples, *rest)
 
     def identity(self) -> dict[str, Any]:
-        """What may not change when a run goes on: everything that decides which examples come in which order."""
+        """Return everything that determines the examples and their order, which must not change when a run resumes."""
         examples = json.loads(json.dumps(dataclasses.asdict(self.examples)))
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
         digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
         kind = type(self.examples).__name__
-        rows = {} if kind == "BertExamples" else {"batch_size": self.batch_size}  # each row of a stream is a place
+        rows = {} if kind == "BertExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
         return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
 
     def start(self) -> Places:
-        """The first place."""
+        """Return the first places."""
         return Places(0, (Place(),) * len(self.corpora))
 
 
 class Batches(Iterator[Batch]):
-    """Training batches without end; see `train_batches`."""
+    """An endless iterator over training batches; see `train_batches`."""
 
     def __init__(self, recipe: Recipe, workers: int):
         if workers < 0:
             raise ValueError(f"workers={workers}: expected 0 (this process) or more")
-        recipe.reader.check(recipe.batch_size)
         self.recipe, self.workers = recipe, workers
         self._identity = recipe.identity()
-        self._feed = recipe.feed()  # also where workers make the batches, so that what is wrong is said here
+        self._feed = recipe.feed()  # even if workers make the batches, so that errors are raised here
         self._places, self._epoch = recipe.start(), 0.0
         self._ready: Any = None
 
@@ -97,34 +104,34 @@ class Batches(Iterator[Batch]):
         try:
             element = next(self._ready)
         except BaseException:
-            self.close()  # the next call begins again with the batch that failed
+            self.close()  # the next call tries the same batch again
             raise
         self._places, self._epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
         return {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
 
     @property
     def epoch(self) -> float:
-        """How many epochs (of the first corpus) have passed, with the share of the present one."""
+        """Return the number of epochs of the first corpus that have passed, with the share of the current one."""
         return self._epoch
 
     def epoch_size(self, epoch: int = 0) -> int:
-        """How many rows (BERT) or steps (language model) an epoch of the first corpus has, exactly: plans all of it."""
+        """Return the number of rows (BERT) or steps (language model) in an epoch of the first corpus; plans it all."""
         return self.recipe.feed().size(epoch)
 
     def state(self) -> dict[str, Any]:
-        """Where the next batch begins, as JSON: to be saved with a checkpoint.
+        """Return the current position as JSON, to be saved with a checkpoint.
 
-        It does not depend on the number of workers or processes, and may be restored with others.
+        It can be restored with any number of workers or processes.
         """
         places = [list(place) for place in self._places.corpora]
         return {"taken": self._places.taken, "places": places, "epoch": self._epoch, "of": self._identity}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken: the next batch is the one that came next there."""
+        """Resume at the position that `state` returned."""
         try:
             places, epoch, of = _places_of(state), float(state["epoch"]), dict(state["of"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no state of batches ({error!r}); give what state() returned") from None
+            raise ValueError(f"this is not a state of batches ({error!r}); give the return value of state()") from None
         names = sorted(
             name for name in {*of, *self._identity} if of.get(name, "(absent)") != self._identity.get(name, "(absent)")
         )
@@ -132,23 +139,21 @@ class Batches(Iterator[Batch]):
             listed = "; ".join(f"{name}: {of.get(name)!r} there, {self._identity.get(name)!r} here" for name in names)
             raise ValueError(
                 f"this state belongs to other batches ({listed}); use the configuration and the corpora it was saved "
-                "with, or begin anew without it"
+                "with, or start over without it"
             )
         self.close()
         self._places, self._epoch = places, epoch
 
     def close(self) -> None:
-        """Ends the worker processes, if there are any; the next batch would start them again."""
+        """End the worker processes, if there are any; the next batch starts them again."""
         if self._ready is not None:
             self._ready.close()
             self._ready = None
 
 
 def _places_of(state: Mapping[str, Any]) -> Places:
-    places = []
-    for epoch, window, row in state["places"]:
-        places.append(Place(int(epoch), int(window), int(row)))
-    return Places(int(state["taken"]), tuple(places))
+    places = tuple(Place(int(epoch), int(window), int(row)) for epoch, window, row in state["places"])
+    return Places(int(state["taken"]), places)
 
 
 def train_batches(
@@ -163,13 +168,19 @@ def train_batches(
     shards: int | None = None,
     window: int = WINDOW,
 ) -> Batches:
-    """Batches from prepared corpora, epoch after epoch without end.
+    """Return an endless iterator over training batches from prepared corpora.
 
-    `corpora`: a folder of `prepare_data`, or several with their weights in the mixture, all of one tokenizer. Of every
-    batch of `batch_size` rows this process gets its part, number `process` of `processes`. `workers` processes make
-    batches in advance; 0 makes them when asked. `shards`: into how many parts all devices together split the batch, for
-    language models that read characters (each part has a word table); by default one for each process. `window`: about
-    how many tokens are in memory, and shuffled, at a time.
+    Args:
+        corpora: a folder made by `prepare_data`, or several with their weights, all made by the same tokenizer.
+        examples: settings of the examples.
+        batch_size: rows of a batch over all processes; each process gets an equal part.
+        seed: seed of all random choices.
+        workers: number of worker processes that make batches in advance; 0 makes them in this process.
+        process: number of this process.
+        processes: number of processes.
+        shards: number of parts that all devices together split a batch into; in language models that read characters,
+            each part has a word table. The default is one part per process.
+        window: approximate number of tokens held in memory, and shuffled, at a time.
 
     >>> import tempfile
     >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
@@ -184,8 +195,9 @@ def train_batches(
     >>> bool((next(batches)["tokens"] == following["tokens"]).all())
     True
     """
-    recipe = _recipe(corpora, examples, batch_size, "train", seed, process, processes, shards, window)
-    return Batches(recipe, workers)
+    reader = Reader(process, processes, processes if shards is None else shards)
+    folders = tuple(check_corpora(corpora).items())
+    return Batches(Recipe(folders, examples, batch_size, seed, window, "train", reader), workers)
 
 
 def eval_batches(
@@ -200,9 +212,9 @@ def eval_batches(
     shards: int | None = None,
     window: int = WINDOW,
 ) -> Iterator[Batch]:
-    """One pass over the held-out part, the same examples whenever it is made, at most `limit` batches of each corpus.
+    """Yield one pass over the held-out part, with the same examples every time, at most `limit` batches per corpus.
 
-    Every process gets as many batches; where rows run out, the rest of a batch is empty and weighs nothing.
+    All processes get the same number of batches; the last batch is padded with empty rows of weight 0.
 
     >>> import tempfile
     >>> from bert_elmo_jax.data.rows.stream import LanguageModelExamples
@@ -212,8 +224,9 @@ def eval_batches(
     >>> {batch["words_forward"].shape for batch in batches}
     {(4, 7)}
     """
-    for folder, weight in check_corpora(corpora).items():
-        recipe = _recipe({folder: weight}, examples, batch_size, part, 0, process, processes, shards, window)
+    reader = Reader(process, processes, processes if shards is None else shards)
+    for corpus in check_corpora(corpora).items():
+        recipe = Recipe((corpus,), examples, batch_size, 0, window, part, reader)
         feed, places, made = recipe.feed(), recipe.start(), 0
         while limit is None or made < limit:
             batch, places = feed.batch(places, last=0)
@@ -221,23 +234,3 @@ def eval_batches(
                 break
             yield batch
             made += 1
-
-
-def _recipe(
-    corpora: str | Path | Mapping[str, float],
-    examples: Examples,
-    batch_size: int,
-    part: str,
-    seed: int,
-    process: int,
-    processes: int,
-    shards: int | None,
-    window: int,
-) -> Recipe:
-    if seed < 0:
-        raise ValueError(f"seed={seed}: expected 0 or more")
-    if window < 1:
-        raise ValueError(f"window={window} tokens: expected 1 or more; the default is {WINDOW}")
-    reader = Reader(process, processes, processes if shards is None else shards)
-    reader.check(batch_size)
-    return Recipe(tuple(check_corpora(corpora).items()), examples, batch_size, seed, window, part, reader)

@@ -1,17 +1,19 @@
-"""Batches by place: what stands at any place of a mixture of corpora, and which place comes next.
+"""Feeds compute the batch at any place in a mixture of corpora, and the place after it.
 
-A feed is a pure function: the batch at a place depends on the corpora, on what was asked for and on the seed, never on
-what was read before, on how many processes read, or on which of them asks.
+A feed is a pure function: the batch at a place depends on the corpora, the settings and the seed, and not on what was
+read before or on the number of processes.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store
 from bert_elmo_jax.data.pipeline.track import Place, Track
+from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
@@ -31,21 +33,21 @@ Batch = dict[str, np.ndarray]
 
 
 class Places(NamedTuple):
-    """The place in each corpus, and how many rows were taken of all."""
+    """The place in each corpus, and the number of rows (BERT) or steps (language model) read so far."""
 
     taken: int
     corpora: tuple[Place, ...]
 
 
 class Reader(NamedTuple):
-    """The process that asks: number `process` of `processes`, whose batch is split into `shards` on all devices."""
+    """A process that reads batches; `shards` is the number of parts the whole batch is split into across devices."""
 
     process: int = 0
     processes: int = 1
     shards: int = 1
 
     def check(self, batch_size: int) -> None:
-        """Refuse what does not divide."""
+        """Raise if the batch cannot be split evenly."""
         if not 0 <= self.process < self.processes:
             raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
         if batch_size < 1 or batch_size % self.processes:
@@ -60,27 +62,32 @@ class Reader(NamedTuple):
             )
 
 
-@runtime_checkable
-class Feed(Protocol):
-    """See `BertFeed` and `WordFeed`."""
+class Feed:
+    """Base class of `BertFeed` and `WordFeed`."""
+
+    tracks: Sequence[Track[Any]]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """This process's part of the batch at these places, and the places after it.
+        """Return this process's part of the batch at these places, and the places after it.
 
-        Batches go on from one epoch into the next, but not beyond epoch `last`: there, None says that all is read.
+        A batch may continue into the next epoch, but not beyond epoch `last`. Return None after the end of that epoch.
         """
+        raise NotImplementedError
 
     def skip(self, places: Places) -> Places:
-        """The places after the batch at these places."""
+        """Return the places after the batch at these places."""
+        raise NotImplementedError
 
     def passed(self, places: Places) -> float:
-        """How many epochs of the first corpus have passed."""
+        """Return the number of epochs of the first corpus that have passed."""
+        return self.tracks[0].passed(places.corpora[0])
 
     def size(self, epoch: int) -> int:
-        """How many rows (BERT) or steps (language model) this epoch of the first corpus has."""
+        """Return the number of rows (BERT) or steps (language model) in this epoch of the first corpus."""
+        return self.tracks[0].size(epoch)
 
 
-class BertFeed:
+class BertFeed(Feed):
     """BERT batches; each row is drawn from the corpora by their weights."""
 
     def __init__(
@@ -96,7 +103,7 @@ class BertFeed:
         for store in stores:
             if store.manifest["tokenizer"]["kind"] == "words":
                 raise ValueError(
-                    f"{store.folder} holds words, BERT reads pieces; prepare it with --tokenizer=wordpiece or "
+                    f"{store.folder} holds words, but BERT reads word pieces; prepare it with --tokenizer=wordpiece or "
                     "sentencepiece"
                 )
         self.asked, self.batch_size, self.seed, self.reader = asked, batch_size, seed, reader
@@ -106,11 +113,11 @@ class BertFeed:
             Track(store, self._plan, (seed, number), window, asked.copies) for number, store in enumerate(stores)
         ]
 
-    def _plan(self, text: Any, key: tuple[int, ...]) -> BertRows:
+    def _plan(self, text: Text, key: tuple[int, ...]) -> BertRows:
         return plan_rows(text, self.asked, self.vocabulary, key)
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `Feed`; a batch that the end of the last epoch cuts short is filled up with empty rows."""
+        """See `Feed`; the last batch of epoch `last` is padded with empty rows."""
         owner = self._owners(places.taken)
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
@@ -119,7 +126,7 @@ class BertFeed:
             target = np.flatnonzero(owner == number)
             pieces, place = track.stretch(place, len(target), last)
             following.append(place)
-            at = 0  # rows of this corpus passed so far, of all processes
+            at = 0  # rows of this corpus so far, of all processes
             for rows, first, end in pieces:
                 local = target[at : at + end - first]
                 skip, stop = np.searchsorted(local, (low, high))
@@ -137,16 +144,8 @@ class BertFeed:
         following = [track.stretch(*what)[1] for track, *what in zip(self.tracks, places.corpora, counts)]
         return Places(places.taken + self.batch_size, tuple(following))
 
-    def passed(self, places: Places) -> float:
-        """See `Feed`."""
-        return self.tracks[0].passed(places.corpora[0])
-
-    def size(self, epoch: int) -> int:
-        """See `Feed`."""
-        return self.tracks[0].size(epoch)
-
     def _owners(self, taken: int) -> np.ndarray:
-        """Which corpus each row of the whole batch comes from."""
+        """Return the corpus of each row of the whole batch."""
         if len(self.tracks) == 1:
             return np.zeros(self.batch_size, np.int64)
         draws = uniforms((self.seed, CORPORA), taken, self.batch_size, 1)[:, 0]
@@ -158,8 +157,8 @@ class BertFeed:
         return batch
 
 
-class WordFeed:
-    """Language-model batches; each corpus has its rows of every batch, in proportion to its weight."""
+class WordFeed(Feed):
+    """Language-model batches; each corpus fills a fixed number of rows, in proportion to its weight."""
 
     def __init__(
         self,
@@ -172,10 +171,10 @@ class WordFeed:
         reader: Reader,
     ):
         for store in stores:
-            if store.manifest["tokenizer"]["kind"] != "words":
+            if (kind := store.manifest["tokenizer"]["kind"]) != "words":
                 raise ValueError(
-                    f"{store.folder} holds pieces of kind {store.manifest['tokenizer']['kind']!r}, a language model of "
-                    "words reads words; prepare it with --tokenizer=words"
+                    f"{store.folder} holds {kind!r} pieces, but this language model reads words; prepare it with "
+                    "--tokenizer=words"
                 )
         vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
         self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
@@ -183,17 +182,14 @@ class WordFeed:
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
         self.rows = _proportional(batch_size, weights)
         self.tracks: list[Track[Streams | Sentences]] = [
-            Track(store, self._plan_for(rows), (seed, number), window)
+            Track(store, partial(self._plan, rows), (seed, number), window)
             for number, (store, rows) in enumerate(zip(stores, self.rows))
         ]
 
-    def _plan_for(self, rows: int) -> Any:
-        def plan(text: Any, key: tuple[int, ...]) -> Streams | Sentences:
-            if self.asked.reading == "streams":
-                return plan_streams(text, self.asked.length, rows, self.marks, key)
-            return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
-
-        return plan
+    def _plan(self, rows: int, text: Text, key: tuple[int, ...]) -> Streams | Sentences:
+        if self.asked.reading == "streams":
+            return plan_streams(text, self.asked.length, rows, self.marks, key)
+        return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
         """See `Feed`."""
@@ -212,23 +208,15 @@ class WordFeed:
         following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
         return Places(places.taken + 1, tuple(following))
 
-    def passed(self, places: Places) -> float:
-        """See `Feed`."""
-        return self.tracks[0].passed(places.corpora[0])
-
-    def size(self, epoch: int) -> int:
-        """See `Feed`."""
-        return self.tracks[0].size(epoch)
-
 
 def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
-    """Rows for each corpus, in proportion to the weights and at least one.
+    """Return the number of rows for each corpus, at least one and in proportion to the weights.
 
     >>> _proportional(8, [3.0, 1.0]), _proportional(4, [100.0, 1.0, 1.0])
     ([6, 2], [2, 1, 1])
     """
     if rows < len(weights):
-        raise ValueError(f"batch_size={rows} rows cannot hold {len(weights)} corpora; use at least a row for each")
+        raise ValueError(f"batch_size={rows} rows cannot hold {len(weights)} corpora; use at least one row for each")
     shares = np.array(weights) / np.sum(weights) * rows
     counts = np.ones(len(weights), np.int64)
     for _ in range(rows - len(weights)):
@@ -237,15 +225,15 @@ def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
 
 
 def check_corpora(corpora: str | Path | Mapping[str, float]) -> dict[str, float]:
-    """Folders of corpora and their weights.
+    """Return the folders of corpora and their weights; raise on invalid weights.
 
     >>> check_corpora("corpora/novels"), check_corpora({"a": 3.0, "b": 1.0})
     ({'corpora/novels': 1.0}, {'a': 3.0, 'b': 1.0})
     """
     found = {str(corpora): 1.0} if isinstance(corpora, str | Path) else dict(corpora)
     if not found:
-        raise ValueError("no corpus was named; give a folder of prepare_data, or {folder: weight, …}")
+        raise ValueError("no corpus was given; give a folder made by prepare_data, or {folder: weight, …}")
     for folder, weight in found.items():
         if not (np.isfinite(weight) and weight > 0):
-            raise ValueError(f"corpus {folder} has the weight {weight}; weights are positive numbers")
+            raise ValueError(f"corpus {folder} has the weight {weight}; weights must be positive numbers")
     return {str(folder): float(weight) for folder, weight in found.items()}

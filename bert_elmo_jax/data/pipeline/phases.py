@@ -1,4 +1,4 @@
-"""Batches of one kind for some steps, then of another: BERT's 90 percent of steps at length 128 and the rest at 512."""
+"""Training phases with different batches, such as BERT's 90 percent of steps at length 128 and the rest at 512."""
 
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from bert_elmo_jax.data.pipeline.feeds import Batch
 
 
 class Phases(Iterator[Batch]):
-    """Each of several batches for its number of steps, the last without end; a position in it is one in all of them.
+    """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
 
     >>> import tempfile
     >>> from bert_elmo_jax.data.rows.pieces import BertExamples
@@ -28,29 +28,26 @@ class Phases(Iterator[Batch]):
         self._done = 0
 
     def __next__(self) -> Batch:
-        batch = next(self._now())
-        self._done += 1
-        return batch
-
-    def _now(self) -> Batches:
         phase = min(bisect.bisect_right(self._ends, self._done), len(self._parts) - 1)
         for before in self._parts[:phase]:
             before.close()
-        return self._parts[phase]
+        batch = next(self._parts[phase])
+        self._done += 1
+        return batch
 
     def state(self) -> dict[str, Any]:
-        """Where the next batch begins, as JSON."""
+        """Return the current position, as JSON."""
         return {"done": self._done, "parts": [part.state() for part in self._parts]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Resume at the position that `state` returned."""
         if set(state) != {"done", "parts"} or len(state["parts"]) != len(self._parts):
-            raise ValueError(f"this is no state of {len(self._parts)} phases of batches; give what state() returned")
+            raise ValueError(f"this is not a state of {len(self._parts)} phases; give the return value of state()")
         for part, saved in zip(self._parts, state["parts"]):
             part.restore(saved)
         self._done = int(state["done"])
 
     def close(self) -> None:
-        """Ends the worker processes of all."""
+        """End all worker processes."""
         for part in self._parts:
             part.close()

@@ -1,9 +1,9 @@
-"""An epoch as a row of windows: some places of the corpus at a time, read into memory and shuffled there.
+"""Windows: random parts of a corpus that are read into memory and shuffled there, one after the other.
 
-A corpus is cut into blocks of neighbouring documents. Every epoch puts all blocks into a random order and takes
-sixteen or more of them at a time: a window. Within a window the order is random to the last row. So a small corpus, one
-window, is shuffled perfectly; a large one needs no more memory and time to begin than a window does, and a batch still
-mixes sixteen places of it. Nothing but the manifest is needed to say which documents a window holds.
+A corpus is cut into blocks of neighbouring documents. Every epoch shuffles the blocks and takes sixteen or more of
+them at a time as a window, and the rows within a window are shuffled. A small corpus is one window and is shuffled
+completely. A large one needs only the memory of a window, and each batch still mixes sixteen parts of the corpus. The
+manifest alone determines the documents of a window.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from jaxtyping import Int64, Integer
 from bert_elmo_jax.data.corpora.store import DamagedStore, Store
 from bert_elmo_jax.data.rows.draws import ORDER, generator
 
-WINDOW = 1 << 24  # tokens: 32 or 64 MB of them
+WINDOW = 1 << 24  # tokens: 32 or 64 MB
 BLOCKS = 16  # blocks in a window
 
 
@@ -29,9 +29,9 @@ class Block(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Documents in memory: tokens, where each sentence begins in them, and each document in the sentences.
+    """Documents in memory: tokens, the start of each sentence in tokens, and of each document in sentences.
 
-    Both lists of beginnings close with the end of the last.
+    Both arrays of starts end with the end of the last.
 
     >>> text = Text(np.array([7, 8, 9]), np.array([0, 1, 3]), np.array([0, 2]))  # one document, two sentences
     >>> np.diff(text.sentences).tolist()
@@ -44,9 +44,9 @@ class Text(NamedTuple):
 
 
 def plan_windows(store: Store, key: tuple[int, ...], tokens: int = WINDOW) -> list[list[Block]]:
-    """All windows of one epoch, each of about so many tokens and at least two documents where there are two.
+    """Return all windows of one epoch, each of about `tokens` tokens and at least two documents if there are two.
 
-    `key` names the epoch; who asks, and what was asked before, changes nothing.
+    `key` identifies the epoch; the result depends on nothing else.
     """
     counts = [shard[store.part]["counts"] for shard in store.manifest["shards"]]
     blocks = []
@@ -59,7 +59,7 @@ def plan_windows(store: Store, key: tuple[int, ...], tokens: int = WINDOW) -> li
     windows: list[list[Block]] = []
     for part in np.array_split(order, min(whole, len(blocks)) or 1):
         window = [blocks[n] for n in part.tolist()]
-        # A random next sentence comes from another document, so no window should have only one.
+        # A random next sentence needs a second document.
         if windows and (_documents(window) < 2 or _documents(windows[-1]) < 2):
             windows[-1] += window
         else:
@@ -72,7 +72,7 @@ def _documents(window: list[Block]) -> int:
 
 
 def read_window(store: Store, window: list[Block]) -> Text:
-    """Reads the documents of a window, as plain reads: a file that was cut or removed meanwhile is an error by name."""
+    """Read the documents of a window; raise an error that names the file if one was truncated or removed meanwhile."""
     tokens, sentences, documents = [], [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     for block in window:
         in_sentences = _read(store, block.shard, "documents.npy", block.first, block.end + 1)
@@ -84,7 +84,7 @@ def read_window(store: Store, window: list[Block]) -> Text:
 
 
 def _read(store: Store, shard: int, name: str, first: int, end: int) -> Integer[np.ndarray, "N"]:
-    """Elements `first` to `end` of one of a shard's arrays."""
+    """Return elements `first` to `end` of an array of a shard."""
     path = store.shards[shard].folder / name
     expected = store.manifest["shards"][shard][store.part]["files"][name]["bytes"]
     try:
@@ -105,6 +105,6 @@ def _read(store: Store, shard: int, name: str, first: int, end: int) -> Integer[
 
 def _damage(path: Path, trouble: str) -> str:
     return (
-        f"{path}: {trouble}; it was whole when the corpus was opened. Copy the shard again, or prepare the corpus "
-        "again, and go on from the last checkpoint"
+        f"{path}: {trouble}; it was intact when the corpus was opened. Copy the shard again, or prepare the corpus "
+        "again, and resume from the last checkpoint"
     )

@@ -1,4 +1,4 @@
-"""Batches made by worker processes, in order: worker k of n makes batches k, k + n, …"""
+"""Make batches in worker processes, in order: worker k of n makes batches k, k + n, …"""
 
 import json
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from bert_elmo_jax.data.pipeline.batches import Recipe
     from bert_elmo_jax.data.pipeline.feeds import Places
 
-Element = dict[str, Any]  # a batch, and as JSON the places after it
+Element = dict[str, Any]  # a batch, the places after it as JSON, and the epoch
 
 
 class _Made(grain.IterDataset[Element]):
-    """Batches from some place on, as grain wants to see them: each worker gets a copy, told which batches are its."""
+    """A grain dataset of the batches from some place on; each worker gets a copy and its slice of the batches."""
 
     def __init__(self, recipe: "Recipe", places: "Places"):
         super().__init__()
@@ -23,8 +23,8 @@ class _Made(grain.IterDataset[Element]):
         self.slice = slice(0, None, 1)
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """grain's name for: make only these batches."""
-        del sequential_slice  # only asked for by who asks for it
+        """Restrict this copy to a slice of the batches; grain calls this in each worker."""
+        del sequential_slice
         self.slice = sl
 
     def __iter__(self) -> "_Making":
@@ -47,17 +47,17 @@ class _Making(grain.DatasetIterator[Element]):
         return {"batch": batch, "after": json.dumps(after), "epoch": self._feed.passed(self._places)}
 
     def get_state(self) -> dict[str, Any]:
-        """grain asks with every batch; the position travels in the batch instead."""
+        """Return no state: each batch contains the position after it."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing is ever restored here: new workers are started at the place."""
+        """Raise: `Batches.restore` starts new workers at the saved place instead."""
         raise NotImplementedError(f"batches are restored by Batches.restore, not by grain (given {state!r})")
 
 
 def start_workers(recipe: "Recipe", places: "Places", workers: int, buffer: int) -> Iterator[Element]:
-    """An iterator over batches from `places` on, made by processes; it has a `close`."""
-    if not flags.FLAGS.is_parsed():  # in a notebook, say: grain looks at its flags, and absl refuses unparsed ones
+    """Return an iterator over batches from `places` on, made by processes; it has a method `close`."""
+    if not flags.FLAGS.is_parsed():  # as in a notebook: grain reads flags, and absl raises if they are not parsed
         flags.FLAGS.mark_as_parsed()
     options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=buffer)
     return iter(_Made(recipe, places).mp_prefetch(options))

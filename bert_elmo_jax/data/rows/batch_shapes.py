@@ -1,4 +1,4 @@
-"""The arrays of a training batch as shapes and types, without text: what a step can be compiled for beforehand."""
+"""Shapes and types of the arrays in a training batch, so that a step can be compiled before any text is read."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ Shapes = dict[str, tuple[tuple[int, ...], type[np.generic]]]
 
 
 def batch_shapes(asked: BertExamples | LanguageModelExamples, rows: int, shards: int = 1) -> Shapes:
-    """The shape and type of every array of a batch of `rows` rows, by name.
+    """Return the shape and type of every array in a batch of `rows` rows, by name.
 
-    BERT's are always these. A language model's depend on the text in two places, and are given as the most that it can
-    ask for: in the longest of its bucket, all words of each of the `shards` parts differ and one is as long as may be.
+    BERT batches always have these shapes. The length and the word table of a language-model batch vary with the text;
+    the shapes returned are upper bounds: the longest bucket, with no word repeated within any of the `shards` parts.
 
     >>> batch_shapes(BertExamples(length=128), rows=8)["mlm_positions"]
     ((8, 20), <class 'numpy.int32'>)
@@ -20,18 +20,10 @@ def batch_shapes(asked: BertExamples | LanguageModelExamples, rows: int, shards:
     ((2, 256, 50), <class 'numpy.int32'>)
     """
     if isinstance(asked, BertExamples):
-        return _bert(asked, rows)
-    return _words(asked, rows, shards)
-
-
-def _bert(asked: BertExamples, rows: int) -> Shapes:
-    widths = dict.fromkeys(("tokens", "types", "positions", "segments"), asked.length)
-    widths |= {f"mlm_{name}": asked.places for name in ("positions", "targets", "weights")}
-    widths |= {f"nsp_{name}": asked.sequences for name in ("positions", "targets", "weights")}
-    return {name: ((rows, width), np.float32 if "weights" in name else np.int32) for name, width in widths.items()}
-
-
-def _words(asked: LanguageModelExamples, rows: int, shards: int) -> Shapes:
+        widths = dict.fromkeys(("tokens", "types", "positions", "segments"), asked.length)
+        widths |= {f"mlm_{name}": asked.places for name in ("positions", "targets", "weights")}
+        widths |= {f"nsp_{name}": asked.sequences for name in ("positions", "targets", "weights")}
+        return {name: ((rows, width), np.float32 if "weights" in name else np.int32) for name, width in widths.items()}
     if rows % shards:
         raise ValueError(f"{rows} rows cannot be split into {shards} equal parts; use a multiple of {shards}")
     shapes: Shapes = {"lengths": ((rows,), np.int32), "fresh": ((rows,), np.bool_)}
@@ -44,7 +36,7 @@ def _words(asked: LanguageModelExamples, rows: int, shards: int) -> Shapes:
 
 
 def table_size(asked: LanguageModelExamples, rows: int) -> int:
-    """Rows of the table of distinct words that hold any text of so many rows, both directions together.
+    """Return a size for the table of distinct words that holds any batch of `rows` rows, both directions together.
 
     >>> table_size(LanguageModelExamples(length=20), rows=16)
     1024

@@ -1,17 +1,17 @@
-"""Random numbers by address: the n-th draw under a key is found without making those before it."""
+"""Random numbers by position: the n-th draw under a key can be computed without the draws before it."""
 
 import hashlib
 
 import numpy as np
 from jaxtyping import Float64
 
-# What a key is for, so that no two uses share their numbers.
+# The last element of a key is its purpose, so that no two purposes share random numbers.
 ORDER, CONTENT, MASKS, CORPORA = range(4)
-BLOCK = 4  # numbers that Philox makes for each step of its counter
+BLOCK = 4  # numbers that Philox generates per step of its counter
 
 
 def generator(*key: int) -> np.random.Generator:
-    """A generator that depends on the key alone.
+    """Return a random generator that depends only on the key.
 
     >>> generator(0, 5).random() == generator(0, 5).random()
     True
@@ -20,7 +20,7 @@ def generator(*key: int) -> np.random.Generator:
 
 
 def uniforms(key: tuple[int, ...], first: int, rows: int, width: int) -> Float64[np.ndarray, "rows {width}"]:
-    """Rows `first` to `first + rows` of an endless table of numbers from [0, 1) that the key names.
+    """Return rows `first` to `first + rows` of the key's infinite table of uniform numbers in [0, 1).
 
     >>> whole = uniforms((0, 5), 0, rows=10, width=6)
     >>> bool((whole[7:9] == uniforms((0, 5), 7, rows=2, width=6)).all())
@@ -32,7 +32,6 @@ def uniforms(key: tuple[int, ...], first: int, rows: int, width: int) -> Float64
 
 
 def _number(key: tuple[int, ...]) -> int:
-    """A number of 128 bits for a key; numpy's own SeedSequence would take (1,) and (1, 0) for the same."""
-    return int.from_bytes(
-        hashlib.blake2b(",".join(str(int(k)) for k in key).encode(), digest_size=16).digest(), "little"
-    )
+    """Return a key as a 128-bit number; numpy's SeedSequence does not distinguish (1,) from (1, 0)."""
+    text = ",".join(str(int(k)) for k in key)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")

@@ -1,7 +1,7 @@
-"""Masked words: which positions are predicted, and what stands there instead.
+"""Choose the positions to predict, and replace their tokens.
 
 A row of n tokens (special ones count) gets min(K, max(1, round(rate · n))) predictions; [CLS], [SEP] and padding are
-never predicted. Where several examples share a row, they share its predictions.
+never predicted. Examples packed into one row share its predictions.
 """
 
 from dataclasses import dataclass
@@ -13,21 +13,23 @@ from jaxtyping import Bool, Float32, Float64, Int32, Int64
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.text import Tokenizer
 
-DRAWS = 4  # random numbers that masking takes for each position
-# Lengths of spans in words: geometric with p = 0.2, cut at 10.
+DRAWS = 4  # random numbers per position
+# Lengths of spans in words: geometric with p = 0.2, truncated at 10.
 SPANS = np.cumsum(0.8 ** np.arange(10)) / np.sum(0.8 ** np.arange(10))
-BESIDE = 2.0  # a score behind every random one
+LAST = 2.0  # a score that sorts after every random one
 
 
 @dataclass(frozen=True)
 class Masking:
-    """How words are masked.
+    """Masking settings.
 
-    `kind`: `token` picks single tokens, `word` whole words (one that is too long for what is left to pick is passed
-    over), `span` stretches of whole words whose number is geometric, each replaced alike. `next` masks nothing: each
-    token is to be predicted from those before it, for a model with a causal mask. `split` are the shares of picked
-    tokens that become [MASK], a random token, and stay. `predictions` is the number of places for predictions in a
-    row; None: rate · length, rounded up.
+    Args:
+        kind: `token` picks single tokens, `word` picks whole words and skips words with more pieces than are left to
+            pick, `span` picks spans of whole words of geometric length and replaces each span in one way. `next` masks
+            nothing: a causal model predicts every token from those before it.
+        rate: share of tokens to predict.
+        predictions: maximum number of predictions per row; None: rate · length, rounded up.
+        split: shares of picked tokens that become [MASK], become a random token, and stay unchanged.
 
     >>> Masking(rate=0.15).places(128), Masking(rate=0.15).places(512), Masking("next").places(128)
     (20, 77, 127)
@@ -45,7 +47,7 @@ class Masking:
         if not 0 < self.rate < 1:
             raise ValueError(f"mask rate {self.rate}: expected a share between 0 and 1, such as 0.15")
         if self.predictions is not None and self.predictions < 1:
-            raise ValueError(f"predictions={self.predictions} a row; expected at least 1, or None for rate · length")
+            raise ValueError(f"predictions={self.predictions} per row; expected at least 1, or None for rate · length")
         if len(self.split) != 3 or min(self.split) < 0 or abs(sum(self.split) - 1) > 1e-6:
             raise ValueError(
                 f"split={self.split}: expected three shares that add up to 1 ([MASK], random token, unchanged), "
@@ -53,28 +55,28 @@ class Masking:
             )
 
     def places(self, length: int) -> int:
-        """How many predictions a row of this length has room for (K)."""
+        """Return the maximum number of predictions (K) in a row of this length."""
         if self.kind == "next":
             return length - 1
-        # Minus a hair, as 0.05 · 20 is a little more than 1.
+        # In floating point, 0.05 · 20 is slightly more than 1.
         return self.predictions or max(1, int(np.ceil(self.rate * length - 1e-9)))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What masking and row building need to know of a tokenizer."""
+    """The properties of a tokenizer that masking and row building use."""
 
     size: int
     cls: int
     sep: int
     pad: int
     mask: int
-    continues: Bool[np.ndarray, "V"]  # tokens that go on with the word of the token before them
+    continues: Bool[np.ndarray, "V"]  # tokens that continue the word of the token before them
     fixed: Bool[np.ndarray, "V"]  # tokens that are never picked
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """The vocabulary of a WordPiece (`##` continues a word) or SentencePiece (▁ begins one) tokenizer.
+    """Return the vocabulary of a WordPiece (`##` continues a word) or SentencePiece (▁ begins a word) tokenizer.
 
     >>> from bert_elmo_jax.text import WordPiece
     >>> pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를"])
@@ -86,7 +88,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     continues = ~tokenizer.word_starts & ~fixed
     continues[tokenizer.mask_id] = False
     if tokenizer.kind == "wordpiece":
-        continues[tokenizer.unk_id] = False  # a whole word there; in SentencePiece, a character
+        continues[tokenizer.unk_id] = False  # [UNK] is a whole word in WordPiece, a character in SentencePiece
     return Vocabulary(
         tokenizer.vocab_size, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.mask_id, continues, fixed
     )
@@ -99,9 +101,9 @@ def mask_rows(
     vocabulary: Vocabulary,
     draws: Float64[np.ndarray, "B 4 T"],
 ) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, "B K"], Int32[np.ndarray, "B K"], Float32[np.ndarray, "B K"]]:
-    """The rows with words masked, and positions, targets and weights of the predictions; positions ascend.
+    """Return the masked rows, and the positions (ascending), targets and weights of the predictions.
 
-    Row i depends on `draws[i]` alone. A row with nothing to pick has no prediction: all its weights are 0.
+    Row i depends only on `draws[i]`. A row without tokens to pick has no prediction: all its weights are 0.
 
     >>> from bert_elmo_jax.text import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "타고"]
@@ -149,8 +151,8 @@ def mask_rows(
 def _pick_tokens(
     free: Bool[np.ndarray, "B T"], wanted: Int64[np.ndarray, "B"], scores: Float64[np.ndarray, "B T"]
 ) -> Bool[np.ndarray, "B T"]:
-    """The `wanted` free positions of each row that have the lowest scores."""
-    order = np.argsort(np.where(free, scores, BESIDE), axis=1)
+    """Pick the `wanted` free positions with the lowest scores in each row."""
+    order = np.argsort(np.where(free, scores, LAST), axis=1)
     picked = np.zeros_like(free)
     np.put_along_axis(picked, order, np.arange(free.shape[1]) < wanted[:, None], axis=1)
     return picked
@@ -162,11 +164,11 @@ def _pick_words(
     wanted: Int64[np.ndarray, "B"],
     scores: Float64[np.ndarray, "B T"],
 ) -> Bool[np.ndarray, "B T"]:
-    """Words in random order, all pieces or none, passing over those longer than what is left to pick."""
-    first = _start_of_word(starts)
+    """Pick whole words in random order; skip words with more pieces than are left to pick."""
+    first = np.maximum.accumulate(np.where(starts, np.arange(starts.shape[1]), 0), axis=1)  # of each position's word
     sizes = np.zeros(free.shape, np.int64)
     np.add.at(sizes, (np.nonzero(free)[0], first[free]), 1)
-    order = np.argsort(np.where(starts, scores, BESIDE), axis=1)
+    order = np.argsort(np.where(starts, scores, LAST), axis=1)
     sizes = np.take_along_axis(sizes, order, axis=1)
     left, taken = wanted.copy(), np.zeros_like(free)
     for turn in range(int(starts.sum(axis=1).max(initial=0))):  # every row takes its next word at once
@@ -185,14 +187,14 @@ def _pick_spans(
     wanted: Int64[np.ndarray, "B"],
     draws: Float64[np.ndarray, "B 4 T"],
 ) -> tuple[Bool[np.ndarray, "B T"], Float64[np.ndarray, "B T"]]:
-    """Stretches of words around random positions until enough is picked (the last may be cut), and their fates."""
+    """Pick spans of words at random positions until enough is picked (the last may be cut), and their replacements."""
     word = np.cumsum(starts, axis=1)
     run = np.cumsum(~free, axis=1)  # special tokens end a span
-    order = np.argsort(np.where(free, draws[:, 0], BESIDE), axis=1)
+    order = np.argsort(np.where(free, draws[:, 0], LAST), axis=1)
     words = 1 + np.searchsorted(SPANS, draws[:, 1], side="right").clip(max=len(SPANS) - 1)
     picked, fates = np.zeros_like(free), np.zeros(free.shape)
     left, turn = wanted.copy(), 0
-    while len(rows := np.flatnonzero(left)):  # a free position is left wherever something is left to pick
+    while len(rows := np.flatnonzero(left)):  # rows with tokens left to pick have a free position left
         anchor = order[rows, turn]
         rows = rows[~picked[rows, anchor]]
         anchor = order[rows, turn]
@@ -207,15 +209,10 @@ def _pick_spans(
     return picked, fates
 
 
-def _start_of_word(starts: Bool[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-    """For each position, where the last word up to it begins."""
-    return np.maximum.accumulate(np.where(starts, np.arange(starts.shape[1]), 0), axis=1)
-
-
 def _next_tokens(
     tokens: Int32[np.ndarray, "B T"], segments: Int32[np.ndarray, "B T"]
 ) -> tuple[Int32[np.ndarray, "B K"], Int32[np.ndarray, "B K"], Float32[np.ndarray, "B K"]]:
-    """Each token that has a predecessor in its example, to be predicted there."""
+    """Return positions, targets and weights that predict each token at the position before it in its example."""
     positions = np.tile(np.arange(tokens.shape[1] - 1, dtype=np.int32), (len(tokens), 1))
     real = (segments[:, 1:] > 0) & (segments[:, 1:] == segments[:, :-1])
     return positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Several short examples in one row: which with which."""
+"""Pack several short examples into one row."""
 
 import numpy as np
 from jaxtyping import Int64
@@ -7,10 +7,10 @@ from jaxtyping import Int64
 def pack(
     lengths: Int64[np.ndarray, "N"], capacity: int, most: int
 ) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
-    """Puts examples into rows of `capacity` positions and at most `most` examples each: the longest first, best fit.
+    """Pack examples into rows of `capacity` positions and at most `most` examples, by best fit, longest first.
 
-    Returns the examples, row after row, and where each row begins among them. Rows are filled in bulk, all examples of
-    a length at once, so that the time hardly grows with their number; examples of one length are taken in their order.
+    Return the examples, row after row, and the start of each row among them. All examples of one length are placed at
+    once, in their order, so the time hardly grows with their number.
 
     >>> members, rows = pack(np.array([3, 7, 2, 5, 3]), capacity=10, most=3)
     >>> [members[a:b].tolist() for a, b in zip(rows, rows[1:])]
@@ -21,7 +21,7 @@ def pack(
             f"examples of {lengths.min()} to {lengths.max()} positions cannot be packed into rows of {capacity}"
         )
     if most < 1:
-        raise ValueError(f"most={most} examples a row; expected at least 1")
+        raise ValueError(f"most={most} examples per row; expected at least 1")
     order = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
     space_in: list[list[np.ndarray]] = [[] for _ in range(capacity + 1)]  # open rows by the space left in them

@@ -1,7 +1,7 @@
-"""Which sentences make which example: next-sentence pairs by the reference's rules, sentence order, or plain text.
+"""Build examples from sentences: next-sentence pairs by the reference's rules, sentence order, or plain text.
 
-Examples are stretches of a text's tokens. A document's examples follow from one another (what a random next displaced
-comes again), but documents do not: so all documents of a text take their next step together, as arrays.
+Examples are stretches of a text's tokens. Each example of a document depends on the one before it (sentences displaced
+by a random next are used again), but documents are independent: all documents advance together, as arrays.
 """
 
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ from jaxtyping import Int64
 
 from bert_elmo_jax.data.pipeline.windows import Text
 
-# Longer documents go in parts of so many sentences, so that a corpus of one document needs no million small steps.
+# Longer documents are split into parts of this many sentences: a single document would take many small steps.
 LONG = 4096
-SHORTEST = 5  # positions of a pair: three special tokens and two
+SHORTEST = 5  # positions of the shortest pair: three special tokens and two others
 
 
 class Sequences(NamedTuple):
-    """Examples: token stretches A and B (B is empty in an example of one), label, and whether the label counts.
+    """Examples: token stretches A and B (B is empty in examples of one stretch), labels, and weights of the labels.
 
     >>> Sequences(*np.array([[0], [3], [8], [2], [1], [1]])).lengths.tolist()  # [CLS] A A A [SEP] B B [SEP]
     [8]
     """
 
-    a: Int64[np.ndarray, "N"]  # where in the tokens
+    a: Int64[np.ndarray, "N"]  # start in the tokens
     a_length: Int64[np.ndarray, "N"]
     b: Int64[np.ndarray, "N"]
     b_length: Int64[np.ndarray, "N"]
@@ -33,7 +33,7 @@ class Sequences(NamedTuple):
 
     @property
     def lengths(self) -> Int64[np.ndarray, "N"]:
-        """How many positions each example takes, special tokens included."""
+        """Return the number of positions of each example, with special tokens."""
         return self.a_length + self.b_length + 2 + (self.b_length > 0)
 
 
@@ -46,12 +46,12 @@ def sentence_pairs(
     short_share: float = 0.1,
     short_per: Literal["document", "chunk"] = "document",
 ) -> Sequences:
-    """All pairs of a text, each of at most `length` positions.
+    """Return all pairs of a text, each of at most `length` positions.
 
-    `nsp`: B is what follows A (label 0), or with probability 0.5, and wherever A has no successor in its chunk, a
-    stretch of another document (label 1). `sop`: B always follows, but half of the pairs are swapped (label 1); a
-    chunk of one sentence has no order, so it stands alone and its label does not count. With probability `short_share`
-    a document (or each chunk) aims at a random shorter length.
+    With `nsp`, B follows A (label 0); with probability 0.5, and always if A is its whole chunk, B is a stretch of
+    another document (label 1). With `sop`, B always follows A, but half of the pairs are swapped (label 1); a chunk of
+    one sentence becomes an example without B, and its label has weight 0. With probability `short_share`, a document
+    (or each chunk) aims at a random shorter length.
 
     >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))  # two documents of three sentences
     >>> pairs = sentence_pairs(text, 32, np.random.default_rng(0))
@@ -79,16 +79,8 @@ def sentence_pairs(
         else:
             swapped = ~single & (coin < 0.5)
             a, b, b_size = cuts[place], cuts[a_end], cuts[stop] - cuts[a_end]
-            pieces.append(
-                (
-                    np.where(swapped, b, a),
-                    np.where(swapped, b_size, a_size),
-                    np.where(swapped, a, b),
-                    np.where(swapped, a_size, b_size),
-                    swapped,
-                    ~single,
-                )
-            )
+            pair = np.where(swapped, (b, b_size, a, a_size), (a, a_size, b, b_size))
+            pieces.append((*pair, swapped, ~single))
             place[:] = stop
     a, a_length, b, b_length, label, weight = (
         np.concatenate([np.empty(0, np.int64), *column]) for column in (zip(*pieces) if pieces else [()] * 6)
@@ -100,9 +92,9 @@ def sentence_pairs(
 def _chunks(
     text: Text, room: int, rng: np.random.Generator, short_share: float, short_per: str
 ) -> Iterator[tuple[Int64[np.ndarray, "D"], ...]]:
-    """The next chunk of every document that has one: document, first sentence, end of A, end, target, and a coin.
+    """Yield the next chunk of every unfinished document: document, first sentence, end of A, end, target and a coin.
 
-    Whoever takes them says in `place` (the second) where each document's next chunk begins.
+    The caller must set the first sentences, in place, to the start of each document's next chunk.
     """
     cuts = text.sentences
     owner, place, end = _parts(text.documents)
@@ -114,15 +106,14 @@ def _chunks(
         split, coin = rng.random((2, len(owner)))
         a_end = place + 1 + (split * (stop - place - 1)).astype(np.int64)
         yield owner, place, a_end, stop, target, coin
-        going = place < end
-        if not going.all():
-            owner, place, end, target = owner[going], place[going], end[going], target[going]
+        unfinished = place < end
+        owner, place, end, target = owner[unfinished], place[unfinished], end[unfinished], target[unfinished]
 
 
 def _parts(
     documents: Int64[np.ndarray, "documents_plus_one"],
 ) -> tuple[Int64[np.ndarray, "P"], Int64[np.ndarray, "P"], Int64[np.ndarray, "P"]]:
-    """Stretches of at most `LONG` sentences: whose they are, first sentence, end."""
+    """Split documents into parts of at most `LONG` sentences; return document, first sentence and end of each."""
     sizes = np.diff(documents)
     pieces = -(-sizes // LONG)
     owner = np.repeat(np.arange(len(sizes)), pieces)
@@ -132,13 +123,13 @@ def _parts(
 
 
 def _targets(count: int, room: int, rng: np.random.Generator, short_share: float) -> Int64[np.ndarray, "N"]:
-    """How many tokens to gather: as many as there is room for, or at times some number from 2 on."""
+    """Draw the number of tokens to aim at: all the room, or with probability `short_share` a random number from 2."""
     short, size = rng.random((2, count))
     return np.where(short < short_share, 2 + (size * (room - 1)).astype(np.int64), room)
 
 
 def _another(owner: Int64[np.ndarray, "N"], count: int, rng: np.random.Generator) -> Int64[np.ndarray, "N"]:
-    """Any of the documents but one's own, unless there is no other."""
+    """Draw another document for each, or return the same if there is only one."""
     if count == 1:
         return owner
     other = (rng.random(len(owner)) * (count - 1)).astype(np.int64)
@@ -153,30 +144,24 @@ def truncate(
     room: int,
     rng: np.random.Generator,
 ) -> tuple[Int64[np.ndarray, "N"], ...]:
-    """Shortens pairs to `room` tokens: the longer side (B if equal) loses one, front or back by a coin, until it fits.
+    """Shorten pairs to `room` tokens: the longer side (B if equal) loses a random end token until the pair fits.
 
     >>> pair = np.array([[0], [9], [20], [4]])
     >>> [part.tolist() for part in truncate(*pair, 8, np.random.default_rng(0))][1::2]
     [[4], [4]]
     """
     excess = np.maximum(a_length + b_length - room, 0)
-    uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer alone; then they take turns, B first
-    turns = excess - uneven
-    from_a = np.where(a_length > b_length, uneven, 0) + turns // 2
+    uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer side alone; then both alternate
+    from_a = np.where(a_length > b_length, uneven, 0) + (excess - uneven) // 2
     from_b = excess - from_a
-    return (
-        a + rng.binomial(from_a, 0.5),
-        a_length - from_a,
-        b + rng.binomial(from_b, 0.5),
-        b_length - from_b,
-    )
+    return a + rng.binomial(from_a, 0.5), a_length - from_a, b + rng.binomial(from_b, 0.5), b_length - from_b
 
 
 def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int = 0) -> Sequences:
-    """As many whole sentences as fit, one stretch after the other: from one document only, or on into the next.
+    """Return consecutive stretches of as many whole sentences as fit, within one document or across documents.
 
-    A sentence that is longer than a row is cut where the row ends. `closing` tokens at the end of each document (its
-    separator) are left out where a row ends with them.
+    A sentence longer than a row is cut at the end of the row. If a row ends with a document, the document's last
+    `closing` tokens (its separator) are dropped.
 
     >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))
     >>> plain_text(text, 6, whole_documents=True).a_length.tolist()
@@ -193,7 +178,7 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
     owner = np.repeat(np.arange(len(sizes)), pieces)
     number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     cuts = np.append(text.sentences[:-1][owner] + number * room, text.sentences[-1])
-    closings = np.searchsorted(cuts, text.sentences[text.documents[1:]])  # the cuts at which a document ends
+    closings = np.searchsorted(cuts, text.sentences[text.documents[1:]])  # the cuts that end a document
     stops = cuts.copy()
     stops[closings] -= closing
     following = np.searchsorted(stops, cuts[:-1] + room, side="right") - 1
@@ -210,7 +195,7 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
 
 
 def with_separators(text: Text, separator: int) -> Text:
-    """The text with a token after each document, for examples that go on into the next.
+    """Insert a separator token after each document, for examples that cross documents.
 
     >>> with_separators(Text(np.array([7, 8, 9]), np.array([0, 1, 2, 3]), np.array([0, 2, 3])), 3).tokens.tolist()
     [7, 8, 3, 9, 3]

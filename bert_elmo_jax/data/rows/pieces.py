@@ -1,7 +1,7 @@
-"""A window of text -> all its BERT rows -> any of them as a batch.
+"""Plan the BERT rows of a window of text, and build batches from any of them.
 
-What a row holds is decided for the whole window at once, from lengths alone; the arrays of a batch are then gathered,
-and masked with random numbers that belong to the row.
+The rows of a window are planned together, from lengths alone. A batch then gathers the tokens of its rows and masks
+them with random numbers that depend only on the row.
 """
 
 from dataclasses import dataclass, field
@@ -22,13 +22,16 @@ OBJECTIVES = ("nsp", "sop", "sentences", "documents")
 
 @dataclass(frozen=True)
 class BertExamples:
-    """What BERT is to be pretrained on.
+    """Settings of BERT's pretraining examples.
 
-    `length`: positions of a row. `objective`: `nsp` (is B what follows A, or random?), `sop` (are A and B in order?),
-    or no second objective: as many `sentences` as fit, going on from one document into the next with a [SEP] between,
-    or the same within `documents`. `short_share`: how many documents (or chunks, by `short_per`) aim at a random
-    shorter length. `sequences`: up to how many examples share a row. `copies`: 0 makes new examples in every epoch;
-    n repeats the first n epochs, as the original's `dupe_factor` does.
+    Args:
+        length: positions per row.
+        objective: `nsp` (does B follow A, or is it random?), `sop` (are A and B in order?), or no second objective:
+            `sentences` fills each row with whole sentences and crosses document boundaries with a [SEP], `documents`
+            does not cross them.
+        short_share: share of documents (or chunks, see `short_per`) that aim at a random shorter length.
+        sequences: maximum number of examples packed into a row.
+        copies: 0 makes new examples in every epoch; n repeats the first n epochs, as the original's `dupe_factor`.
 
     >>> BertExamples(length=512, masking=Masking("word")).places
     77
@@ -54,13 +57,13 @@ class BertExamples:
             hint = did_you_mean(self.short_per, ("document", "chunk"))
             raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.sequences < 1:
-            raise ValueError(f"sequences={self.sequences} a row: expected 1 (no packing) or more")
+            raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
         if self.copies < 0:
             raise ValueError(f"copies={self.copies}: expected 0 (new examples in every epoch) or more")
 
     @property
     def places(self) -> int:
-        """Predictions that a row has room for (K)."""
+        """Return the maximum number of predictions per row (K)."""
         return self.masking.places(self.length)
 
 
@@ -72,7 +75,7 @@ class BertRows:
     examples: Sequences
     members: Int64[np.ndarray, "N"]
     first: Int64[np.ndarray, "rows_plus_one"]
-    length: int  # positions of each
+    length: int  # positions per row
     key: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -80,58 +83,47 @@ class BertRows:
 
     @property
     def filled(self) -> float:
-        """The share of positions that hold a token."""
+        """Return the share of positions that hold a token."""
         return float(self.examples.lengths.sum() / (len(self) * self.length))
 
 
 def plan_rows(text: Text, asked: BertExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> BertRows:
-    """Decides what every row of a window holds; `key` names the window and its epoch."""
+    """Return the rows of a window; `key` identifies the window and its epoch."""
     rng = generator(*key, CONTENT)
     if asked.objective == "nsp" or asked.objective == "sop":
+        short_share, short_per = asked.short_share, asked.short_per
         examples = sentence_pairs(
-            text,
-            asked.length,
-            rng,
-            objective=asked.objective,
-            short_share=asked.short_share,
-            short_per=asked.short_per,
+            text, asked.length, rng, objective=asked.objective, short_share=short_share, short_per=short_per
         )
+    elif asked.objective == "sentences":
+        text = with_separators(text, vocabulary.sep)
+        examples = plain_text(text, asked.length, whole_documents=False, closing=1)
     else:
-        onward = asked.objective == "sentences"
-        if onward:
-            text = with_separators(text, vocabulary.sep)
-        examples = plain_text(text, asked.length, whole_documents=not onward, closing=int(onward))
+        examples = plain_text(text, asked.length, whole_documents=True)
     order = rng.permutation(len(examples.a))
     if asked.sequences == 1:
         members, first = order, np.arange(len(order) + 1)
     else:
-        members, starts = pack(examples.lengths[order], asked.length, asked.sequences)
-        members, first = _shuffle_rows(order[members], starts, rng)
+        packed, begins = pack(examples.lengths[order], asked.length, asked.sequences)
+        row_order = rng.permutation(len(begins) - 1)
+        sizes = np.diff(begins)[row_order]
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
     return BertRows(tokens, examples, members, first, asked.length, (*key, MASKS))
-
-
-def _shuffle_rows(
-    members: Int64[np.ndarray, "N"], first: Int64[np.ndarray, "rows_plus_one"], rng: np.random.Generator
-) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
-    order = rng.permutation(len(first) - 1)
-    sizes = np.diff(first)[order]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    index = np.repeat(first[order] - starts[:-1], sizes) + np.arange(len(members))
-    return members[index], starts
 
 
 def bert_batch(
     rows: BertRows, first: int, end: int, asked: BertExamples, vocabulary: Vocabulary
 ) -> dict[str, np.ndarray]:
-    """Rows `first` to `end` of a window as the arrays of a BERT batch."""
+    """Return rows `first` to `end` of a window as a BERT batch."""
     members = rows.members[rows.first[first] : rows.first[end]]
     examples = Sequences(*(column[members] for column in rows.examples))
     count = np.diff(rows.first[first : end + 1])
     row = np.repeat(np.arange(len(count)), count)
     slot = np.arange(len(members)) - np.repeat(np.cumsum(count) - count, count)
-    begins = np.cumsum(examples.lengths) - examples.lengths  # were all examples laid end to end
-    offset = begins - np.repeat(begins[slot == 0], count)  # in its row
+    begins = np.cumsum(examples.lengths) - examples.lengths  # with all examples laid end to end
+    offset = begins - np.repeat(begins[slot == 0], count)  # within the row
     batch = _lay_out(rows.tokens, examples, row, offset, slot, (len(count), asked.length), vocabulary.pad)
     draws = uniforms(rows.key, first, len(count), DRAWS * asked.length).reshape(len(count), DRAWS, asked.length)
     masked = mask_rows(batch["tokens"], batch["segments"], asked.masking, vocabulary, draws)
@@ -155,8 +147,8 @@ def _lay_out(
     shape: tuple[int, int],
     pad: int,
 ) -> dict[str, np.ndarray]:
-    """The tokens of examples where they belong, and what says which is which; [CLS] and [SEP] end the text."""
-    # Every example in five parts, [CLS] A [SEP] B [SEP], of which the last two may be empty.
+    """Return tokens, types, positions and segments of all rows; the last two tokens of `text` are [CLS] and [SEP]."""
+    # Every example has five parts, [CLS] A [SEP] B [SEP]; the last two may be empty.
     one = np.ones_like(examples.a)
     cls, sep = one * (len(text) - 2), one * (len(text) - 1)
     sources = np.stack([cls, examples.a, sep, examples.b, sep], axis=1).ravel()

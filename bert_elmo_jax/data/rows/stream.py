@@ -1,9 +1,10 @@
-"""Word text for a bidirectional language model: contiguous streams, or sentence by sentence.
+"""Plan word text for a bidirectional language model, as contiguous streams or sentence by sentence.
 
-A sentence w₁ … wₙ is read as `<S>` w₁ … wₙ forwards, and as `</S>` wₙ … w₁ backwards; what is predicted at each of
-these n + 1 steps is the word after it: w₁ … wₙ `</S>`, or wₙ … w₁ `<S>`. So `</S>` is never read forwards, nor `<S>`
-backwards, as in the original. One array holds all of this: with X the forward input, and Y what follows it (`</S>`
-where the next sentence begins), forwards reads X and predicts Y; backwards goes from the end, reads Y and predicts X.
+The forward model reads a sentence w₁ … wₙ as `<S>` w₁ … wₙ, the backward model as `</S>` wₙ … w₁; at each of these
+n + 1 steps they predict the next word: w₁ … wₙ `</S>`, or wₙ … w₁ `<S>`. As in the original, the forward model never
+reads `</S>`, nor the backward model `<S>`. One array holds all inputs and targets: let X be the forward input and Y the
+word after each X, with `</S>` in place of the next sentence's `<S>`. The forward model reads X and predicts Y; the
+backward model starts at the end, reads Y and predicts X.
 """
 
 from dataclasses import dataclass
@@ -17,20 +18,24 @@ from bert_elmo_jax.data.rows.draws import CONTENT, generator
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
-CHUNK = 1 << 16  # sentences copied at once, so that their places need no memory to speak of
+CHUNK = 1 << 16  # sentences copied at once, so that the index arrays stay small
 
 
 @dataclass(frozen=True)
 class LanguageModelExamples:
-    """What a biLM is to be trained on.
+    """Settings of a bidirectional language model's training examples.
 
-    `reading`: `streams` (each row reads on where it stopped, its state carried) or `sentences` (each row a sentence,
-    from a zero state; both directions read the same). `length`: steps of a batch; for sentences the most, shorter ones
-    come in batches of half that length, a quarter, …; longer ones are cut. `input`: `characters` gives the distinct
-    words of a batch as characters, at most `max_characters` each; `words` gives vocabulary ids. `widest_filter`: with
-    the widest convolution of the model, words are padded only as far as changes nothing in what it computes; 0: always
-    to `max_characters`. `smallest_table`: the table of distinct words has this size, or where that is too small, twice
-    that, four times, …: the model is compiled once for each size met.
+    Args:
+        reading: `streams` (each row continues where it stopped and keeps its state) or `sentences` (each row is a
+            sentence and starts from a zero state; both directions read the same sentence).
+        length: steps of a batch. With `sentences` it is the maximum: longer sentences are cut, shorter ones come in
+            batches of half the length, a quarter, ….
+        input: `characters` gives the distinct words of a batch as characters, `words` gives vocabulary ids.
+        max_characters: maximum number of characters per word.
+        widest_filter: the model's widest convolution; words are then padded only as far as it affects the output. 0
+            always pads to `max_characters`.
+        smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
+            model is compiled once per size.
 
     >>> LanguageModelExamples(reading="sentences", length=50).buckets
     (13, 25, 50)
@@ -60,7 +65,7 @@ class LanguageModelExamples:
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """The lengths that batches come in, shortest first."""
+        """Return the possible lengths of a batch, shortest first."""
         lengths = [self.length]
         while self.reading == "sentences" and -(-lengths[0] // 2) >= SHORTEST_BUCKET:
             lengths.insert(0, -(-lengths[0] // 2))
@@ -68,7 +73,7 @@ class LanguageModelExamples:
 
 
 class Marks(NamedTuple):
-    """The ids that the vocabulary gives to the marks, and its size."""
+    """The ids of the vocabulary's special words, and its size."""
 
     bos: int
     eos: int
@@ -77,10 +82,7 @@ class Marks(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """One step's words of B rows, as the store numbers them: each direction's input and targets in its reading order.
-
-    Beyond a row's length everything is 0.
-    """
+    """The store's word ids for B rows: each direction's input and targets, in reading order, padded with 0."""
 
     forward: Int64[np.ndarray, "B T"]
     forward_targets: Int64[np.ndarray, "B T"]
@@ -92,9 +94,9 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True)
 class Streams:
-    """A window of text as B streams: its sentences in random order of documents, cut into nearly equal stretches."""
+    """A window of text as B streams: its documents in random order, cut into nearly equal stretches of sentences."""
 
-    words: Integer[np.ndarray, "steps_plus_one"]  # X; the last is <S> again
+    words: Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
     cuts: Int64[np.ndarray, "rows_plus_one"]  # row b reads words[cuts[b] : cuts[b + 1]]
     length: int
     marks: Marks
@@ -103,7 +105,7 @@ class Streams:
         return -(-int(np.diff(self.cuts).max(initial=0)) // self.length)
 
     def take(self, step: int) -> Steps:
-        """Step number `step` of all rows."""
+        """Return step number `step` of all rows."""
         begin, end = self.cuts[:-1], self.cuts[1:]
         done = np.minimum(step * self.length, end - begin)
         size = np.minimum(self.length, end - begin - done)
@@ -112,11 +114,11 @@ class Streams:
 
 @dataclass(frozen=True)
 class Sentences:
-    """A window of text sentence by sentence, in batches of like lengths."""
+    """A window of text sentence by sentence, in batches of similar lengths."""
 
     words: Integer[np.ndarray, "steps_plus_one"]
     begin: Int64[np.ndarray, "batches B"]
-    size: Int64[np.ndarray, "batches B"]  # 0: nothing in this row
+    size: Int64[np.ndarray, "batches B"]  # 0 in empty rows
     lengths: Int64[np.ndarray, "batches"]
     marks: Marks
 
@@ -124,13 +126,13 @@ class Sentences:
         return len(self.lengths)
 
     def take(self, step: int) -> Steps:
-        """Batch number `step`."""
+        """Return batch number `step`."""
         begin, size = self.begin[step], self.size[step]
         return _read(self.words, begin, begin + size, size, int(self.lengths[step]), self.marks, fresh=True)
 
 
 def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...]) -> Streams:
-    """All steps of a window read as streams; every word is read once in each direction.
+    """Plan all steps of a window as streams; each direction reads every word once.
 
     >>> text = Text(np.array([5, 6, 7, 8]), np.array([0, 2, 4]), np.array([0, 1, 2]))  # two sentences of two words
     >>> streams = plan_streams(text, 2, rows=1, marks=Marks(0, 1, 2, 10), key=(0,))
@@ -147,7 +149,7 @@ def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[in
 
 
 def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks, key: tuple[int, ...]) -> Sentences:
-    """All batches of a window read sentence by sentence: every sentence once, in random order."""
+    """Plan all batches of a window sentence by sentence: every sentence once, in random order."""
     rng = generator(*key, CONTENT)
     words, starts = _words(text, marks, rng)
     longest = buckets[-1]
@@ -162,7 +164,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     batches: list[np.ndarray] = []
     lengths: list[int] = []
     for number_of, length in enumerate(buckets):
-        # What is left over of a bucket goes into the next; only the last batch of all may have empty rows.
+        # Sentences that do not fill a batch move to the next bucket; only the last batch may have empty rows.
         waiting = np.append(waiting, order[bucket == number_of])
         whole = len(waiting) // rows * rows
         if number_of == len(buckets) - 1 and whole < len(waiting):
@@ -180,7 +182,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
 def _words(
     text: Text, marks: Marks, rng: np.random.Generator
 ) -> tuple[Integer[np.ndarray, "steps_plus_one"], Int64[np.ndarray, "sentences_plus_one"]]:
-    """The text with its documents in random order, `<S>` before each sentence and at the end; where sentences begin."""
+    """Shuffle the documents and put `<S>` before each sentence and at the end; return the words and sentence starts."""
     order = rng.permutation(len(text.documents) - 1)
     counts = np.diff(text.documents)[order]
     closed = np.cumsum(counts)
@@ -207,7 +209,7 @@ def _read(
     *,
     fresh: bool,
 ) -> Steps:
-    """`size` steps forwards from `begin` and as many backwards from `end`."""
+    """Read `size` steps forwards from `begin` and as many backwards from `end`."""
     steps = np.arange(length)
     real = steps < size[:, None]
     at = np.where(real, begin[:, None] + steps, 0)

@@ -1,4 +1,4 @@
-"""Word ids of one step -> the arrays of a language-model batch, with the table of its distinct words."""
+"""Build the arrays of a language-model batch from word ids, with a table of its distinct words."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from bert_elmo_jax.data.corpora.store import Forms
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, Steps
 from bert_elmo_jax.text.characters import BOW_CHARACTER, EOW_CHARACTER, PAD_CHARACTER, boundary_characters
 
-ROUND = 16  # widths of the character table are multiples of this, so that few are met
+ROUND = 16  # widths of the character table are multiples of this, so that there are few different ones
 
 
 def batch_of(
@@ -22,16 +22,17 @@ def batch_of(
     process: int,
     processes: int,
 ) -> dict[str, np.ndarray]:
-    """The batch of one step: the rows of each corpus one after the other, of which this process keeps its part.
+    """Return this process's part of the batch of one step, with the rows of each corpus one after the other.
 
-    All rows are looked at even so: the table's size must be the same for all processes.
+    The size of the table depends on all rows, because it must be the same in all processes.
     """
     rows = sum(len(part.lengths) for part in parts)
     length = max(part.forward.shape[1] for part in parts)
     first, end = rows * process // processes, rows * (process + 1) // processes
 
     def joined(name: str) -> Int64[np.ndarray, "B T"]:
-        return np.concatenate([_widen(getattr(part, name), length) for part in parts])
+        arrays = [getattr(part, name) for part in parts]
+        return np.concatenate([np.pad(array, ((0, 0), (0, length - array.shape[1]))) for array in arrays])
 
     lengths = np.concatenate([part.lengths for part in parts])
     real = np.arange(length) < lengths[:, None]
@@ -45,7 +46,7 @@ def batch_of(
         batch |= {"words_forward": _known(forward, marks), "words_backward": _known(backward, marks)}
         return {name: array[first:end] for name, array in batch.items()}
     batch = {name: array[first:end] for name, array in batch.items()}
-    # One number for each surface form of each corpus; those of the vocabulary are the same in all.
+    # Number the words of all corpora; the vocabulary has the same numbers in each.
     base = np.cumsum([0, *(len(form) for form in forms)])[:-1]
     owner = np.repeat(base, [len(part.lengths) for part in parts])[:, None]
     read = np.stack([np.where(part < marks.size, part, part + owner) for part in (forward, backward)], axis=1)
@@ -70,19 +71,15 @@ def batch_of(
     }
 
 
-def _widen(part: Int64[np.ndarray, "B t"], length: int) -> Int64[np.ndarray, "B T"]:
-    return np.pad(part, ((0, 0), (0, length - part.shape[1])))
-
-
 def _known(ids: Int64[np.ndarray, "B T"], marks: Marks) -> Int32[np.ndarray, "B T"]:
-    """Vocabulary ids: a surface form outside is `<UNK>`."""
+    """Replace words outside the vocabulary by `<UNK>`."""
     return np.where(ids < marks.size, ids, marks.unk).astype(np.int32)
 
 
 def _spelling(
     ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"]
 ) -> tuple[Int64[np.ndarray, "U"], Int64[np.ndarray, "U"], Int64[np.ndarray, "U"]]:
-    """For each word its corpus, and where its bytes begin and how many there are."""
+    """Return the corpus of each word, and the start and number of its bytes there."""
     corpus = np.searchsorted(base, ids, side="right") - 1
     begin, size = np.empty((2, len(ids)), np.int64)
     for number, form in enumerate(forms):
@@ -99,10 +96,10 @@ def _width(
     base: Int64[np.ndarray, "corpora"],
     asked: LanguageModelExamples,
 ) -> int:
-    """Characters of a word, padding included.
+    """Return the width of the character table.
 
-    A convolution sees a word's characters, its end with padding after it, and padding alone; more padding than the
-    widest filter after the longest word shows it nothing new.
+    The padding after the longest word need not be wider than the widest filter: more padding does not change the
+    maximum over time of a convolution.
     """
     if not asked.widest_filter:
         return asked.max_characters
@@ -118,7 +115,7 @@ def form_characters(
     marks: Marks,
     width: int,
 ) -> Int32[np.ndarray, "U {width}"]:
-    """The characters of words by their numbers: what `character_table` gives for their strings, without strings.
+    """Return the characters of words by their numbers, as `character_table` does for strings.
 
     >>> from bert_elmo_jax.text import character_table
     >>> letters = np.frombuffer("<S></S><UNK>배boat".encode(), np.uint8)

@@ -198,10 +198,10 @@ def test_bad_text_is_named_or_counted(tmp_path, data, where, remedy, left):
 
 BAD_JSON = [
     ('{"text": "a"}\n{"body": "b"}\n', "line 2: no field 'text' .the record has 'body'.", "--text_field"),
-    ('{"text": "a"}\nnot json\n', "line 2: not JSON", "one JSON object a line"),
+    ('{"text": "a"}\nnot json\n', "line 2: not JSON", "write one JSON object per line"),
     ('{"text": 3}\n', "line 1: field 'text' is not text but int", "--text_field"),
     ('{"text": null}\n', "line 1: field 'text' is not text but NoneType", "--text_field"),
-    ('["text"]\n', "line 1: a JSON record that is no object but list", "write"),
+    ('["text"]\n', "line 1: a JSON record that is not an object but list", "write"),
     ('{"text": "half \\ud83d"}\n', "line 1: a lone surrogate", "write the text out again"),
     ('{"text": "nul \\u0000"}\n', "line 1: a NUL character", "remove"),
     ('{"text": ' + "1" * 5000 + "}\n", "line 1: not JSON", "one JSON object"),
@@ -237,11 +237,11 @@ def test_a_bad_character_of_a_wide_encoding_costs_its_line_alone(tmp_path):
     tally = Tally(Reading(encoding="utf-16-le", on_bad="skip"))
     unpack(str(tmp_path / "a.txt"), tmp_path / "plain", tally)
     source = describe(str(tmp_path / "a.txt"), str(tmp_path / "plain"))
-    with pytest.raises(BadInput, match=r"a\.txt, line 7: a NUL, or what is not utf-16-le"):
+    with pytest.raises(BadInput, match=r"a\.txt, line 7: a NUL, or invalid utf-16-le"):
         [list(s) for _, s in iterate_documents(source, 0, source.size, Tally(reading))]
     [found] = [list(s) for _, s in iterate_documents(source, 0, source.size, tally)]
     assert found == ["좋다"] * 1006
-    assert tally.skipped == {"a NUL, or what is not utf-16-le": 1}
+    assert tally.skipped == {"a NUL, or invalid utf-16-le": 1}
 
 
 def test_a_long_line_in_the_tail_of_a_document_is_counted_once(tmp_path):
@@ -258,9 +258,9 @@ def test_what_is_no_text_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link.txt").symlink_to(tmp_path / "nothing")
     for name, message in (
-        ("a.json", r"\.json, which is not read"),
+        ("a.json", r"\.json is not supported; convert it to \.txt"),
         ("pipe", "not a regular file"),
-        ("link.txt", "a link to nothing"),
+        ("link.txt", "a broken link; fix or delete it"),
     ):
         with pytest.raises(BadInput, match=message):
             find_files([str(tmp_path / name)], Tally(Reading()))

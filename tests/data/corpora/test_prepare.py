@@ -126,7 +126,7 @@ def test_going_on_after_any_job_ends_with_the_same_bytes(
     try:
         prepare(request, mortal, no_bar)
     except KeyboardInterrupt:
-        with pytest.raises(DamagedStore, match="is not finished; give the command"):
+        with pytest.raises(DamagedStore, match="is not finished; run the command"):
             open_store(tmp_path / "b")
     for name in ("plan", "manifest"):  # killed while it wrote these
         (tmp_path / "b" / f"{name}.json.123.partial").write_text("{")
@@ -154,7 +154,9 @@ def test_another_wish_for_the_same_folder_is_refused(tmp_path, corpus, tokenizer
     request = ask(corpus, tmp_path / "store", tokenizer_folder, shards=5, heldout=0.1)
     assert prepare(request, unwanted, no_bar)["counts"]  # finished: nothing to run
     other = dataclasses.replace(request, seed=7, reading=Reading(split="sentences"))
-    with pytest.raises(OtherPlan, match=r"(?s)begun differently.*seed: 0 there, 7 asked for.*split: 'lines' there"):
+    with pytest.raises(
+        OtherPlan, match=r"(?s)was started with other options.*seed: 0 there, 7 given.*split: 'lines' there"
+    ):
         prepare(other, unwanted, no_bar)
     more = tmp_path / "more.txt"
     more.write_text("new")
@@ -169,7 +171,7 @@ def test_the_remedy_that_was_printed_can_be_followed(tmp_path):
     with pytest.raises(BadInput, match="--encoding=cp949"):
         prepare(request, inline, no_bar)
     assert prepare(dataclasses.replace(request, reading=Reading(encoding="cp949")), inline, no_bar)["counts"]
-    with pytest.raises(OtherPlan, match=r"(?s)encoding: 'cp949' there.*or delete .*out to begin anew"):
+    with pytest.raises(OtherPlan, match=r"(?s)encoding: 'cp949' there.*or delete .*out to start over"):
         prepare(request, inline, no_bar)
 
 
@@ -181,7 +183,7 @@ def test_skipping_may_begin_where_an_error_stopped(tmp_path, tokenizer_folder):
     assert (tmp_path / "out" / "shard-00000").exists()
     mild = dataclasses.replace(request, reading=Reading(on_bad="skip"))
     assert prepare(mild, inline, no_bar)["skipped"] == {"a NUL byte": 1}
-    with pytest.raises(OtherPlan, match="on_bad: 'skip' there, 'error' asked for"):
+    with pytest.raises(OtherPlan, match="on_bad: 'skip' there, 'error' given"):
         prepare(request, inline, no_bar)
 
 
@@ -203,7 +205,7 @@ def test_a_damaged_store_is_made_whole_by_the_same_command(
 def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "film.partial").write_text("mine")
-    with pytest.raises(OtherPlan, match=r"holds something else \(film\.partial\)"):
+    with pytest.raises(OtherPlan, match=r"has other files \(film\.partial\)"):
         prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
     (tmp_path / "out" / "film.partial").rename(tmp_path / "film.partial")
     prepare(ask(corpus, tmp_path / "out", tokenizer_folder), inline, no_bar)
@@ -215,7 +217,7 @@ def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
 @pytest.mark.parametrize("tokenizer", ["pieces", "words"])
 def test_nothing_left_for_training_is_said(tmp_path, tokenizer, tokenizer_folder):
     write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
-    with pytest.raises(ValueError, match=r"no document is left for training, all are held out.*--heldout"):
+    with pytest.raises(ValueError, match=r"all documents are held out, none is left for training.*--heldout"):
         prepare(
             ask(tmp_path, tmp_path / "out", tokenizer_folder if tokenizer == "pieces" else "words", heldout=0.99999),
             inline,
@@ -247,7 +249,7 @@ def test_changed_input_is_refused(tmp_path, tokenizer_folder):
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(OtherPlan, match=r"holds something else \(thesis\.tex\)"):
+    with pytest.raises(OtherPlan, match=r"has other files \(thesis\.tex\)"):
         prepare(ask(corpus, tmp_path, tokenizer_folder), inline, no_bar)
     with pytest.raises(BadInput, match="the output is a file"):
         prepare(ask(corpus, tmp_path / "thesis.tex", tokenizer_folder), inline, no_bar)

@@ -70,7 +70,7 @@ def test_damaged_and_foreign_manifests(store, tmp_path):
     with pytest.raises(ValueError, match="has format 99, this version reads 1"):
         open_store(store)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="so it is no store"):
+    with pytest.raises(FileNotFoundError, match="so it is not a store"):
         open_store(tmp_path / "empty")
     with pytest.raises(ValueError, match="the parts train and heldout"):
         open_store(store, "test")

@@ -1,13 +1,13 @@
 import pytest
 
-from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, read_conll, read_lines
+from bert_elmo_jax.data.corpora.text_files import each_line, each_sentence, each_text, find_file, read_lines
 
 
 @pytest.fixture
 def conll(tmp_path):
     def read(text, *args, **kwargs):
         (tmp_path / "a.conll").write_text(text, encoding="utf-8")
-        return read_conll(tmp_path / "a.conll", *args, **kwargs)
+        return list(each_sentence(tmp_path / "a.conll", *args, **kwargs))
 
     return read
 
@@ -57,7 +57,7 @@ def test_conll_u(conll):
     [
         ("one\tO\n\ntwo\n", "line 3: no word in column 1"),
         ("\t\nSeoul\tO\n", "line 2: no word in column 2"),
-        ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence but comments"),
+        ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence, only comments"),
     ],
 )
 def test_what_is_no_sentence(conll, text, message):
@@ -74,7 +74,7 @@ def test_lines_name_the_blank_one(tmp_path):
 
 
 def test_texts_are_read_one_after_the_other(tmp_path):
-    """What comes later, however much it is, or wrong, is not looked at before its turn."""
+    """Reading is lazy: an error is raised only when its line is reached."""
     (tmp_path / "a.txt").write_text("강\n\nb\n", encoding="utf-8")
     lines = each_line(tmp_path / "a.txt")
     assert next(lines) == (1, "강")
@@ -100,12 +100,12 @@ def test_one_file_is_meant(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("강\n", encoding="utf-8")
     assert find_file(tmp_path / "a*") == str(tmp_path / "a.txt")
-    with pytest.raises(ValueError, match=r"\*\.txt: matches 2 files; name one, or join them to one first"):
+    with pytest.raises(ValueError, match=r"\*\.txt: matches 2 files; name one, or join them into one first"):
         read_lines(tmp_path / "*.txt")
 
 
 def test_a_column_of_lines_of_text_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("강가의 은행\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="column=1 says nothing of a text a line"):
+    with pytest.raises(ValueError, match=r"column=1 does not apply to .*a\.txt, which is read as one text per line"):
         each_text(tmp_path / "a.txt", column=1)
     assert [text for _, text in each_text(tmp_path / "a.txt", "conll", 1)] == [["은행"]]

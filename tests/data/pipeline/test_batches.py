@@ -214,9 +214,14 @@ def test_corpora_of_different_tokenizers_are_not_mixed(english, pieces):
 
 
 def test_a_corpus_of_the_other_kind_is_refused(english, korean_words):
-    with pytest.raises(ValueError, match="holds words, BERT reads pieces; prepare it with --tokenizer=wordpiece"):
+    with pytest.raises(
+        ValueError, match="holds words, but BERT reads word pieces; prepare it with --tokenizer=wordpiece"
+    ):
         train_batches(korean_words, BERT["nsp"], 4)
-    with pytest.raises(ValueError, match=r"holds pieces of kind 'wordpiece'.*prepare it with --tokenizer=words"):
+    with pytest.raises(
+        ValueError,
+        match=r"holds 'wordpiece' pieces, but this language model reads words; prepare it with --tokenizer=words",
+    ):
         train_batches(english, WORDS["streams"], 4)
 
 
@@ -231,9 +236,9 @@ def test_what_cannot_be_is_refused(english, korean_words):
     ):
         with pytest.raises(ValueError, match=message):
             train_batches(english, BERT["nsp"], 4, **options)
-    with pytest.raises(ValueError, match="weights are positive numbers"):
+    with pytest.raises(ValueError, match="weights must be positive numbers"):
         train_batches({str(english): 0.0}, BERT["nsp"], 4)
-    with pytest.raises(ValueError, match="no corpus was named"):
+    with pytest.raises(ValueError, match="no corpus was given"):
         train_batches({}, BERT["nsp"], 4)
     with pytest.raises(ValueError, match="batch_size=1 rows cannot hold 2 corpora"):
         train_batches({str(korean_words): 1.0, f"{korean_words}/.": 1.0}, WORDS["streams"], 1)
@@ -248,7 +253,7 @@ def test_a_state_of_other_batches_is_refused_with_the_difference(english, more_e
     with pytest.raises(ValueError, match="corpora: '"):
         train_batches(more_english, BERT["nsp"], 4, seed=1).restore(state)
     for wrong in ({}, {**state, "places": [[1]]}, {**state, "of": None}):
-        with pytest.raises(ValueError, match="no state of batches"):
+        with pytest.raises(ValueError, match="not a state of batches"):
             train_batches(english, BERT["nsp"], 4, seed=1).restore(wrong)
 
 
@@ -311,7 +316,7 @@ def test_evaluation_is_the_same_each_time_and_for_any_number_of_processes(case):
 
 def test_nothing_held_out_is_said(tmp_path):
     corpus = toy_corpus(tmp_path / "all", documents=5, heldout=0.0)
-    with pytest.raises(ValueError, match="has no document in its part 'heldout'; raise --heldout of prepare_data"):
+    with pytest.raises(ValueError, match="has no document in its part 'heldout'; prepare it with a higher --heldout"):
         next(eval_batches(corpus, BERT["nsp"], 2))
 
 

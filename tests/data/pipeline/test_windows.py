@@ -80,7 +80,7 @@ def test_a_shard_that_is_deleted_or_cut_while_running_is_named(pieces, tmp_path)
         with pytest.raises(DamagedStore, match=rf"{path}: {len(whole) - 2} bytes where {len(whole)} were written; it"):
             read_window(store, windows[count])
         path.unlink()
-        with pytest.raises(DamagedStore, match=rf"{path}: missing; it was whole when the corpus was opened. Copy"):
+        with pytest.raises(DamagedStore, match=rf"{path}: missing; it was intact when the corpus was opened. Copy"):
             read_window(store, windows[count])
         path.write_bytes(whole)
         read_window(store, windows[count])

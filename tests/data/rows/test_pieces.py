@@ -122,7 +122,7 @@ def test_documents_are_told_apart_within_a_row():
     [
         ({"length": 4}, "length=4 has no room"),
         ({"short_share": 1.5}, "short_share=1.5: expected a share from 0 to 1"),
-        ({"sequences": 0}, "sequences=0 a row"),
+        ({"sequences": 0}, "sequences=0 per row"),
         ({"copies": -1}, "copies=-1"),
     ],
 )
@@ -141,10 +141,10 @@ def test_unknown_choices_are_refused(as_users_run):
 def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
     """Packed equals unpacked, through the model: nothing leaks from one example of a row into another."""
     import jax
-
-    from bert_elmo_jax.families.bert.config import BertConfig
     from bert_elmo_jax.families.bert.init_params import init_params
     from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+
+    from bert_elmo_jax.families.bert.config import BertConfig
 
     config = BertConfig(
         vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
