@@ -23,7 +23,7 @@ class Progress:
     `usual` returns the seconds that a point usually takes, until points of its kind have shown their own.
     """
 
-    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], float] | None = None):
+    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], int] | None = None):
         self._folders, self._jobs, self._usual = folders, jobs, usual
         self._done: dict[str, tuple[Point, float]] | None = None  # points by identity, and their seconds
         self._bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar:24}| {desc}", leave=False, disable=None,

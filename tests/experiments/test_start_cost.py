@@ -34,7 +34,7 @@ def test_a_cost_that_cannot_be_written_ends_no_run(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("text", ["{\"sec", "[]", "3", "{\"seconds\": null, \"processor\": 1}", "\\xff"])
+@pytest.mark.parametrize("text", ['{"sec', "[]", "3", '{"seconds": null, "processor": 1}', "\\xff"])
 def test_damaged_lines_are_skipped(tmp_path, text):
     with cost_kept(tmp_path):
         pass

@@ -274,9 +274,7 @@ def test_values_are_written_as_they_are_meant(sweeps, tmp_path):
 def test_missing_data_are_all_named(sweeps, tmp_path):
     folders = sweeps.folders.Folders
     sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
-    with pytest.raises(
-        ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"
-    ):
+    with pytest.raises(ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"):
         sweeps.checks.check_data(sweep, folders(tmp_path))
     (tmp_path / "sst2").mkdir()
     (tmp_path / "sst2" / "train.tsv").touch()
@@ -332,7 +330,18 @@ def test_where_a_point_lies(sweeps, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["points", "folders", "definition", "schedule", "processes", "table", "markdown", "progress", "toy_tasks", "ray_runner"],
+    [
+        "points",
+        "folders",
+        "definition",
+        "schedule",
+        "processes",
+        "table",
+        "markdown",
+        "progress",
+        "toy_tasks",
+        "ray_runner",
+    ],
 )
 def test_examples_of_docstrings(sweeps, name, monkeypatch):
     monkeypatch.chdir(ROOT)

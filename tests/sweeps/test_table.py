@@ -175,7 +175,9 @@ def test_a_plot_that_fails_is_said(sweeps, made, tmp_path):
 def test_a_reference_row_without_cells(sweeps, made):
     some = tuple(cell for cell in made.sweep.cells if cell.row != "a")
     made(SCORES)
-    text = sweeps.markdown.write_markdown(sweeps.table.read_table(dataclasses.replace(made.sweep, cells=some), made.folders))
+    text = sweeps.markdown.write_markdown(
+        sweeps.table.read_table(dataclasses.replace(made.sweep, cells=some), made.folders)
+    )
     assert "the reference row, a, has no cells at this scale" in text and "\\*" not in text
 
 

@@ -39,7 +39,10 @@ MISTAKES = [
 @pytest.fixture
 def parts(program):
     return SimpleNamespace(
-        **{name: program(f"bert_elmo_jax.sweeps.search.{name}") for name in ("space", "study", "trials", "results", "run_search")}
+        **{
+            name: program(f"bert_elmo_jax.sweeps.search.{name}")
+            for name in ("space", "study", "trials", "results", "run_search")
+        }
     )
 
 
@@ -50,7 +53,9 @@ def test_what_cannot_be_searched(parts, over, message):
 
 
 def test_spaces(parts):
-    space = parts.space.read_space("batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    space = parts.space.read_space(
+        "batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG
+    )
     over = 'split=(0.8,0.1,0.1),(1,0,0);places=input,"input,output";filters=((1,8),),((1, 8),(2,8));name=,"..",a'
     other = parts.space.read_space(over, CONFIG)
     assert {name: space.values for name, space in other.items()} == {
@@ -215,7 +220,10 @@ def test_bad_trials_are_ended_and_the_best_is_found(go):
     scores = [float(line.split("|")[2]) for line in text.splitlines() if "| done |" in line]
     assert scores == sorted(scores, reverse=True) and scores[0] == pytest.approx(study.best_value, abs=1e-3)
     page = (workdir / "report.html").read_text(encoding="utf-8")
-    assert page.count("python -m experiments.finetune --config=finetune.py --task=uner --config.optimizer.learning_rate=") == 12
+    assert (
+        page.count("python -m experiments.finetune --config=finetune.py --task=uner --config.optimizer.learning_rate=")
+        == 12
+    )
     assert "<svg" in page and "the command" in page
     assert (workdir / "table.csv").read_text(encoding="utf-8").count("\n") == 13
     assert go("w")[2].starts == [], "all are done"
