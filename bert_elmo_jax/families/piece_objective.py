@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples as PieceExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.families.family import Family, Objective, Phase
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity

@@ -13,6 +13,7 @@ from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
 from .programs import run_program
 
+
 def same_tree(a, b):
     if isinstance(a, dict):
         assert set(a) == set(b)

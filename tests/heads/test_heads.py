@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.bert.mlm import MaskedLM
 from bert_elmo_jax.families.bert.nsp import NextSentence
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from bert_elmo_jax.heads import Choice, Classify, Span, Tag
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")

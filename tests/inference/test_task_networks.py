@@ -6,13 +6,13 @@ import json
 import jax
 import numpy as np
 import pytest
+from bert_elmo_jax.inference.stored_families import FAMILIES, family_of
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.inference import TaskNetwork
 from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
-from bert_elmo_jax.inference.stored_families import FAMILIES, family_of
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.networks import BcnConfig, EsimConfig
 from bert_elmo_jax.text import Lexicon

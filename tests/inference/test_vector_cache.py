@@ -5,9 +5,9 @@ import json
 import jax
 import numpy as np
 import pytest
+from bert_elmo_jax.heads.word_layers import word_layers
 
 from bert_elmo_jax.data.tasks.word_rows import WordRow
-from bert_elmo_jax.heads.word_layers import word_layers
 from bert_elmo_jax.inference.vector_cache import fill_cache
 from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, size_of, trained_layers, word_encoder
 

@@ -5,11 +5,11 @@ import functools
 import jax
 import numpy as np
 import pytest
-
-from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.bert.loss import bert_loss
 from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+
+from bert_elmo_jax.families.bert.config import BertConfig
 
 CONFIG = BertConfig(vocab_size=40, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32)
 loss = jax.jit(bert_loss(CONFIG))

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from jax.sharding import NamedSharding, PartitionSpec
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.families.bert.model import Bert, check_batch
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")

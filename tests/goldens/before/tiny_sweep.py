@@ -24,7 +24,7 @@ TASK = {
 
 def sweep(add):
     """Add a pretraining, and a cell for each row: one of two seeds, so that the table has a deviation."""
-    bert = add.pretrain("BERT", "pretrain", "bert.py:toy", **PRETRAINING)
+    bert = add.pretrain("BERT", "bert:toy", **PRETRAINING)
     nothing = {"tokenizer": bert, "preset": bert}
     for row, seeds, begin in (("from nothing", (0,), nothing), ("pretrained", (0, 1), {"init": bert})):
         add.transfer(row, "topics", "finetune", of="accuracy", seeds=seeds, **TASK, **begin)
