@@ -67,7 +67,7 @@ def task_sections(
         sections.append((title, draw_table(["where", "text", "right", "predicted", unit], cells)))
     if isinstance(model, TaskNetwork):
         return [*sections, *_layer_weights(model)]
-    if model.config.implementation == "reference":
+    if model.has_maps:
         chosen = next((e for e in dev if mistakes and f"{e.file}:{e.line}" == mistakes[0].where), dev[0])
         where = f"{PurePath(chosen.file).name}:{chosen.line}"
         sections.append((f"Attention over {where}, mean of the heads", draw_attention(model, chosen)))
