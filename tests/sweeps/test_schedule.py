@@ -226,6 +226,7 @@ def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     progress = sweeps.progress.Progress(folders, 2)
     state = sweeps.schedule.SweepState(sweep.points)
     progress.changed(state)
+    assert capsys.readouterr().err == "0 of 21 done\n"
     state.running[sweep.points[0].identity] = time.monotonic()
     assert progress.describe(state, names=True) == "0 of 21 done · BERT a 0%"
     state.failed[sweep.points[1].identity] = "…"
