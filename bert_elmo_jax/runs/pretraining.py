@@ -62,7 +62,7 @@ def pretrain(
         here = {"process": jax.process_index(), "processes": jax.process_count()}
         if family.inputs == "words":  # every part of a batch has a table of its distinct words
             here["shards"] = mesh.shape["data"] * mesh.shape["fsdp"] if mesh else jax.device_count()
-        feed = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **here)
+        feed: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **here)
         phases = [(phase.steps, feed(phase.examples, phase.rows)) for phase in objective.phases]
         batches: Any = phases[0][1] if family.inputs == "words" else Phases(phases)
         examples, rows = objective.phases[0].examples, config.batch_size

@@ -51,11 +51,7 @@ def task_sections(
             cells = [[kind, *(format_number(of[name]) for name in names)] for kind, of in types.items()]
             sections.append(("Entities", draw_table(["type", *names], cells)))
         else:
-            sections.append(
-                _confusion_section(
-                    task.labels, [*chain.from_iterable(true_tags)], [*chain.from_iterable(predicted_tags)]
-                )
-            )
+            sections.append(_confusion_section(task.labels, [*chain(*true_tags)], [*chain(*predicted_tags)]))
     mistakes = find_mistakes(task, dev, predictions)
     if mistakes:
         unit, title = "sure", "The most confident mistakes"

@@ -103,7 +103,8 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
 
     return Prepared(
         task, rows, params, own.loss(network, encode), own.coefficients(network),
-        lambda steps, epoch: method_of(config, network, encoder, steps), begin, lambda batch: int(batch["lengths"].sum()),
+        lambda steps, epoch: method_of(config, network, encoder, steps), begin,
+        lambda batch: int(batch["lengths"].sum()),
         () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 

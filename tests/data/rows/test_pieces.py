@@ -141,15 +141,18 @@ def test_unknown_choices_are_refused(as_users_run):
 def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
     """Packed equals unpacked, through the model: nothing leaks from one example of a row into another."""
     import jax
-    from bert_elmo_jax.families.bert.init_params import init_params
-    from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
     from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.families.bert.family import FAMILY
+    from bert_elmo_jax.families.init_params import init_params
+
+    from ...families.logits import pretraining_logits
+
 
     config = BertConfig(
         vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
     )
-    params = jax.jit(functools.partial(init_params, config))(jax.random.key(0))
+    params = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"))
     asked = PieceExamples(48, "nsp", sequences=4)
     rows = plan_rows(make_text(longest=6), asked, VOCABULARY, (0,))
     batch = piece_batch(rows, 0, 4, asked, VOCABULARY)

@@ -15,6 +15,8 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.mlm import MaskedLM
 from bert_elmo_jax.families.bert.model import Bert
 
+from ..logits import pretraining_logits
+
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 # Hugging Face's names in our tree; kept apart from bert_elmo_jax.weights on purpose, as a second opinion.

@@ -11,6 +11,7 @@ from bert_elmo_jax.families.bert.tree import bert_shapes
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import read_weights, write
+from bert_elmo_jax.families.bert.shapes import bert_shapes
 from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
 pytestmark = pytest.mark.peers
