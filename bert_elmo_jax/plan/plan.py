@@ -13,7 +13,7 @@ from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.ahead_of_time import TooLarge, compile_step, largest
 from bert_elmo_jax.plan.chips import Topology
 from bert_elmo_jax.plan.report import describe, gib, too_large
-from bert_elmo_jax.runs.objectives import build_objective, build_step
+from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
 
 def inputs_of(config: ConfigDict, objective: Objective, phase: Phase, rows: int, mesh: Any) -> tuple[Any, Any, Any]:

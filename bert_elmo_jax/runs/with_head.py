@@ -197,9 +197,7 @@ def build_transfer(
     return rate, method
 
 
-def plan_unfreezing(
-    config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool
-) -> Any:
+def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool) -> Any:
     """Return the step from which each parameter is trained: 0 for the head and a new pooler.
 
     An old pooler is unfrozen with the last layer.
