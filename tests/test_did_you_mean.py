@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora.prepare import Request
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.data.tasks import read_tagged, read_texts, task_named
 from bert_elmo_jax.did_you_mean import did_you_mean, near_file, nearest
@@ -69,8 +69,8 @@ SUGGESTED = {
     "fused": lambda: BertConfig(implementation="fuse"),
     "characters": lambda: ElmoConfig(input="character"),
     "gelu": lambda: BertConfig(activation="GeLU"),
-    "sentences": lambda: BertExamples(objective="sentence"),
-    "chunk": lambda: BertExamples(short_per="chunks"),
+    "sentences": lambda: PieceExamples(objective="sentence"),
+    "chunk": lambda: PieceExamples(short_per="chunks"),
     "span": lambda: Masking("spans"),
     "streams": lambda: LanguageModelExamples("stream", 20),
     "classes": lambda: Lexicon([], "class", 4),

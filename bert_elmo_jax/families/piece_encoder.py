@@ -84,6 +84,11 @@ class PieceEncoder:
         return self.config.num_layers
 
     @property
+    def has_maps(self) -> bool:
+        """True if `forward` returns attention maps, which fused attention and models without attention do not have."""
+        return getattr(self.config, "implementation", None) == "reference"
+
+    @property
     def width(self) -> int:
         """The size of a vector."""
         return self.config.hidden_size
@@ -225,7 +230,7 @@ class PieceEncoder:
             )
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
-            attentions=getattr(self.config, "implementation", "reference") == "reference",
+            attentions=self.has_maps,
             mlm="mlm" in self.params,
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
         )

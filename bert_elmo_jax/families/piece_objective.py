@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples as PieceExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.families.family import Family, Objective, Phase
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
@@ -46,11 +46,13 @@ def piece_loss(family: Family, config: Any, pairs: bool = False) -> Loss:
             **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
         )  # fmt: skip
         table = params["encoder"]["embeddings"]["word"]
-        logits = family.head("mlm", config).apply({"params": params["mlm"]}, output.last, table, batch["mlm_positions"])
+        logits: Any = family.head("mlm", config).apply(
+            {"params": params["mlm"]}, output.last, table, batch["mlm_positions"]
+        )
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
         terms, metrics = {"mlm": cross_entropy(*pieces)}, {"mlm_accuracy": accuracy(*pieces)}
         if pairs:
-            follows = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
+            follows: Any = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
             order = (follows, batch["nsp_targets"], batch["nsp_weights"])
             terms["nsp"], metrics["nsp_accuracy"] = cross_entropy(*order), accuracy(*order)
         return terms, metrics, carry

@@ -54,24 +54,6 @@ class Features:
         """How many numbers of a piece the first BiLSTM reads, or the head where there is none."""
         return hidden_size * (len(self.layers) if self.combine == "concat" else 1)
 
-    def shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
-        """The shape of every parameter, by its path below `reader`.
-
-        >>> sorted(Features((1, 2), "mix").shapes(8).values())
-        [(), (2,)]
-        """
-        shapes: dict[str, tuple[int, ...]] = {}
-        if self.combine == "mix":
-            shapes |= {"mix/weights": (len(self.layers),), "mix/gamma": ()}
-        inputs, gates = self.inputs(hidden_size), 4 * self.lstm_size
-        for n in range(self.lstm_layers):
-            for direction in ("forward", "backward"):
-                path = f"layer_{n}/{direction}"
-                shapes |= {f"{path}/input_kernel": (inputs, gates), f"{path}/bias": (gates,)}
-                shapes |= {f"{path}/state_kernel": (self.lstm_size, gates)}
-            inputs = 2 * self.lstm_size
-        return shapes
-
 
 class Reader(nn.Module):
     """The vectors that a head reads, from an encoder's layers.

@@ -82,7 +82,11 @@ def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
     found = jax.tree_util.tree_map_with_path(layer, params)
     top = max(jax.tree.leaves(found), default=-1) + 1
     if not top:
-        raise ValueError("layer-wise learning rates need an encoder's parameters below `encoder`; there are none")
+        paths = [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+        raise ValueError(
+            "layer-wise learning rates need an encoder's parameters below `encoder`; there are none: the first paths "
+            f"are {', '.join(paths[:3])}"
+        )
     return jax.tree.map(lambda depth: top if depth < 0 else depth, found)
 
 

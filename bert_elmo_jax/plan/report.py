@@ -57,7 +57,7 @@ def too_large(error: TooLarge) -> str:
     return f"does not fit: needs {gib(error.needs)}, has {gib(error.has)}"
 
 
-def gib(size: float) -> str:
+def gib(size: int | float) -> str:
     """Bytes in GiB.
 
     >>> gib(3 * 2**29)

@@ -51,11 +51,7 @@ def task_sections(
             cells = [[kind, *(format_number(of[name]) for name in names)] for kind, of in types.items()]
             sections.append(("Entities", draw_table(["type", *names], cells)))
         else:
-            sections.append(
-                _confusion_section(
-                    task.labels, [*chain.from_iterable(true_tags)], [*chain.from_iterable(predicted_tags)]
-                )
-            )
+            sections.append(_confusion_section(task.labels, [*chain(*true_tags)], [*chain(*predicted_tags)]))
     mistakes = find_mistakes(task, dev, predictions)
     if mistakes:
         unit, title = "sure", "The most confident mistakes"
@@ -67,7 +63,7 @@ def task_sections(
         sections.append((title, draw_table(["where", "text", "right", "predicted", unit], cells)))
     if isinstance(model, TaskNetwork):
         return [*sections, *_layer_weights(model)]
-    if model.config.implementation == "reference":
+    if model.has_maps:
         chosen = next((e for e in dev if mistakes and f"{e.file}:{e.line}" == mistakes[0].where), dev[0])
         where = f"{PurePath(chosen.file).name}:{chosen.line}"
         sections.append((f"Attention over {where}, mean of the heads", draw_attention(model, chosen)))

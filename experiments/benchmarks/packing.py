@@ -22,7 +22,7 @@ from absl import flags
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.optim import adamw
@@ -44,7 +44,7 @@ def define() -> None:
 
 def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[float, int, int]]:
     """Return a function that takes one training step and returns its seconds, real tokens and predictions."""
-    batches = train_batches(corpus, BertExamples(length, "documents", sequences=sequences), FLAGS.positions // length)
+    batches = train_batches(corpus, PieceExamples(length, "documents", sequences=sequences), FLAGS.positions // length)
     store = open_store(corpus)
     model = make_config(FLAGS.preset, vocab_size=store.vocab_size, max_positions=max(512, length))
     optimizer = adamw(1e-4)

@@ -22,7 +22,7 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from experiments.command_line.start import start
 
@@ -41,7 +41,7 @@ def define() -> None:
     flags.DEFINE_list("steps", ["tiny"], "Sizes of BERT to time steps of; empty: none.")
 
 
-def time_batches(name: str, corpus: str, examples: BertExamples | LanguageModelExamples, rows: int) -> float:
+def time_batches(name: str, corpus: str, examples: PieceExamples | LanguageModelExamples, rows: int) -> float:
     """Print one line, and return the share of positions that hold a token."""
     start = time.perf_counter()
     batches = train_batches(corpus, examples, rows)
@@ -62,7 +62,7 @@ def time_batches(name: str, corpus: str, examples: BertExamples | LanguageModelE
     print(
         f"{name:34} {1 / (build + plan) / 1e6:6.2f} M tokens/s   first batch {first:5.2f} s   "
         f"plan {plan / (build + plan):5.1%} ({plan * 1e9:4.0f} ns per token)   filled {tokens / positions:6.1%}   "
-        f"{size:,} {'rows' if isinstance(examples, BertExamples) else 'steps'} per epoch",
+        f"{size:,} {'rows' if isinstance(examples, PieceExamples) else 'steps'} per epoch",
         flush=True,
     )
     return tokens / positions
@@ -97,11 +97,11 @@ def main() -> None:
             for length in LENGTHS:
                 rows, many = max(1, FLAGS.positions // length), length // 8
                 for kind in ("token", "word", "span"):
-                    examples = BertExamples(length, masking=Masking(kind))
+                    examples = PieceExamples(length, masking=Masking(kind))
                     time_batches(f"BERT {length}, pairs, {kind} masks", data, examples, rows)
-                time_batches(f"BERT {length}, pairs, packed", data, BertExamples(length, sequences=many), rows)
-                plain = time_batches(f"BERT {length}, documents", data, BertExamples(length, "documents"), rows)
-                packed = BertExamples(length, "documents", sequences=many)
+                time_batches(f"BERT {length}, pairs, packed", data, PieceExamples(length, sequences=many), rows)
+                plain = time_batches(f"BERT {length}, documents", data, PieceExamples(length, "documents"), rows)
+                packed = PieceExamples(length, "documents", sequences=many)
                 full = time_batches(f"BERT {length}, documents, packed", data, packed, rows)
                 print(f"{'':34} packed: a row holds {full / plain:.2f} times as many real tokens")
         if words:

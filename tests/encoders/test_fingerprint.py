@@ -2,7 +2,8 @@ import numpy as np
 
 from bert_elmo_jax import load
 from bert_elmo_jax.encoders.fingerprint import fingerprint
-from bert_elmo_jax.inference import BertEncoder
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
 PARAMS = {"encoder": {"a": np.arange(6.0, dtype=np.float32), "b": np.zeros(2, np.float32)}}
 
@@ -29,5 +30,5 @@ def test_the_same_numbers_have_one_name_and_others_another():
 def test_a_model_is_named_for_what_it_computes(goldens):
     encoder = load(goldens / "bert_tiny")
     assert load(goldens / "bert_tiny_tf").fingerprint == encoder.fingerprint
-    assert BertEncoder(encoder.config, encoder.params, None).fingerprint != encoder.fingerprint
+    assert PieceEncoder(FAMILY, encoder.config, encoder.params, None).fingerprint != encoder.fingerprint
     assert load(goldens / "bert_tiny", dtype="bfloat16").fingerprint != encoder.fingerprint

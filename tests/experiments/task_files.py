@@ -4,9 +4,9 @@ import json
 import random
 
 import jax
+from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.text import train_wordpiece
 

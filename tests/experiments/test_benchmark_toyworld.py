@@ -12,7 +12,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
@@ -57,7 +57,7 @@ def run_directory(folder, model, params, tokenizer, **asked):
 
 
 def held_out(pieces, objective, **masking):
-    examples = BertExamples(256, objective, 0.1, "document", Masking(**masking), 1, 0)
+    examples = PieceExamples(256, objective, 0.1, "document", Masking(**masking), 1, 0)
     return list(eval_batches(pieces, examples, 8))
 
 

@@ -242,10 +242,11 @@ KINDS["small"] = KINDS["quickstart"] = "classification"  # of any task
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_config_makes_a_step(program, name, files, model):
     """As it is but for its data: traced, not computed."""
+    from bert_elmo_jax.heads.task_loss import coefficients, task_loss
+
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.data.tasks.rows import make_rows
-    from bert_elmo_jax.heads.task_loss import coefficients, task_loss
     from bert_elmo_jax.inference.task_model import head_of
 
     config = importlib.import_module(f"experiments.configs.{name}").get_config()

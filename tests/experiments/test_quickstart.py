@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from absl import flags
+from bert_elmo_jax.quickstart.progress import Progress, seconds
 
 from bert_elmo_jax import load
 from bert_elmo_jax.quickstart.parts import COLUMNS, RESULT, TASKS, Folder, Sizes, parts_of, read_words
-from bert_elmo_jax.quickstart.progress import Progress, seconds
 from bert_elmo_jax.quickstart.tasks import write_tasks
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.sweeps.schedule import State

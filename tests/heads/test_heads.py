@@ -4,13 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.bert.mlm import MaskedLM
 from bert_elmo_jax.families.bert.nsp import NextSentence
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
-from bert_elmo_jax.heads import Choice, Classify, Span, Tag
+from bert_elmo_jax.families.init_params import init_params, init_task_params
+from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
+from bert_elmo_jax.heads.task_head import TaskHead
+
+from ..families.logits import pretraining_logits
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -19,12 +24,15 @@ CONFIG = BertConfig(
     initializer_range=0.2,
 )  # fmt: skip
 logits_of = jax.jit(functools.partial(pretraining_logits, CONFIG))
-HEADS = ("mlm", "nsp", "classify", "choice", "tag", "span")
+TASKS = [TaskHead(kind, 3, initializer_range=0.2) for kind in ("classification", "choice", "tags", "questions")]
 
 
 @pytest.fixture(scope="module")
 def params():
-    return init_params(CONFIG, jax.random.key(0), HEADS, num_labels=3)
+    params = init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp"))
+    for head in TASKS:
+        params[head.name] = init_task_params(FAMILY, CONFIG, head, jax.random.key(0))[head.name]
+    return params
 
 
 def test_the_tree_is_the_one_that_was_agreed(params):
@@ -55,16 +63,19 @@ def test_the_tree_is_the_one_that_was_agreed(params):
 
 
 def test_a_part_does_not_depend_on_the_other_heads(params):
-    alone = init_params(CONFIG, jax.random.key(0), ("span",))
-    assert sorted(alone) == ["encoder", "span"]
+    alone = init_params(FAMILY, CONFIG, jax.random.key(0), ("nsp",))
+    assert sorted(alone) == ["encoder", "nsp"]
     jax.tree.map(np.testing.assert_array_equal, alone, {name: params[name] for name in alone})
-    other = init_params(CONFIG, jax.random.key(1), ("span",))
-    assert (other["span"]["kernel"] != alone["span"]["kernel"]).all()
+    span, other = (init_task_params(FAMILY, CONFIG, TASKS[3], jax.random.key(seed)) for seed in (0, 1))
+    assert sorted(span) == ["encoder", "span"]
+    without = {name: leaf for name, leaf in params["encoder"].items() if name != "pooler"}  # a span does not read it
+    jax.tree.map(np.testing.assert_array_equal, span["encoder"], without)
+    assert (other["span"]["kernel"] != span["span"]["kernel"]).all()
 
 
 def test_an_unknown_head_names_those_there_are():
-    with pytest.raises(ValueError, match="no head 'ner'; there are mlm, nsp, classify"):
-        init_params(CONFIG, jax.random.key(0), ("ner",))
+    with pytest.raises(ValueError, match="a BERT has no head 'ner'; it has mlm, nsp"):
+        init_params(FAMILY, CONFIG, jax.random.key(0), ("ner",))
 
 
 def apply(head, params, *inputs, **options):
@@ -78,19 +89,19 @@ def test_heads_are_dense_layers_in_float32(params):
     def dense(name, x):
         return np.asarray(x) @ np.asarray(params[name]["kernel"]) + np.asarray(params[name]["bias"])
 
-    start, end = apply(Span(CONFIG), params["span"], hidden)
+    start, end = apply(Span(), params["span"], hidden)
     pairs = [
         (apply(NextSentence(CONFIG), params["nsp"], pooled), dense("nsp", pooled)),
-        (apply(Classify(CONFIG, 3), params["classify"], pooled), dense("classify", pooled)),
-        (apply(Tag(CONFIG, 3), params["tag"], hidden), dense("tag", hidden)),
-        (apply(Choice(CONFIG), params["choice"], pooled.reshape(2, 2, 16)), dense("choice", pooled).reshape(2, 2)),
+        (apply(Classify(3), params["classify"], pooled), dense("classify", pooled)),
+        (apply(Tag(3), params["tag"], hidden), dense("tag", hidden)),
+        (apply(Choice(), params["choice"], pooled.reshape(2, 2, 16)), dense("choice", pooled).reshape(2, 2)),
         (jnp.stack([start, end], -1), dense("span", hidden)),
     ]
     for ours, expected in pairs:
         np.testing.assert_allclose(ours, expected, atol=1e-5)
     half = hidden.astype(jnp.bfloat16)
-    assert apply(Tag(CONFIG, 3), params["tag"], half).dtype == jnp.float32
-    assert apply(Span(CONFIG), params["span"], half)[0].dtype == jnp.float32
+    assert apply(Tag(3), params["tag"], half).dtype == jnp.float32
+    assert apply(Span(), params["span"], half)[0].dtype == jnp.float32
     words = params["encoder"]["embeddings"]["word"]
     assert (
         apply(MaskedLM(BertConfig(**vars(CONFIG) | {"dtype": "bfloat16"})), params["mlm"], half, words).dtype
@@ -102,17 +113,15 @@ def test_dropout_before_the_dense_layer_and_none_in_span_and_nsp(params):
     hidden = jnp.ones((4, 7, 16))
     random = {"rngs": {"dropout": jax.random.key(0)}}
     for head, name, x in [
-        (Classify(CONFIG, 3), "classify", hidden[:, 0]),
-        (Tag(CONFIG, 3), "tag", hidden),
-        (Choice(CONFIG), "choice", hidden),
+        (Classify(3, 0.5), "classify", hidden[:, 0]),
+        (Tag(3, 0.5), "tag", hidden),
+        (Choice(0.5), "choice", hidden),
     ]:
         quiet = apply(head, params[name], x)
         noisy = apply(head, params[name], x, deterministic=False, **random)
         assert (quiet != noisy).mean() > 0.9
-        none = BertConfig(**vars(CONFIG) | {"classifier_dropout": 0.0})
-        np.testing.assert_array_equal(
-            quiet, apply(head.clone(config=none), params[name], x, deterministic=False, **random)
-        )
+        none = head.clone(rate=0.0)
+        np.testing.assert_array_equal(quiet, apply(none, params[name], x, deterministic=False, **random))
 
 
 def test_mlm_at_positions_is_mlm_everywhere_gathered(params):

@@ -1,15 +1,20 @@
 """Losses of tasks: by hand, masked equals subset, gradients, and what a frozen encoder is left alone by."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_task_params, param_shapes
 from bert_elmo_jax.heads.features import Features, Reader
-from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
+from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
+from bert_elmo_jax.weights.parameter_tree import flatten
 
 CONFIG = BertConfig(
     vocab_size=30,
@@ -21,16 +26,21 @@ CONFIG = BertConfig(
     initializer_range=0.5,
 )
 MIX, LSTM = Features((0, -1), "mix"), Features((0, 1), lstm_layers=2, lstm_size=3)
+RANGE = {"initializer_range": CONFIG.initializer_range}
 KINDS = ["classification", "regression", "tags", "choice", "questions"]
 HEADS = [*((kind, None) for kind in KINDS), ("classification", LSTM), ("tags", MIX)]
 
 
 outputs_of = jax.jit(task_outputs, static_argnums=(0, 1, 5))
-init = jax.jit(init_task_params, static_argnums=(0, 1))
+init = jax.jit(functools.partial(init_task_params, FAMILY), static_argnums=(0, 1))
 
 
-def head_of(kind, features=None):
-    return TaskHead(kind, 3 if kind in ("classification", "tags") else 1, features)
+def head_of(kind, features=None, **options):
+    return TaskHead(kind, 3 if kind in ("classification", "tags") else 1, features, **RANGE, **options)
+
+
+def encoder_of(head, config=CONFIG):
+    return FAMILY.build(config, pooler=head.pooled)
 
 
 def batch_of(kind, rows=4, width=7, seed=0):
@@ -60,7 +70,7 @@ def part(batch, rows):
 def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, features):
     head = head_of(kind, features)
     params = init(CONFIG, head, jax.random.key(0))
-    loss, batch = task_loss(CONFIG, head), batch_of(kind)
+    loss, batch = task_loss(encoder_of(head), head), batch_of(kind)
 
     def mean(params, batch):
         terms, _, _ = loss(params, batch, None, None)
@@ -89,7 +99,7 @@ def test_padding_changes_nothing(kind, features):
         else values
         for name, values in batch.items()
     }
-    near, far = (outputs_of(CONFIG, head, params, some) for some in (batch, wide))
+    near, far = (outputs_of(encoder_of(head), head, params, some) for some in (batch, wide))
     if kind in ("tags", "questions"):
         real = batch["segments"] > 0
         near, far = (jax.tree.map(lambda side: np.asarray(side)[:, :7][real], one) for one in (near, far))
@@ -100,26 +110,26 @@ def test_classification_by_hand():
     head = head_of("classification")
     params = init(CONFIG, head, jax.random.key(0))
     batch = part(batch_of("classification"), slice(0, 3))
-    logits = np.asarray(outputs_of(CONFIG, head, params, batch), np.float64)
+    logits = np.asarray(outputs_of(encoder_of(head), head, params, batch), np.float64)
     losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(3), batch["labels"]]
-    terms, metrics, carry = jax.jit(task_loss(CONFIG, head))(params, batch, None, np.float32(7))
+    terms, metrics, carry = jax.jit(task_loss(encoder_of(head), head))(params, batch, None, np.float32(7))
     np.testing.assert_allclose(terms["cross_entropy"], [losses.sum(), 3], rtol=1e-5)
     assert float(metrics["accuracy"][0]) == (logits.argmax(1) == batch["labels"]).sum()
     assert carry == 7
     weights = np.array([1.0, 2.0, 5.0])
-    terms, _, _ = jax.jit(task_loss(CONFIG, head, weights.tolist()))(params, batch, None, None)
+    terms, _, _ = jax.jit(task_loss(encoder_of(head), head, weights.tolist()))(params, batch, None, None)
     scaled = weights[batch["labels"]]
     np.testing.assert_allclose(terms["cross_entropy"], [(scaled * losses).sum(), scaled.sum()], rtol=1e-5)
     with pytest.raises(ValueError, match="2 class weights were given for 3 labels"):
-        task_loss(CONFIG, head, [1.0, 2.0])
+        task_loss(encoder_of(head), head, [1.0, 2.0])
 
 
 def test_regression_by_hand():
     head = head_of("regression")
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("regression")
-    outputs = np.asarray(outputs_of(CONFIG, head, params, batch))[:3]
-    terms, _, _ = jax.jit(task_loss(CONFIG, head))(params, batch, None, None)
+    outputs = np.asarray(outputs_of(encoder_of(head), head, params, batch))[:3]
+    terms, _, _ = jax.jit(task_loss(encoder_of(head), head))(params, batch, None, None)
     np.testing.assert_allclose(terms["squared_error"], [((outputs - batch["labels"][:3]) ** 2).sum(), 3], rtol=1e-5)
 
 
@@ -128,7 +138,7 @@ def test_a_choice_that_is_not_there_is_never_chosen():
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("choice")
     batch["segments"][0, 2] = 0
-    assert outputs_of(CONFIG, head, params, batch)[0, 2] < -1e8
+    assert outputs_of(encoder_of(head), head, params, batch)[0, 2] < -1e8
 
 
 @pytest.mark.parametrize("kind", ["tags", "questions"])
@@ -137,20 +147,19 @@ def test_dropout_hangs_on_the_key(kind):
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of(kind)
     one, same, other = (
-        jax.tree.leaves(outputs_of(CONFIG, head, params, batch, jax.random.key(n)))[0][0] for n in (1, 1, 2)
+        jax.tree.leaves(outputs_of(encoder_of(head), head, params, batch, jax.random.key(n)))[0][0] for n in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
 
 
 def test_a_frozen_encoder_gets_no_gradient_and_no_dropout():
-    config = dataclasses.replace(CONFIG, classifier_dropout=0.0)
-    head = head_of("classification")
-    params = init(config, head, jax.random.key(0))
+    head = head_of("classification", dropout=0.0)
+    params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("classification")
 
     def mean(params, key):
-        total, weight = task_loss(config, head, frozen=True)(params, batch, key, None)[0]["cross_entropy"]
+        total, weight = task_loss(encoder_of(head), head, frozen=True)(params, batch, key, None)[0]["cross_entropy"]
         return total / weight
 
     of = jax.jit(mean)
@@ -200,24 +209,28 @@ def test_layers_that_are_not_there(as_users_run):
         Features(combine="sum")
 
 
-@pytest.mark.parametrize("features", [MIX, LSTM])
-def test_shapes_are_those_of_the_parameters(features):
-    head = head_of("tags", features)
-    params = init(CONFIG, head, jax.random.key(0))
-    if features:
-        found = {
-            "/".join(k.key for k in path): leaf.shape
-            for path, leaf in jax.tree.leaves_with_path(params.get("reader", {}))
-        }
-        assert found == features.shapes(8)
-        assert params["tag"]["kernel"].shape == (features.width(8, 1), 3)
+@pytest.mark.parametrize(("features", "width"), [(MIX, 8), (LSTM, 6)])
+def test_shapes_of_a_reader(features, width):
+    """Two BiLSTMs of 3 read two layers of 8, then each other; a mix has a weight per layer."""
+    params = init(CONFIG, head_of("tags", features), jax.random.key(0))
+    if features is MIX:
+        reader = {"mix/weights": (2,), "mix/gamma": ()}
+    else:
+        sizes = {"layer_0": 16, "layer_1": 6}
+        reader = {}
+        for path, inputs in ((f"{layer}/{way}", n) for layer, n in sizes.items() for way in ("forward", "backward")):
+            reader |= {f"{path}/input_kernel": (inputs, 12), f"{path}/state_kernel": (3, 12), f"{path}/bias": (12,)}
+    assert {path: leaf.shape for path, leaf in flatten(params["reader"]).items()} == reader
+    assert params["tag"]["kernel"].shape == (width, 3)
+    shapes = param_shapes(FAMILY, CONFIG, ("tag",), pooler=False, outputs={"tag": 3}, features=features)
+    assert shapes == {path: leaf.shape for path, leaf in flatten(params).items()}
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice"])
 def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
     """The first has seen nothing: a word at the end changes the scores, and what is padding does not."""
     config = dataclasses.replace(CONFIG, attention="causal")
-    head, batch = head_of(kind), batch_of(kind)
+    head, batch = head_of(kind, at_end=True), batch_of(kind)
     params = init(config, head, jax.random.key(0))
     # Of a row (or choice) of two pieces or more the last one becomes another.
     row = (0,) if kind == "classification" else (0, 1)
@@ -225,7 +238,7 @@ def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
     other, padded = ({name: x.copy() for name, x in batch.items()} for _ in range(2))
     other["tokens"][(*row, last)] = 5 + (batch["tokens"][(*row, last)] - 4) % 25
     padded["tokens"][(*row, slice(last + 1, None))] = 9
-    scores, changed, same = (outputs_of(config, head, params, one, None, False) for one in (batch, other, padded))
+    scores, changed, same = (outputs_of(encoder_of(head, config), head, params, one) for one in (batch, other, padded))
     assert np.abs(scores - changed)[row].max() > 1e-3
     np.testing.assert_allclose(scores[0], same[0], atol=1e-6)
     np.testing.assert_allclose(scores[1:-1], changed[1:-1], atol=1e-6)

@@ -5,9 +5,10 @@ import shutil
 import jax
 import numpy as np
 import pytest
-from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax import load
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import read_run_directory
@@ -159,8 +160,7 @@ def test_every_head_comes_back_with_what_is_said_of_it(tmp_path, encoder, head, 
 
 
 def test_an_encoder_alone_comes_back(tmp_path, encoder):
-    params = init_params(encoder.config, jax.random.key(0), heads=())
-    del params["encoder"]["pooler"]
+    params = init_params(FAMILY, encoder.config, jax.random.key(0), pooler=False)
     write_run_directory(tmp_path, encoder.config, params, None, run={})
     assert load(tmp_path).heads == ()
     assert "pooler" not in load(tmp_path).params["encoder"]

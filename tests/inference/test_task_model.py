@@ -7,13 +7,15 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
-from bert_elmo_jax.heads.task_loss import init_task_params
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_task_params
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.inference import BertEncoder, TaskModel, write_run_directory
+from bert_elmo_jax.inference import TaskModel, write_run_directory
 from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread, to_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
@@ -29,7 +31,7 @@ CONFIG = BertConfig(
 
 def write(folder, name, features=None, **options):
     task = dataclasses.replace(task_named(name, max_length=32), **options)
-    params = init_task_params(CONFIG, head_of(task, features), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, head_of(task, features), jax.random.key(0))
     # Large enough for the predictions of different texts to differ.
     params = jax.tree.map(lambda x: np.asarray(x) * (8.0 if x.ndim == 2 else 1.0), params)
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={}, task=task, features=features)
@@ -112,11 +114,11 @@ def test_what_the_run_directory_says(runs, tmp_path):
     assert model.labels == ("노잼", "재미")
     assert model.encode(TEXTS[:2]).last.shape[0] == 2  # it is an encoder still
     assert "task" not in json.loads((write_plain(tmp_path) / "model.json").read_text(encoding="utf-8"))
-    assert type(load(tmp_path)) is BertEncoder
+    assert type(load(tmp_path)) is PieceEncoder
 
 
 def write_plain(folder):
-    params = init_task_params(CONFIG, head_of(task_named("stsb"), None), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, head_of(task_named("stsb"), None), jax.random.key(0))
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={})
     return folder
 

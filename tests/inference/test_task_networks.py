@@ -9,10 +9,10 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import task_named
-from bert_elmo_jax.inference import TaskNetwork
+from bert_elmo_jax.inference.model_kinds import find_kind, get_kind
 from bert_elmo_jax.inference.predictions import Label
 from bert_elmo_jax.inference.run_directory import write_run_directory
-from bert_elmo_jax.inference.stored_families import FAMILIES, family_of
+from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task, network_name
 from bert_elmo_jax.networks import BcnConfig, EsimConfig
 from bert_elmo_jax.text import Lexicon
@@ -34,12 +34,12 @@ def write(folder, name, **changes):
     return folder
 
 
-def test_every_network_is_a_family():
+def test_every_network_is_a_kind_of_model():
     for name, network in NETWORKS.items():
-        assert FAMILIES[name].config is network.config
+        assert get_kind(name).config is network.config
         fields = {"num_words": 9} | ({network.counted: 2} if network.counted else {})
         config = network.config(**fields)
-        assert (network_name(config), family_of(config)) == (name, name)
+        assert (network_name(config), find_kind(config).name) == (name, name)
         assert set(network.coefficients(config)) == set(
             network.coefficients(dataclasses.replace(config, encoder_layers=2, encoder_width=4))
         ) - {"mix_l2"}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.word_rows import WordRow
-from bert_elmo_jax.heads.word_layers import word_layers
 from bert_elmo_jax.inference.vector_cache import fill_cache
 from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, size_of, trained_layers, word_encoder
 
@@ -83,7 +82,7 @@ def test_trained_along_it_begins_with_the_same_vectors(name, request):
     encoder = request.getfixturevalue(name)
     sentences = SENTENCES[:3] if name == "elmo" else [("[MASK]", "[MASK]"), ("[MASK]",)]
     batch = trained_layers(encoder)(rows_of(sentences), 4, 8)
-    layers = jax.jit(lambda params: word_layers(encoder.config, params, batch, None))(encoder.params["encoder"])
+    layers = jax.jit(encoder.word_function())(encoder.params["encoder"], batch, None)
     assert (layers.shape[0], layers.shape[3]) == size_of(encoder)
     assert layers.shape[1:3] == (4, 8)
     for n, (words, own) in enumerate(zip(sentences, encode_words(encoder, sentences))):

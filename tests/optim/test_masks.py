@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY as BERT
 from bert_elmo_jax.families.elmo.config import ElmoConfig
+from bert_elmo_jax.families.elmo.family import FAMILY as ELMO
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.optim import adamw, bert_adam, decayed, depths, freeze, matches, scale_by_depth
 from bert_elmo_jax.optim.paths import path_name
 
@@ -26,7 +28,7 @@ def filled(make):
 @pytest.fixture(scope="module")
 def bert():
     config = BertConfig(vocab_size=20, hidden_size=4, num_layers=11, num_heads=2, feed_forward_size=8)
-    return filled(lambda: init_params(config, jax.random.key(0), heads=("mlm", "nsp")))
+    return filled(lambda: init_params(BERT, config, jax.random.key(0), ("mlm", "nsp")))
 
 
 @pytest.fixture(scope="module")
@@ -109,24 +111,24 @@ def test_freezing_unknown_parameters_raises():
 
 
 def test_depths_of_bert_and_elmo(bert, elmo):
-    of = by_name(depths(bert))
+    of = by_name(depths(bert, BERT.depth_of))
     assert of["encoder/embeddings/word"] == of["encoder/embeddings/norm/scale"] == 0
     assert of["encoder/layer_0/feed_forward/up/kernel"] == 1 and of["encoder/layer_10/attention/norm/bias"] == 11
     assert of["encoder/pooler/kernel"] == of["mlm/bias"] == of["nsp/kernel"] == 12
-    of = by_name(depths({**elmo, "tagger": {"layer_0": {"kernel": jnp.ones(2)}}}))
+    of = by_name(depths({**elmo, "tagger": {"layer_0": {"kernel": jnp.ones(2)}}}, ELMO.depth_of))
     assert {depth for name, depth in of.items() if "/token/" in name} == {0}
     assert of["encoder/forward/layer_1/projection"] == of["encoder/backward/layer_1/bias"] == 2
     assert of["lm/bias"] == of["tagger/layer_0/kernel"] == 3
 
 
 def test_layerwise_rates_follow_the_depth(bert):
-    updates, _ = scale_by_depth(0.5).update(jax.tree.map(jnp.ones_like, bert), optax.EmptyState())
-    for name, depth in by_name(depths(bert)).items():
+    updates, _ = scale_by_depth(0.5, BERT.depth_of).update(jax.tree.map(jnp.ones_like, bert), optax.EmptyState())
+    for name, depth in by_name(depths(bert, BERT.depth_of)).items():
         np.testing.assert_array_equal(by_name(updates)[name], 0.5 ** (12 - depth))
 
 
 def test_invalid_layerwise_rates_raise():
     with pytest.raises(ValueError, match=r"decay of 1.5"):
-        scale_by_depth(1.5)
+        scale_by_depth(1.5, BERT.depth_of)
     with pytest.raises(ValueError, match=r"the first paths are a/b"):
-        depths({"a": {"b": 1}})
+        depths({"a": {"b": 1}}, BERT.depth_of)

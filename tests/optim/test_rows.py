@@ -315,7 +315,7 @@ def test_other_optimizers_raise(optimizer):
 
 def test_check_supports_rules_on_paths():
     check_row_sparse(
-        optax.chain(adagrad(), scale_by_depth(0.9)),
+        optax.chain(adagrad(), scale_by_depth(0.9, {"layer_0": 1}.get)),
         {"encoder": {"layer_0": jnp.ones(3)}, "lm": jnp.ones((5, 2))},
         ["lm"],
     )

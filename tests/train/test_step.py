@@ -7,36 +7,30 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, places, values
-from bert_elmo_jax.train import make_mesh, make_step, new_state, over_mesh, over_pmap
+from bert_elmo_jax.train import RULES, make_mesh, make_step, new_state, over_mesh, over_pmap
 from bert_elmo_jax.train.parallel import DEVICES
 
 CONFIG = BertConfig(
     vocab_size=64, hidden_size=16, num_layers=1, num_heads=4, feed_forward_size=32, dropout=0.0, attention_dropout=0.0
 )
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
+PRETRAINING = piece_loss(FAMILY, CONFIG, pairs=True)
 COEFFICIENTS = {"mlm": 1.0, "nsp": 1.0}
 ROWS, STEPS = 16, 20
 LONG = pytest.mark.long  # its like is in every run of the tests
 
 
 def loss(params, batch, key, carry):
-    del key
-    logits = pretraining_logits(
-        CONFIG, params, batch["tokens"], mlm_positions=batch["positions"], nsp_positions=batch["first"]
-    )
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits.mlm, batch["targets"])
-    nsp = optax.softmax_cross_entropy_with_integer_labels(logits.nsp[:, 0], batch["next"])
-    weights = batch["weights"]
-    right = (logits.mlm.argmax(-1) == batch["targets"]) * weights
-    carry = carry + jnp.stack([batch["tokens"].sum(1), batch["next"]])
-    terms = {"mlm": ((losses * weights).sum(), weights.sum()), "nsp": (nsp.sum(), nsp.size)}
-    return terms, {"accuracy": (right.sum(), weights.sum())}, carry
+    terms, metrics, _ = PRETRAINING(params, batch, None, None)
+    carry = carry + jnp.stack([batch["tokens"].sum(1), batch["nsp_targets"][:, 0]])
+    return terms, {"accuracy": metrics["mlm_accuracy"]}, carry
 
 
 def batches():
@@ -44,19 +38,23 @@ def batches():
     for _ in range(STEPS):
         yield {
             "tokens": random.integers(0, 64, (ROWS, 8)).astype(np.int32),
-            "positions": random.integers(0, 8, (ROWS, 3)).astype(np.int32),
-            "targets": random.integers(0, 64, (ROWS, 3)).astype(np.int32),
+            "types": np.zeros((ROWS, 8), np.int32),
+            "positions": np.tile(np.arange(8, dtype=np.int32), (ROWS, 1)),
+            "segments": np.ones((ROWS, 8), np.int32),
+            "mlm_positions": random.integers(0, 8, (ROWS, 3)).astype(np.int32),
+            "mlm_targets": random.integers(0, 64, (ROWS, 3)).astype(np.int32),
             # Unequal weights: a mean of means over parts would be another number.
-            "weights": (random.random((ROWS, 3)) < np.linspace(0.05, 0.95, ROWS)[:, None]).astype(np.float32),
-            "first": np.zeros((ROWS, 1), np.int32),
-            "next": random.integers(0, 2, ROWS).astype(np.int32),
+            "mlm_weights": (random.random((ROWS, 3)) < np.linspace(0.05, 0.95, ROWS)[:, None]).astype(np.float32),
+            "nsp_positions": np.zeros((ROWS, 1), np.int32),
+            "nsp_targets": random.integers(0, 2, (ROWS, 1)).astype(np.int32),
+            "nsp_weights": np.ones((ROWS, 1), np.float32),
         }
 
 
 @functools.cache
 def made():
     start = lambda params: new_state(params, OPTIMIZER, jax.random.key(1), jnp.zeros((2, ROWS), int))  # noqa: E731
-    return jax.jit(start)(init_params(CONFIG, jax.random.key(0)))
+    return jax.jit(start)(init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp")))
 
 
 def fresh():
@@ -73,7 +71,7 @@ def run(parallel):
 
 def on_mesh(accumulate=1, devices=None, **axes):
     step = make_step(loss, OPTIMIZER, COEFFICIENTS, accumulate=accumulate, carry_axis=1)
-    return over_mesh(step, fresh(), make_mesh(devices=devices, **axes))
+    return over_mesh(step, fresh(), make_mesh(devices=devices, **axes), (*FAMILY.sharding, *RULES))
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.feeds import Batch, BertFeed, Feed, Places, Reader, WordFeed, check_corpora
+from bert_elmo_jax.data.pipeline.feeds import Batch, Feed, PieceFeed, Places, Reader, WordFeed, check_corpora
 from bert_elmo_jax.data.pipeline.track import Place
 from bert_elmo_jax.data.pipeline.windows import WINDOW
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 
 BUFFER = 4  # batches that each worker keeps ready
-Examples = BertExamples | LanguageModelExamples
+Examples = PieceExamples | LanguageModelExamples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Recipe:
         """Return the feed that computes the batches."""
         weights = [weight for _, weight in self.corpora]
         rest = self.batch_size, self.seed, self.window, self.reader
-        if isinstance(self.examples, BertExamples):
-            return BertFeed(self.stores(), weights, self.examples, *rest)
+        if isinstance(self.examples, PieceExamples):
+            return PieceFeed(self.stores(), weights, self.examples, *rest)
         return WordFeed(self.stores(), weights, self.examples, *rest)
 
     def identity(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Recipe:
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
         digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
         kind = type(self.examples).__name__
-        rows = {} if kind == "BertExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
+        rows = {} if kind == "PieceExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
         return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
 
     def start(self) -> Places:
@@ -185,7 +185,7 @@ def train_batches(
     >>> import tempfile
     >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
     >>> corpus = toy_corpus(tempfile.mkdtemp(), documents=40)
-    >>> batches = train_batches(corpus, BertExamples(length=32), 4)
+    >>> batches = train_batches(corpus, PieceExamples(length=32), 4)
     >>> batch = next(batches)
     >>> {name: array.shape for name, array in batch.items() if name in ("tokens", "mlm_positions", "nsp_targets")}
     {'tokens': (4, 32), 'mlm_positions': (4, 5), 'nsp_targets': (4, 1)}

@@ -17,7 +17,7 @@ from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
-from bert_elmo_jax.data.rows.pieces import BertExamples, BertRows, bert_batch, plan_rows
+from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import (
     LanguageModelExamples,
     Marks,
@@ -63,7 +63,7 @@ class Reader(NamedTuple):
 
 
 class Feed:
-    """Base class of `BertFeed` and `WordFeed`."""
+    """Base class of `PieceFeed` and `WordFeed`."""
 
     tracks: Sequence[Track[Any]]
 
@@ -87,14 +87,14 @@ class Feed:
         return self.tracks[0].size(epoch)
 
 
-class BertFeed(Feed):
+class PieceFeed(Feed):
     """BERT batches; each row is drawn from the corpora by their weights."""
 
     def __init__(
         self,
         stores: Sequence[Store],
         weights: Sequence[float],
-        asked: BertExamples,
+        asked: PieceExamples,
         batch_size: int,
         seed: int,
         window: int,
@@ -109,11 +109,11 @@ class BertFeed(Feed):
         self.asked, self.batch_size, self.seed, self.reader = asked, batch_size, seed, reader
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
         self.shares = np.cumsum(weights) / np.sum(weights)
-        self.tracks: list[Track[BertRows]] = [
+        self.tracks: list[Track[PieceRows]] = [
             Track(store, self._plan, (seed, number), window, asked.copies) for number, store in enumerate(stores)
         ]
 
-    def _plan(self, text: Text, key: tuple[int, ...]) -> BertRows:
+    def _plan(self, text: Text, key: tuple[int, ...]) -> PieceRows:
         return plan_rows(text, self.asked, self.vocabulary, key)
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
@@ -131,7 +131,7 @@ class BertFeed(Feed):
                 local = target[at : at + end - first]
                 skip, stop = np.searchsorted(local, (low, high))
                 if stop > skip:
-                    part = bert_batch(rows, first + int(skip), first + int(stop), self.asked, self.vocabulary)
+                    part = piece_batch(rows, first + int(skip), first + int(stop), self.asked, self.vocabulary)
                     for name, array in part.items():
                         batch[name][local[skip:stop] - low] = array
                 at += end - first

@@ -13,11 +13,11 @@ class Phases(Iterator[Batch]):
     """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
 
     >>> import tempfile
-    >>> from bert_elmo_jax.data.rows.pieces import BertExamples
+    >>> from bert_elmo_jax.data.rows.pieces import PieceExamples
     >>> from bert_elmo_jax.data.pipeline.batches import train_batches
     >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
     >>> corpus = toy_corpus(tempfile.mkdtemp(), documents=40)
-    >>> phases = Phases([(2, train_batches(corpus, BertExamples(length), 4)) for length in (16, 32)])
+    >>> phases = Phases([(2, train_batches(corpus, PieceExamples(length), 4)) for length in (16, 32)])
     >>> [next(phases)["tokens"].shape[1] for _ in range(4)]
     [16, 16, 32, 32]
     """

@@ -2,24 +2,24 @@
 
 import numpy as np
 
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 
 Shapes = dict[str, tuple[tuple[int, ...], type[np.generic]]]
 
 
-def batch_shapes(asked: BertExamples | LanguageModelExamples, rows: int, shards: int = 1) -> Shapes:
+def batch_shapes(asked: PieceExamples | LanguageModelExamples, rows: int, shards: int = 1) -> Shapes:
     """Return the shape and type of every array in a batch of `rows` rows, by name.
 
     BERT batches always have these shapes. The length and the word table of a language-model batch vary with the text;
     the shapes returned are upper bounds: the longest bucket, with no word repeated within any of the `shards` parts.
 
-    >>> batch_shapes(BertExamples(length=128), rows=8)["mlm_positions"]
+    >>> batch_shapes(PieceExamples(length=128), rows=8)["mlm_positions"]
     ((8, 20), <class 'numpy.int32'>)
     >>> batch_shapes(LanguageModelExamples(length=20), rows=8, shards=2)["characters"]
     ((2, 256, 50), <class 'numpy.int32'>)
     """
-    if isinstance(asked, BertExamples):
+    if isinstance(asked, PieceExamples):
         widths = dict.fromkeys(("tokens", "types", "positions", "segments"), asked.length)
         widths |= {f"mlm_{name}": asked.places for name in ("positions", "targets", "weights")}
         widths |= {f"nsp_{name}": asked.sequences for name in ("positions", "targets", "weights")}

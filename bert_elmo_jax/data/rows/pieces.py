@@ -21,7 +21,7 @@ OBJECTIVES = ("nsp", "sop", "sentences", "documents")
 
 
 @dataclass(frozen=True)
-class BertExamples:
+class PieceExamples:
     """Settings of BERT's pretraining examples.
 
     Args:
@@ -33,7 +33,7 @@ class BertExamples:
         sequences: maximum number of examples packed into a row.
         copies: 0 makes new examples in every epoch; n repeats the first n epochs, as the original's `dupe_factor`.
 
-    >>> BertExamples(length=512, masking=Masking("word")).places
+    >>> PieceExamples(length=512, masking=Masking("word")).places
     77
     """
 
@@ -68,7 +68,7 @@ class BertExamples:
 
 
 @dataclass(frozen=True)
-class BertRows:
+class PieceRows:
     """The rows of a window, in their final order: row r is examples `members[first[r] : first[r + 1]]`."""
 
     tokens: Integer[np.ndarray, "tokens"]  # of the text, then [CLS] and [SEP]
@@ -87,7 +87,7 @@ class BertRows:
         return float(self.examples.lengths.sum() / (len(self) * self.length))
 
 
-def plan_rows(text: Text, asked: BertExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> BertRows:
+def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
     """Return the rows of a window; `key` identifies the window and its epoch."""
     rng = generator(*key, CONTENT)
     if asked.objective == "nsp" or asked.objective == "sop":
@@ -110,11 +110,11 @@ def plan_rows(text: Text, asked: BertExamples, vocabulary: Vocabulary, key: tupl
         first = np.concatenate([[0], np.cumsum(sizes)])
         members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
-    return BertRows(tokens, examples, members, first, asked.length, (*key, MASKS))
+    return PieceRows(tokens, examples, members, first, asked.length, (*key, MASKS))
 
 
-def bert_batch(
-    rows: BertRows, first: int, end: int, asked: BertExamples, vocabulary: Vocabulary
+def piece_batch(
+    rows: PieceRows, first: int, end: int, asked: PieceExamples, vocabulary: Vocabulary
 ) -> dict[str, np.ndarray]:
     """Return rows `first` to `end` of a window as a BERT batch."""
     members = rows.members[rows.first[first] : rows.first[end]]

@@ -13,7 +13,7 @@ from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline import track
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
@@ -52,9 +52,9 @@ def more_english(tmp_path_factory, english):
 
 
 BERT = {
-    "nsp": BertExamples(24),
-    "packed": BertExamples(40, "documents", sequences=4, masking=Masking("word", 0.3)),
-    "sentences": BertExamples(24, "sentences", masking=Masking("span")),
+    "nsp": PieceExamples(24),
+    "packed": PieceExamples(40, "documents", sequences=4, masking=Masking("word", 0.3)),
+    "sentences": PieceExamples(24, "sentences", masking=Masking("span")),
 }
 WORDS = {
     "streams": LanguageModelExamples(length=5, smallest_table=32),
@@ -160,7 +160,7 @@ def test_every_epoch_reads_every_token_once(english):
 
 def test_masks_are_new_in_each_epoch_or_repeat_as_copies(english):
     def epochs(**options):
-        batches = train_batches(english, BertExamples(24, "documents", **options), 1)
+        batches = train_batches(english, PieceExamples(24, "documents", **options), 1)
         return [[next(batches)["tokens"].tobytes() for _ in range(batches.epoch_size(e))] for e in range(4)]
 
     fresh, static = epochs(), epochs(copies=2)
@@ -177,11 +177,13 @@ def test_epochs_advance_steadily(english):
 
 
 def test_corpora_are_mixed_by_their_weights(english, more_english):
-    batches = train_batches({str(english): 3.0, str(more_english): 1.0}, BertExamples(24, "documents"), 32)
+    batches = train_batches({str(english): 3.0, str(more_english): 1.0}, PieceExamples(24, "documents"), 32)
     for _ in range(30):
         next(batches)
     places = batches.state()["places"]
-    sizes = [train_batches(corpus, BertExamples(24, "documents"), 1).epoch_size() for corpus in (english, more_english)]
+    sizes = [
+        train_batches(corpus, PieceExamples(24, "documents"), 1).epoch_size() for corpus in (english, more_english)
+    ]
     rows = [epoch * size + row for (epoch, _, row), size in zip(places, sizes)]
     assert sum(rows) == 30 * 32
     assert abs(rows[0] - 720) < 5 * np.sqrt(720 * 0.25)
@@ -189,7 +191,7 @@ def test_corpora_are_mixed_by_their_weights(english, more_english):
 
 def test_one_corpus_reads_the_same_in_a_mixture_whatever_the_other_has(english, more_english):
     """Each corpus goes through its own rows in its own order."""
-    asked = BertExamples(24, "documents")
+    asked = PieceExamples(24, "documents")
     mixed = train_batches({str(english): 1.0, str(more_english): 1.0}, asked, 16)
     alone = train_batches(english, asked, 200)
     rows = {row.tobytes() for row in next(alone)["segments"]}
@@ -249,7 +251,7 @@ def test_a_state_of_other_batches_is_refused_with_the_difference(english, more_e
     with pytest.raises(
         ValueError, match=r"belongs to other batches .*length: 24 there, 32 here; seed: 1 there, 0 here"
     ):
-        train_batches(english, BertExamples(32), 4).restore(state)
+        train_batches(english, PieceExamples(32), 4).restore(state)
     with pytest.raises(ValueError, match="corpora: '"):
         train_batches(more_english, BERT["nsp"], 4, seed=1).restore(state)
     for wrong in ({}, {**state, "places": [[1]]}, {**state, "of": None}):

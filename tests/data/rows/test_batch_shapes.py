@@ -6,7 +6,7 @@ from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.batch_shapes import batch_shapes, table_size
 from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import BertExamples
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 
 
@@ -22,9 +22,9 @@ def corpora(tmp_path_factory):
 @pytest.mark.parametrize(
     "examples",
     [
-        BertExamples(32),
-        BertExamples(48, "sentences", masking=Masking("next")),
-        BertExamples(64, "sop", masking=Masking("span", predictions=7), sequences=3),
+        PieceExamples(32),
+        PieceExamples(48, "sentences", masking=Masking("next")),
+        PieceExamples(64, "sop", masking=Masking("span", predictions=7), sequences=3),
     ],
 )
 def test_bert_batches_are_as_told(corpora, examples):

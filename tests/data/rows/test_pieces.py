@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.masking import Masking, Vocabulary
-from bert_elmo_jax.data.rows.pieces import BertExamples, bert_batch, plan_rows
+from bert_elmo_jax.data.rows.pieces import PieceExamples, piece_batch, plan_rows
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 SIZE = 5000
@@ -63,9 +63,9 @@ def expected_examples(text, rows):
 @given(st.sampled_from(OBJECTIVES), st.integers(8, 70), st.integers(1, 5), st.integers(0, 50))
 def test_a_batch_is_what_was_planned(objective, length, sequences, seed):
     text = make_text(seed=seed)
-    asked = BertExamples(length, objective, sequences=sequences)
+    asked = PieceExamples(length, objective, sequences=sequences)
     rows = plan_rows(text, asked, VOCABULARY, (seed,))
-    batch = bert_batch(rows, 0, len(rows), asked, VOCABULARY)
+    batch = piece_batch(rows, 0, len(rows), asked, VOCABULARY)
     assert list(examples_of(batch)) == list(expected_examples(text, rows))
     padding = batch["segments"] == 0
     assert (batch["tokens"][padding] == PAD).all()
@@ -82,17 +82,17 @@ def test_a_batch_is_what_was_planned(objective, length, sequences, seed):
 @given(st.sampled_from(OBJECTIVES), st.integers(1, 4), st.integers(0, 50), st.data())
 @settings(deadline=None, max_examples=30)
 def test_a_row_is_the_same_in_any_batch(objective, sequences, seed, data):
-    asked = BertExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
+    asked = PieceExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
     rows = plan_rows(make_text(seed=seed), asked, VOCABULARY, (seed,))
-    whole = bert_batch(rows, 0, len(rows), asked, VOCABULARY)
+    whole = piece_batch(rows, 0, len(rows), asked, VOCABULARY)
     first = data.draw(st.integers(0, len(rows) - 1))
     end = data.draw(st.integers(first + 1, len(rows)))
-    for name, array in bert_batch(rows, first, end, asked, VOCABULARY).items():
+    for name, array in piece_batch(rows, first, end, asked, VOCABULARY).items():
         assert (array == whole[name][first:end]).all(), name
 
 
 def test_rows_are_in_random_order():
-    asked = BertExamples(32, "documents")
+    asked = PieceExamples(32, "documents")
     rows = plan_rows(make_text(400), asked, VOCABULARY, (0,))
     places = rows.examples.a[rows.members]
     assert abs(np.corrcoef(places, np.arange(len(places)))[0, 1]) < 5 / np.sqrt(len(places))
@@ -102,7 +102,7 @@ def test_rows_are_in_random_order():
 
 def test_packed_rows_hold_the_examples_of_unpacked_ones():
     text = make_text(200)
-    plans = [plan_rows(text, BertExamples(48, "nsp", sequences=n), VOCABULARY, (7,)) for n in (1, 4)]
+    plans = [plan_rows(text, PieceExamples(48, "nsp", sequences=n), VOCABULARY, (7,)) for n in (1, 4)]
     told = [sorted(map(str, expected_examples(text, rows))) for rows in plans]
     assert told[0] == told[1]
     assert len(plans[1]) < len(plans[0])
@@ -111,9 +111,9 @@ def test_packed_rows_hold_the_examples_of_unpacked_ones():
 
 def test_documents_are_told_apart_within_a_row():
     text = Text(np.arange(10, 20).astype(np.uint16), np.arange(0, 11, 2), np.array([0, 1, 3, 5]))
-    asked = BertExamples(16, "sentences")
+    asked = PieceExamples(16, "sentences")
     rows = plan_rows(text, asked, VOCABULARY, (0,))
-    (tokens,) = unmasked(bert_batch(rows, 0, 1, asked, VOCABULARY)).tolist()
+    (tokens,) = unmasked(piece_batch(rows, 0, 1, asked, VOCABULARY)).tolist()
     assert tokens == [CLS, 10, 11, SEP, 12, 13, 14, 15, SEP, 16, 17, 18, 19, SEP, PAD, PAD]
 
 
@@ -128,31 +128,34 @@ def test_documents_are_told_apart_within_a_row():
 )
 def test_what_cannot_be_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
-        BertExamples(**wrong)
+        PieceExamples(**wrong)
 
 
 def test_unknown_choices_are_refused(as_users_run):
     with pytest.raises(ValueError, match="objective 'mlm' is not known; it is one of nsp, sop, sentences, documents"):
-        BertExamples(objective="mlm")
+        PieceExamples(objective="mlm")
     with pytest.raises(ValueError, match="expected document or chunk"):
-        BertExamples(short_per="row")
+        PieceExamples(short_per="row")
 
 
 def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
     """Packed equals unpacked, through the model: nothing leaks from one example of a row into another."""
     import jax
-    from bert_elmo_jax.families.bert.init_params import init_params
-    from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
     from bert_elmo_jax.families.bert.config import BertConfig
+    from bert_elmo_jax.families.bert.family import FAMILY
+    from bert_elmo_jax.families.init_params import init_params
+
+    from ...families.logits import pretraining_logits
+
 
     config = BertConfig(
         vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
     )
-    params = jax.jit(functools.partial(init_params, config))(jax.random.key(0))
-    asked = BertExamples(48, "nsp", sequences=4)
+    params = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"))
+    asked = PieceExamples(48, "nsp", sequences=4)
     rows = plan_rows(make_text(longest=6), asked, VOCABULARY, (0,))
-    batch = bert_batch(rows, 0, 4, asked, VOCABULARY)
+    batch = piece_batch(rows, 0, 4, asked, VOCABULARY)
     inputs = ("tokens", "types", "positions", "segments", "mlm_positions", "nsp_positions")
     where = [
         (row, slot) for row, slot in itertools.product(range(4), range(4)) if (batch["segments"][row] > slot).any()

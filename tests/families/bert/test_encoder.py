@@ -7,7 +7,9 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.encoders.streaming import READ_AHEAD
-from bert_elmo_jax.inference import BertEncoder, write_run_directory
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.text import WordPiece
 
 
@@ -188,7 +190,7 @@ def test_pooled_of_windows_is_that_of_the_first(encoder, pieces):
 
 
 def test_compilations_are_a_handful(encoder, pieces):
-    encoder = BertEncoder(encoder.config, encoder.params, encoder.tokenizer)
+    encoder = PieceEncoder(FAMILY, encoder.config, encoder.params, encoder.tokenizer)
     coins = np.random.default_rng(1)
     limit = encoder.config.max_positions - 2
     encoder.encode(
@@ -224,7 +226,7 @@ def test_words_are_pooled_from_their_pieces():
     config = dataclasses.replace(load("tests/goldens/bert_tiny").config, vocab_size=200)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = WordPiece([*special, "배", "##를", "play", "##ing", "a"])
-    encoder = BertEncoder(config, load("tests/goldens/bert_tiny").params, tokenizer)
+    encoder = PieceEncoder(FAMILY, config, load("tests/goldens/bert_tiny").params, tokenizer)
     encoding = encoder.encode(["a 배를 playing", (["배를", "\u200b"], ["a", "playing"])])
     last = encoding.last
     mean, first, final = (encoding.words(how) for how in ("mean", "first", "last"))
@@ -314,7 +316,7 @@ def test_wrong_wishes(encoder):
 
 
 def test_weights_without_heads_or_tokenizer_say_so(encoder):
-    bare = BertEncoder(encoder.config, {"encoder": encoder.params["encoder"]}, None, "bare")
+    bare = PieceEncoder(FAMILY, encoder.config, {"encoder": encoder.params["encoder"]}, None, "bare")
     output = bare.forward(np.array([[2, 3]]))
     assert output.mlm_logits is None
     assert output.nsp_logits is None
@@ -324,7 +326,9 @@ def test_weights_without_heads_or_tokenizer_say_so(encoder):
         bare.fill_mask("[MASK]")
     without = {"embeddings": None, **encoder.params["encoder"]}
     del without["pooler"]
-    poolerless = BertEncoder(encoder.config, {"encoder": without, "nsp": encoder.params["nsp"]}, encoder.tokenizer)
+    poolerless = PieceEncoder(
+        FAMILY, encoder.config, {"encoder": without, "nsp": encoder.params["nsp"]}, encoder.tokenizer
+    )
     assert poolerless.encode(["[MASK]"]).pooled is None
     assert poolerless.forward(np.array([[2, 3]])).nsp_logits is None
 
@@ -332,7 +336,7 @@ def test_weights_without_heads_or_tokenizer_say_so(encoder):
 def test_a_tokenizer_of_another_model_is_refused(encoder):
     many = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(300))])
     with pytest.raises(ValueError, match="the tokenizer has 305 pieces, the model embeddings for 200"):
-        BertEncoder(encoder.config, encoder.params, many)
+        PieceEncoder(FAMILY, encoder.config, encoder.params, many)
 
 
 def test_a_run_directory_needs_nothing_else(tmp_path, encoder, texts):

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from safetensors.numpy import load_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.mlm import MaskedLM
 from bert_elmo_jax.families.bert.model import Bert
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+
+from ..logits import pretraining_logits
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.loss import bert_loss
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_objective import piece_loss
+
+from ..logits import pretraining_logits
 
 CONFIG = BertConfig(vocab_size=40, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32)
-loss = jax.jit(bert_loss(CONFIG))
+loss = jax.jit(piece_loss(FAMILY, CONFIG, pairs=True))
 
 
 def batch(seed=0, rows=4, length=12, places=3):
@@ -33,7 +35,7 @@ def batch(seed=0, rows=4, length=12, places=3):
 
 @pytest.fixture(scope="module")
 def params():
-    return init_params(CONFIG, jax.random.key(0))
+    return init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp"))
 
 
 def test_the_terms_are_those_of_the_logits(params):
@@ -78,8 +80,8 @@ def test_dropout_follows_the_key(params):
 
 
 def test_without_pairs_neither_pooler_nor_second_head_is_needed():
-    params = init_params(CONFIG, jax.random.key(0), heads=("mlm",), add_pooler=False)
-    terms, metrics, _ = jax.jit(bert_loss(CONFIG, pairs=False))(params, batch(), None, None)
+    params = init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm",), pooler=False)
+    terms, metrics, _ = jax.jit(piece_loss(FAMILY, CONFIG))(params, batch(), None, None)
     assert set(terms) == {"mlm"}
     assert set(metrics) == {"mlm_accuracy"}
 
@@ -102,9 +104,9 @@ def test_an_unmasked_bidirectional_encoder_sees_the_answer():
             attention=attention,
             max_positions=8,
         )
-        params = init_params(config, jax.random.key(0), heads=("mlm",), add_pooler=False)
+        params = init_params(FAMILY, config, jax.random.key(0), ("mlm",), pooler=False)
         optimizer = optax.adam(3e-3)
-        loss = bert_loss(config, pairs=False)
+        loss = piece_loss(FAMILY, config)
 
         @jax.jit
         def step(params, state, given, loss=loss, optimizer=optimizer):

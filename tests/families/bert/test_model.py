@@ -7,13 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bert_elmo_jax.families.bert.init_params import init_params
+from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from jax.sharding import NamedSharding, PartitionSpec
 
+from bert_elmo_jax.encoders.check_batch import check_batch
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.model import Bert, check_batch
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.bert.model import Bert
+from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
+
+from ..logits import pretraining_logits
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -32,7 +37,7 @@ def replace(**changes):
 
 @functools.cache
 def params():
-    return init_params(CONFIG, jax.random.key(0))
+    return init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm", "nsp"))
 
 
 @functools.cache
@@ -218,12 +223,12 @@ def test_attentions_under_scan_and_no_pooler():
     np.testing.assert_allclose(plain, scanned, atol=1e-6)
     without = {k: v for k, v in params()["encoder"].items() if k != "pooler"}
     assert Bert(CONFIG, add_pooler=False).apply({"params": without}, tokens).pooled is None
-    assert "pooler" not in init_params(CONFIG, jax.random.key(0), heads=(), add_pooler=False)["encoder"]
+    assert "pooler" not in init_params(FAMILY, CONFIG, jax.random.key(0), pooler=False)["encoder"]
 
 
 def test_bf16_is_close_to_float32_and_keeps_parameters_and_logits_in_float32():
     config = replace(dtype="bfloat16", initializer_range=0.1)
-    tree = init_params(config, jax.random.key(0))
+    tree = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"))
     assert {x.dtype for x in jax.tree.leaves(tree)} == {jnp.dtype("float32")}
     tokens = rows(sequences([8, 8]), 8)[0]
     places = {"mlm_positions": np.array([[1, 2]] * 2), "nsp_positions": np.zeros((2, 1), int)}
@@ -279,7 +284,7 @@ def test_eight_devices_equal_one(options):
     def total(tree, tokens, types, positions, segments, mlm_positions, nsp_positions):
         logits = pretraining_logits(
             config, tree, tokens, types, positions, segments,
-            mlm_positions=mlm_positions, nsp_positions=nsp_positions, dropout_key=jax.random.key(2),
+            mlm_positions=mlm_positions, nsp_positions=nsp_positions, key=jax.random.key(2),
         )  # fmt: skip
         return jnp.square(logits.mlm).sum() + jnp.square(logits.nsp).sum()
 
@@ -338,7 +343,7 @@ def test_check_batch_lets_good_batches_pass():
 
 
 def test_initialisation_follows_the_release():
-    tree = init_params(BertConfig.preset("mini", vocab_size=500), jax.random.key(0))
+    tree = init_params(FAMILY, BertConfig.preset("mini", vocab_size=500), jax.random.key(0), ("mlm", "nsp"))
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         name = path[-1].key
         if name == "scale":

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.inference import ElmoEncoder
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 
 from .elmo_parts import CONFIG, VOCABULARY, WIDE, WORD_CONFIG, WORDS, fresh, lively
 

@@ -12,11 +12,13 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.forward import read
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
 from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.families.elmo.tokens import token_vectors
-from bert_elmo_jax.inference import BertEncoder, ElmoEncoded, ElmoEncoder
+from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, WORDS, by_hand, close, fresh
 
@@ -315,7 +317,7 @@ def test_a_progress_bar_where_there_are_many(elmo, capsys):
 @pytest.mark.usefixtures("as_users_run")
 def test_load_refuses_what_an_elmo_has_not(goldens):
     assert isinstance(load(goldens / "elmo_tiny"), ElmoEncoder)
-    assert isinstance(load(goldens / "bert_tiny"), BertEncoder)
+    assert isinstance(load(goldens / "bert_tiny"), PieceEncoder)
     for wish in ({"implementation": "fused"}, {"implementation": "reference"}, {"lowercase": True}):
         with pytest.raises(ValueError, match="leave"):
             load(goldens / "elmo_tiny", **wish)

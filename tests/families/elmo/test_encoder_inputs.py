@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.model import Elmo
-from bert_elmo_jax.inference import ElmoEncoder
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, by_hand, close

@@ -9,14 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bert_elmo_jax.families.elmo.tree import elmo_shapes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
 from bert_elmo_jax.families.elmo import layout as elmo_layout
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.init_params import elmo_shapes, init_elmo_params
 from bert_elmo_jax.inference.detect import detect
 from bert_elmo_jax.inference.read_weights import read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
