@@ -151,7 +151,7 @@ def test_not_asked_for(program, files):
 
 
 def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):
-    with pytest.raises(ValueError, match=r"is for an ELMo, and .*bert_tiny is none; adapt a BERT with pretrain_bert"):
+    with pytest.raises(ValueError, match=r"adapts encoders that read words, and .*bert_tiny is a bert: adapt it with `experiments.pretrain --init"):
         adapt(program, config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
     (tmp_path / "few.csv").write_text("text,label\nfilm,a\nreally,b\n", encoding="utf-8")
     few = {"task": "classification", "text": "text", "label": "label"}

@@ -14,8 +14,10 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.run_directory import best_step
+from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -123,7 +125,7 @@ def test_when_each_part_joins(program):
 
     def starts(new_pooler=False, **changes):
         config = config_of({}, **changes)
-        found = program("bert_elmo_jax.runs.transfer").starts_of(config, params, 10, new_pooler)
+        found = program("bert_elmo_jax.runs.transfer").starts_of(config, params, 10, new_pooler, get_family("bert"))
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
         return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
 
@@ -234,37 +236,32 @@ def test_killed_anywhere_it_ends_as_if_left_alone(files, model, tmp_path, monkey
     assert (alone / "result.json").read_text() == (killed / "result.json").read_text()
 
 
-CONFIGS = sorted(path.stem for path in (ROOT / "experiments" / "configs").glob("finetune_*.py"))
+RECIPES = list(list_recipes("experiments/configs/finetune.py")[0])
 KINDS = {"nsmc": "sst2", "stsb": "regression", "pos": "ud_upos", "entities_features": "entities", "squad2": "squad"}
-KINDS["small"] = KINDS["quickstart"] = "classification"  # of any task
+KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of any task
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_config_makes_a_step(program, name, files, model):
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_makes_a_step(program, name, files, model):
     """As it is but for its data: traced, not computed."""
-    from bert_elmo_jax.heads.task_loss import coefficients, task_loss
-
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
-    from bert_elmo_jax.data.tasks.rows import make_rows
-    from bert_elmo_jax.inference.task_model import head_of
+    from bert_elmo_jax.runs.with_head import prepare_head
 
-    config = importlib.import_module(f"experiments.configs.{name}").get_config()
-    kind = name.removeprefix("finetune_")
+    config, said = read_config(f"experiments/configs/finetune.py:{name}")
+    for part in ("xpected score:", "Cost:", "Command:", "finetune.py" if name == "base" else f"finetune.py:{name}"):
+        assert part in said
     theirs = config.task
-    config.update(files[KINDS.get(kind, kind)])
+    config.update(files[KINDS.get(name, name)])
     transfer, task_data = program("bert_elmo_jax.runs.transfer"), program("bert_elmo_jax.runs.task_data")
     if config.features.layers:
         config.features.update({"layers": "-2,-1", "lstm_size": 8})  # the model has two, and is small
     data, start = task_data.read_data(config), transfer.start_of(config, str(model), None)
     assert not theirs or task_data.task_named(theirs).kind == data.task.kind
-    task = task_data.fitted(data.task, config, start.model.max_positions)
-    features = transfer.features_of(config, start.model)
-    head = head_of(task, features)
-    params, pooler = transfer.params_of(start, task, head, 0)
-    _, method = transfer.method_of(config, params, 100, 10, pooler)
-    step = train.make_step(task_loss(start.model, head), method, coefficients(task.kind))
-    batch = collate(make_rows(task, data.train[:4], start.tokenizer)[:4], 4, task.max_length, 0)
-    state, metrics = jax.eval_shape(step, train.new_state(params, method, jax.random.key(0)), batch)
-    assert jax.tree.structure(state.params) == jax.tree.structure(params)
+    ready = prepare_head(config, data, start)
+    _, method = ready.method(100, 10)
+    step = train.make_step(ready.loss, method, ready.coefficients)
+    batch = collate(ready.rows[:4], 4, ready.task.max_length, 0)
+    state, metrics = jax.eval_shape(step, train.new_state(ready.params, method, jax.random.key(0)), batch)
+    assert jax.tree.structure(state.params) == jax.tree.structure(ready.params)
     assert metrics["loss"].shape == ()

@@ -12,19 +12,21 @@ import pytest
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
 from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, lower_step
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, links, roofline, sizes, topology_of
 from bert_elmo_jax.plan.compiled_cost import Cost
 from bert_elmo_jax.plan.report import describe, too_large
-from bert_elmo_jax.runs import objectives
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.objectives import build_objective, build_step
 
 ROOT = Path(__file__).parents[2]
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu, of the extra `tpu`")
 
 
 def toy(family, **changes):
-    config = importlib.import_module(f"experiments.configs.{family}_toy").get_config()
+    config, _ = read_config(f"experiments/configs/{family}.py:toy")
     config.update({"batch_size": 16, "data": "", "steps": 4_000})
     if family == "bert":
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
@@ -49,24 +51,26 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     config = toy(family, data=str(toy_corpus(tmp_path / "data", documents=60, tokenizer=kind)), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
-    task = importlib.import_module(f"experiments.pretrain_{family}").task_of(config, None, tmp_path, mesh)
-    batch = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in next(task.batches).items()}
-    task.batches.close()
-    _, method, step = objectives.step_of(config, task.loss, task.coefficients, task.step, task.long_steps)
-    state = train.new_state(task.params, method, jax.random.key(config.seed), task.carry)
-    parallel = train.over_mesh(step, state, mesh)
+    known, objective = build_objective(config, None)  # the data's vocabulary
+    phase, shards = objective.phases[0], {"shards": 4} if known.inputs == "words" else {}
+    batches = train_batches(config.data, phase.examples, phase.rows, **shards)
+    batch = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in next(batches).items()}
+    batches.close()
+    _, method, step = build_step(config, objective)
+    params = objective.init(jax.random.key(config.seed))
+    state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(phase.rows))
+    parallel = train.over_mesh(step, state, mesh, (*known.sharding, *train.RULES))
     rows = jax.sharding.NamedSharding(mesh, train.sharding.BATCH)
     placed = {name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows) for name, array in batch.items()}
     theirs = parallel.step.lower(parallel.place(state), placed).as_text()
 
-    objective = objectives.objective_of(config, None)  # the data's vocabulary
     assert objective.phases[0].rows == config.batch_size
     step, state, shapes = planning.inputs_of(config, objective, objective.phases[0], config.batch_size, mesh)
     assert shapes.keys() == batch.keys()
     if family == "elmo":  # its words are as many and as long as the text has them
         shapes["characters"] = batch["characters"]
     assert shapes == batch
-    assert lower_step(step, state, shapes, mesh).as_text() == theirs
+    assert lower_step(step, state, shapes, mesh, (*known.sharding, *train.RULES)).as_text() == theirs
 
 
 def test_a_plan_for_simulated_devices(capsys):
@@ -87,7 +91,7 @@ def test_a_plan_for_simulated_devices(capsys):
 def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypatch):
     """The search itself, with a compiler that needs 1 GiB and a quarter for every row of a device."""
 
-    def compiled(step, state, batch, mesh):
+    def compiled(step, state, batch, mesh, rules):
         rows = len(batch["lengths"].shape) and batch["lengths"].shape[0] // 8
         return Compiled("ENTRY %main () -> f32[] {\n  ROOT %x = f32[] constant(0)\n}", GIB, 0, 0, rows * GIB // 4, 0,
                         0.0, 0.0, 0.0)  # fmt: skip
@@ -108,7 +112,7 @@ def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypa
 
 
 def test_both_phases_are_told_of(capsys, monkeypatch):
-    def refused(step, state, batch, mesh):
+    def refused(step, state, batch, mesh, rules):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
 
     monkeypatch.setattr(planning, "compile_step", refused)
@@ -128,11 +132,12 @@ def test_layers_that_ask_where_they_run_are_told(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--topology=cpu:8"], 2, "use --config=experiments/configs/….py --topology=v5e:2x4 (or cpu:8)"),
-        (["--config=experiments/configs/bert_tiny.py", "--topology=v9:1x1"], 2, "--topology='v9:1x1' is not known"),
-        (["--config=experiments/configs/bert_tiny.py", "--topology=cpu:4", "--config.mesh.fsdp=3"], 2, "a mesh of"),
-        (["--config=experiments/configs/bert_tiny.py", "--topology=cpu:4", "--config.mash=3"], 2, "no such field"),
-        (["--config=experiments/configs/bert_tiny.py", "--topology=cpu:4", "--config.data=/nowhere"], 2, "/nowhere"),
+        (["--topology=cpu:8"], 2, "--config=experiments/configs/….py is needed"),
+        (["--config=experiments/configs/bert.py:tiny"], 2, "--topology=… is needed"),
+        (["--config=experiments/configs/bert.py:tiny", "--topology=v9:1x1"], 2, "--topology='v9:1x1' is not known"),
+        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mesh.fsdp=3"], 2, "a mesh of"),
+        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.mash=3"], 2, "has no field 'mash'"),
+        (["--config=experiments/configs/bert.py:tiny", "--topology=cpu:4", "--config.data=/nowhere"], 2, "/nowhere"),
     ],
 )
 def test_the_program(arguments, status, message):
@@ -143,13 +148,13 @@ def test_the_program(arguments, status, message):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     if message == "a mesh of":
-        said = "compiling the step of experiments/configs/bert_tiny.py for cpu:4, on this machine's processor; nothing"
+        said = "compiling the step of experiments/configs/bert.py:tiny for cpu:4, on this machine's processor, without"
         assert done.stdout.startswith(said)
 
 
 def test_vocabularies():
     def size(config, given=None):
-        params = jax.eval_shape(objectives.objective_of(config, given).init, jax.random.key(0))
+        params = jax.eval_shape(build_objective(config, given)[1].init, jax.random.key(0))
         return (params["mlm"] if "mlm" in params else params["lm"])["bias"].shape[0]
 
     assert [size(toy(family)) for family in ("bert", "elmo")] == [30_522, 793_471]
