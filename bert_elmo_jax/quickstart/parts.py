@@ -40,7 +40,7 @@ class Part:
     """A run, the seconds it usually takes on one core, and its place in the table of transfer."""
 
     point: Point
-    seconds: float
+    seconds: int
     task: str = ""
     column: str = ""
 
@@ -77,7 +77,7 @@ def list_parts(sizes: Sizes) -> list[Part]:
     for task, (flags, ending, network) in TASKS.items():
         files = {part: File(f"{task}/{part}.{ending}", made=True) for part in ("train", "dev")}
         head = "finetune:quickstart"
-        rows: list[tuple[str, str, dict[str, Point], Mapping[str, Any], float]] = [
+        rows: list[tuple[str, str, dict[str, Point], Mapping[str, Any], int]] = [
             ("bert_from_scratch", head, {"tokenizer": bert, "preset": bert}, sizes.head, 15),
             ("bert", head, {"init": bert}, sizes.head, 15),
             ("network", network, {}, fixed, 33),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from bert_elmo_jax import platform_support
 from bert_elmo_jax.runs.start_run import Call, cache_compiled, run_point
@@ -37,6 +37,7 @@ class Ended(NamedTuple):
     seconds: float
 
 
+@runtime_checkable
 class Runner(Protocol):
     """Runs jobs, at most `slots` at a time."""
 

@@ -23,7 +23,7 @@ class Progress:
     `usual` returns the seconds that a point usually takes, until points of its kind have shown their own.
     """
 
-    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], float] | None = None):
+    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], int] | None = None):
         self._folders, self._jobs, self._usual = folders, jobs, usual
         self._done: dict[str, tuple[Point, float]] | None = None  # points by identity, and their seconds
         self._bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar:24}| {desc}", leave=False, disable=None,
@@ -34,13 +34,15 @@ class Progress:
         tqdm.write(line, file=sys.stderr)
 
     def changed(self, state: SweepState) -> None:
-        """Report the points that have ended; those that were done at the start are counted only."""
+        """Report the points that have ended, but of those that were done at the start only their number."""
         first, self._done = self._done is None, self._done or {}
         for point in state.points:
             if point.identity in state.done and point.identity not in self._done:
                 self._done[point.identity] = point, sum_costs(self._folders.run(point))
                 if not first:
                     self.say(f"{point.name}: done · {self.describe(state)}")
+        if first:
+            self.say(self.describe(state))
 
     def tick(self, state: SweepState) -> None:
         """Redraw the bar."""
