@@ -15,7 +15,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
-from bert_elmo_jax.runs.objectives import build_objective, build_step
+from bert_elmo_jax.runs.pretraining import build_objective, build_step
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
@@ -276,7 +276,9 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
     """Adam moves on every row that it remembers: it must be the same update as on the whole table."""
     given = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bert_elmo_jax.train.make_step", lambda *_, **options: given.append(options.get("touched")) or print)
+        patch.setattr(
+            "bert_elmo_jax.train.make_step", lambda *_, **options: given.append(options.get("touched")) or print
+        )
         for name in ("adagrad", "adamw", "bert_adam", "lamb"):
             config, _ = read_config("experiments/configs/elmo.py:small")
             config.optimizer.name = name
