@@ -18,7 +18,7 @@ from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
-    """Print a report of each phase, and return True if all phases fit in `memory`, or in that of the chip.
+    """Print a report of each phase, and return True if all phases fit in `memory`, or in the chip's.
 
     `tries` compilations search for the largest batch that fits.
     """
@@ -98,7 +98,7 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
     `work` is the model's own count of operations: 6 for every weight and position, without recomputation.
     """
     chip = topology.chip
-    limit = f" of {show_gib(chip.memory)}, of which the system keeps some" if chip else ""
+    limit = f" of {show_gib(chip.memory)}, including a part for the system" if chip else ""
     lines = [
         f"memory: arguments {show_gib(compiled.arguments)}, outputs {show_gib(compiled.outputs)} (in the memory of "
         f"arguments {show_gib(compiled.aliased)}), temporaries {show_gib(compiled.temporaries)}, program "

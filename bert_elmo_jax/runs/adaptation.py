@@ -1,6 +1,6 @@
 """Adapt a word encoder to a task: train it as a language model on the training texts, without labels.
 
-See Peters et al. 2018, section 3.4. The adapted encoder is a run directory, `adapted/`, in that of the task.
+See Peters et al. 2018, section 3.4. The adapted encoder is a run directory, `adapted/`, inside the task's.
 """
 
 import contextlib

@@ -130,7 +130,7 @@ def pretrain(
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
     """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
 
-    `inputs` are those of the family: "pieces" or "words".
+    `inputs` is "pieces" or "words".
     """
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
@@ -184,7 +184,7 @@ def start_model(
 def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family, Objective]:
     """Return the family and the objective of a config, without a run.
 
-    The vocabulary has `vocab_size` entries if given, otherwise those of the config's data or of the released models.
+    Without `vocab_size`, the vocabulary has the size of the data's, or without data of the released models'.
     """
     family = get_family(config.family)
     if vocab_size is None and config.data == "toyworld":
@@ -197,7 +197,7 @@ def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family,
 def build_step(
     config: ConfigDict, objective: Objective, axis: str | None = None
 ) -> tuple[Schedule, GradientTransformation, Step]:
-    """Return the learning rate, the optimizer and the training step of a config; `axis` is that of `pmap`."""
+    """Return the learning rate, the optimizer and the training step of a config; `axis` is the axis of `pmap`."""
     options: Mapping[str, Any] = objective.step
     if config.optimizer.name not in ROW_SPARSE:
         options = {name: value for name, value in options.items() if name != "touched"}
@@ -211,7 +211,7 @@ def build_step(
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the coefficient of each term of the loss: that of `config.coefficients`, or the objective's `default`.
+    """Return the coefficient of each term of the loss from `config.coefficients`, or the objective's `default`.
 
     A sampled term has the coefficient of the term that it estimates. Other terms in the config are ignored, since one
     config may serve several objectives.

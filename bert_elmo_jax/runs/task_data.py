@@ -36,7 +36,7 @@ class Length(NamedTuple):
 
 
 def read_data(config: ConfigDict) -> Data:
-    """Read all files of a run; the labels of a task are those of its training data."""
+    """Read all files of a run; a task has the labels of its training data."""
     missing = [name for name in ("task", "train", "dev") if not config[name]]
     if missing:
         raise ValueError(

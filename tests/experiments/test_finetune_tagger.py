@@ -16,6 +16,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics

@@ -244,7 +244,7 @@ def test_a_plan_for_a_tpu(capsys, name):
     fits, said = planned(config, find_topology(name), 1000, capsys)
     assert fits
     assert "bound by " in said or "are unknown" in said  # libtpu need not be the one that jaxlib belongs to
-    assert "GiB, of which the system keeps some" in said
+    assert "GiB, including a part for the system" in said
 
 
 @LIBTPU
