@@ -72,7 +72,7 @@ SWEEP = '''
 """A sweep of one pretraining."""
 from bert_elmo_jax.sweeps.definition import Paper
 SCALES = ("toy",)
-PAPER = Paper("nobody", ("loss",), {"a": (1.0,), "b": (None,)}, "a")
+PAPER = Paper("none", ("loss",), {"a": (1.0,), "b": (None,)}, "a")
 SETTINGS = {"steps": 2, "eval_every": 2, "checkpoint_every": 2, "toyworld.documents": 60, "eval_batches": 1,
             "model.hidden_size": 8, "model.num_heads": 2, "model.feed_forward_size": 8, "model.num_layers": 1}
 

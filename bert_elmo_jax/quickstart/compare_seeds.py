@@ -29,7 +29,7 @@ def compare_seeds(
 ) -> None:
     """Fine-tune several seeds at once; keep the best model, and write the scores of all to `result.json`.
 
-    The scores are those of `finetune` with the same seeds, except for rounding. A run that was stopped restarts.
+    Except for rounding, `finetune` gets the same scores with the same seeds. A run that was stopped restarts.
     """
     keep_freed_memory()
     with cost_kept(workdir):

@@ -22,7 +22,7 @@ TASKS: Mapping[str, tuple[dict[str, str], str, str]] = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """The size of every part, as overrides of the configs; the default is what a newcomer will wait for."""
+    """The size of every part, as overrides of the configs; the default takes minutes."""
 
     bert: Mapping[str, Any] = field(default_factory=dict)
     elmo: Mapping[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": compare_seeds}
 
 @dataclass(frozen=True)
 class QuickstartFolders(Folders):
-    """The folders of the quickstart: runs lie there under their names, and a task's seeds train side by side."""
+    """The folders of the quickstart, named like their runs; a task's seeds train side by side."""
 
     calls: Mapping[str, Call] = field(default_factory=lambda: CALLS)
 

@@ -36,14 +36,14 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
         names = "\n".join(f"  {file.name}" for file in missing)
         raise FileNotFoundError(
             f"--data={folders.data} lacks\n{names}\nPut them there under these names (links will do), or choose "
-            f"another folder; the docstring of {sweep.name} describes them."
+            f"another folder; see experiments/sweeps/_scales.py."
         )
 
 
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
     """Raise if data have changed, under the same names, since runs of the working directory have read them.
 
-    A run has read its own data and those of the runs that it begins with. Files are hashed again only when their size
+    A run has read its own data and the data of the runs that it begins with. Files are hashed again only if their size
     or time has changed; a corpus is represented by its manifest.
     """
     reads: dict[str, set[File]] = {}

@@ -18,7 +18,7 @@ from bert_elmo_jax.sweeps.schedule import SweepState
 
 
 class Progress:
-    """Shows what is done, what is running, and how long the rest takes.
+    """Shows the finished and the running points, and the time left.
 
     `usual` returns the seconds that a point usually takes, until points of its kind have shown their own.
     """
@@ -68,7 +68,7 @@ class Progress:
         return " · ".join(parts)
 
     def expect(self, point: Point) -> float | None:
-        """Return how many seconds a point takes, judged by those that are done; None where nothing is known."""
+        """Return how many seconds a point takes, judged by finished ones, or None."""
         known = [(done, seconds) for done, seconds in (self._done or {}).values() if seconds]
         if self._usual is not None:
             usual = sum(self._usual(done) for done, _ in known)
@@ -78,14 +78,14 @@ class Progress:
         return sum(seconds) / len(seconds) if seconds else None
 
     def share(self, point: Point, state: SweepState) -> float:
-        """Return how much of a running point is done: what a pretraining's own bar says, else by the time passed."""
+        """Return the finished share of a running point: from a pretraining's own bar, else from the time passed."""
         if point.program == "pretrain":
             return read_last_percent(self._folders.run(point) / LOG) / 100
         expected = self.expect(point)
         return min(0.95, (time.monotonic() - state.running[point.identity]) / expected) if expected else 0.0
 
     def time_left(self, state: SweepState) -> float | None:
-        """Return how many seconds the rest takes, or None where nothing is known."""
+        """Return how many seconds the rest takes, or None before any point has finished."""
         rest = []
         for point in [*state.left, *_find_running(state).values()]:
             seconds = self.expect(point)

@@ -117,7 +117,7 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
     assert 4 <= len([part for part in parts if folders.is_done(part.point)]) <= 5
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob(RESULT)}
     assert run_quickstart(tmp_path, TINY, jobs=2) == 0
-    assert {file: file.stat().st_mtime_ns for file in kept} == kept, "nothing is done twice"
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept, "no part runs twice"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for part in parts:
         assert folders.command(part.point).replace("'", "&#x27;") in page

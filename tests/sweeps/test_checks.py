@@ -22,13 +22,13 @@ from bert_elmo_jax.sweeps.definition import Paper
 from bert_elmo_jax.sweeps.points import File, Step
 
 SCALES = ("toy",)
-PAPER = Paper("somebody", ("x", "y"), {"a": (1.0, None), "b": (2.0, None)}, "a")
+PAPER = Paper("Author 2020", ("x", "y"), {"a": (1.0, None), "b": (2.0, None)}, "a")
 TSV = {"task": "classification", "train": File("t/train.tsv"), "dev": File("t/dev.tsv"), "text": "text",
        "label": "label"}
 
 
 def sweep(add):
-    """Points as they are asked for."""
+    """Add the points of a test."""
     def bert(name="bert", **how):
         return add.pretrain(name, "bert:toy", **{"data": File("pieces"), "steps": 8,
                             "checkpoint_every": 4, **how})

@@ -42,7 +42,7 @@ MISTAKES = [
     ('add.pretrain("b", "bert:toy", **{"masking.split": "a"})', "masking.split='a': expected"),
     ("pass", "it adds nothing; use add.transfer(row, column, …)"),
     ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
-    (TRANSFER + ", seed=7)", "a, NER: seed=7 beside seeds=[0]: leave one of them out"),
+    (TRANSFER + ", seed=7)", "a, NER: seed=7 and seeds=[0]: leave one of them out"),
     ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
     (f"{TRANSFER}, init=({TRANSFER.replace('NER', 'MNLI')})))", "of several runs name one: runs[0]"),
     ("1 / 0", "mine.py, line 6: ZeroDivisionError: division by zero"),
@@ -225,7 +225,7 @@ def test_files_that_are_no_sweeps(sweeps, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"did you mean experiments/sweeps/bert_table8\.py\?"):
         read("bert_table9.py", "toy")
     (tmp_path / "x.py").write_text('"""X."""\nSCALES = ()\n')
-    with pytest.raises(ValueError, match="it has no PAPER, sweep; see those of"):
+    with pytest.raises(ValueError, match="it has no PAPER, sweep; see the files of"):
         read(str(tmp_path / "x.py"), "toy")
     with pytest.raises(ValueError, match="elmo_figure1 has no such scale; it has toy, one_gpu, paper"):
         read(str(SWEEPS[0].with_name("elmo_figure1.py")), "laptop")
@@ -319,7 +319,7 @@ def test_where_a_point_lies(sweeps, tmp_path):
     assert "'--config.masking.split=(0.8, 0.1, 0.1)'" in folders.command(bert)
     again = Point("base", "pretrain", "bert:toy", {"masking.split": (0.8, 0.1, 0.1)})
     folders.run(bert).mkdir(parents=True)
-    assert sweeps.folders.Folders(tmp_path / "w").run(again) == folders.run(bert), "one run, whatever it is called"
+    assert sweeps.folders.Folders(tmp_path / "w").run(again) == folders.run(bert), "one run under two names"
     elmo = Point("elmo", "pretrain", "elmo:toy")
     settings = {"encoder": elmo, "task": "uner", "train": sweeps.points.File("x.iob2")}
     taggers = [Point("t", "finetune", "tagger", {**settings, **more}) for more in ({}, {"seed": 1}, {"share": 0.5})]

@@ -116,7 +116,7 @@ def test_asked_to_stop(go):
     state, runner, said, _ = go(slots=4, stop=lambda: next(asked))
     assert runner.stopped[:2] == [False, True]
     assert state.stopping and not state.running and 0 < len(state.done) < 21
-    assert "saves and stops" in said
+    assert "save and stop" in said
 
 
 def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_path):

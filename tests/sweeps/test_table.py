@@ -184,5 +184,5 @@ def test_a_reference_row_without_cells(sweeps, made):
 def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
     sweep = sweeps.definition.read_sweep(write_small(seeds=(0,)), "toy")
     table = sweeps.table.read_table(sweep, sweeps.folders.Folders(tmp_path))
-    assert "nothing can be said about chance" in sweeps.markdown.write_markdown(table)
+    assert "no test for chance" in sweeps.markdown.write_markdown(table)
     assert "±" not in sweeps.markdown.write_markdown(table).split("paper |")[1]

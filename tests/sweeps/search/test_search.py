@@ -162,7 +162,7 @@ class Curves:
     def wait(self, seconds):
         self.waits += 1
         if self.waits == self.die_at:
-            raise KeyboardInterrupt  # a kill, as far as what is on the disk goes
+            raise KeyboardInterrupt  # leaves the same files as a kill
         if int(self.key) in self.bad:
             return [self.Ended(self.key, self.bad[int(self.key)], 1.0)]
         if self.over or not self.left:
@@ -228,7 +228,7 @@ def test_bad_trials_are_ended_and_the_best_is_found(go):
     assert (workdir / "table.csv").read_text(encoding="utf-8").count("\n") == 13
     assert go("w")[2].starts == [], "all are done"
     more = go("w", trials=13)
-    assert more[2].starts == [12], "a larger number goes on from there"
+    assert more[2].starts == [12], "a larger number adds trials"
 
 
 def test_killed_it_draws_what_it_would_have_drawn(go):
@@ -276,7 +276,7 @@ def test_scores_that_are_no_numbers(go, nothing):
 
 def test_a_figure_that_is_not_there_is_missed_at_the_first_evaluation(go, tmp_path):
     run = tmp_path / "w" / "trials" / "000"
-    for _ in range(2):  # asked again, nothing is started for it
+    for _ in range(2):  # asked again, no run starts
         with pytest.raises(ValueError, match=r"000 has no figure 'dev/f2': --score=… may be one of dev/f1$"):
             go("w", named="dev/f2")
         assert (run / "metrics.jsonl").read_text().count("\n") == 1 and not (run / "result.json").is_file()
@@ -360,7 +360,7 @@ def test_seeds_side_by_side_draw_other_values(go):
 
 @pytest.mark.long
 def test_real_trials(tmp_path):
-    """A toy BERT's rate: stopped in the midst by SIGTERM, it goes on to its table."""
+    """The rate of a toy BERT: a search that SIGTERM stops resumes and finishes."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     small = ["--config.steps=40", "--config.eval_every=10", "--config.checkpoint_every=10", "--config.log_every=5"]
     small += ["--config.toyworld.documents=300", "--config.model.num_layers=1", "--config.eval_batches=2"]
