@@ -51,7 +51,7 @@ def test_a_share_is_kept_aside(program, reviews, capsys):
     read_data = program("bert_elmo_jax.runs.task_data").read_data
     data = read_data(config_of(given(reviews, dev="0.1", encoding="cp949")))
     assert capsys.readouterr().err == (
-        f"--dev=0.1: by a fixed shuffle, 8 examples of {reviews} are kept aside; 72 are trained on\n"
+        f"--dev=0.1: 8 examples of {reviews} are held out by a fixed shuffle; 72 are trained on\n"
     )
     lines = [[example.line for example in part] for part in (data.train, data.dev)]
     assert sorted(lines[0] + lines[1]) == list(range(2, 82))
