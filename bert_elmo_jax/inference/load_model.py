@@ -32,7 +32,7 @@ def load(
         from bert_elmo_jax.inference.task_network import load_network
 
         if implementation is not None or dtype != "float32":
-            raise ValueError(f"{path} is a task network and computes in float32: leave out dtype and implementation")
+            raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and implementation")
         return load_network(model, path)
     family = find_family(model.config)
     known = {field.name for field in dataclasses.fields(model.config)}

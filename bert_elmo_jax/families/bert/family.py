@@ -24,7 +24,7 @@ def _objective(pairs: bool) -> Callable[..., Objective]:
 
 def _advice(folder: Path) -> str:
     found = [name for name in ELSEWHERE if (folder / name).exists()]
-    return f"{', '.join(found)} is not read: convert it with transformers." if found else ""
+    return f"{', '.join(found)} is not supported: convert it with transformers." if found else ""
 
 
 FAMILY = Family(
@@ -42,7 +42,7 @@ FAMILY = Family(
     heads={"mlm": MaskedLM, "nsp": NextSentence},
     formats={
         "huggingface": WeightFormat(
-            owner="Hugging Face's",
+            owner="Hugging Face",
             looks_like=", ".join(WEIGHTS),
             files=lambda folder: [name for name in WEIGHTS if (folder / name).is_file()],
             read_config=lazy_function(HUGGINGFACE, "read_config"),
@@ -52,7 +52,7 @@ FAMILY = Family(
             advice=_advice,
         ),
         "google": WeightFormat(
-            owner="Google's",
+            owner="Google",
             looks_like="a TensorFlow checkpoint, *.index",
             files=lambda folder: sorted(index.name for index in folder.glob("*.index")),
             read_config=lazy_function(GOOGLE, "read_config"),

@@ -26,7 +26,7 @@ def _write(folder: Path, params: Any, config: ElmoConfig, **unused: Any) -> None
 def _advice(folder: Path) -> str:
     found = [file.name for file in named_options(folder) + named_weights(folder)]
     files = ", ".join(found)
-    return f"Of an ELMo's two files only one kind is there ({files}): put the other beside it." if found else ""
+    return f"An ELMo needs both weights and options, found only {files}: add the other file." if found else ""
 
 
 FAMILY = Family(
@@ -39,8 +39,8 @@ FAMILY = Family(
     heads={"lm": None},  # both directions share one softmax, made by init
     formats={
         "elmo": WeightFormat(
-            owner="an ELMo's",
-            looks_like=f"a file of weights, *{' or *'.join(ENDINGS)}, beside options.json",
+            owner="ELMo",
+            looks_like=f"weights, *{' or *'.join(ENDINGS)}, and options.json",
             files=elmo_files,
             read_config=lazy_function(HDF5, "read_config"),
             read_weights=lazy_function(HDF5, "read_weights"),
