@@ -219,7 +219,8 @@ def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, cap
     assert trues[1] < trues[0] < 2 * trues[1]
     runs = [str(tmp_path / "0"), str(tmp_path / "2")]
     assert [
-        program("bert_elmo_jax.inference.toy_worlds").known_to_all(some, "ko").topics for some in ([], runs[:1], runs)
+        program("bert_elmo_jax.inference.toy_worlds").find_common_world(some, "ko").topics
+        for some in ([], runs[:1], runs)
     ] == [24, 24, 4]
 
 

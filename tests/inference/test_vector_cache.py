@@ -47,9 +47,9 @@ def test_the_encoders_own_vectors(elmo, tmp_path):
 def test_what_does_not_belong_together(elmo, bert, tmp_path):
     folder = tmp_path / "vectors"
     fill_cache(folder, elmo, SENTENCES, progress=False)
-    with pytest.raises(ValueError, match=r"are those of another encoder \(.*bert_tiny is .*remove this one"):
+    with pytest.raises(ValueError, match=r"belong to another encoder \(.*bert_tiny is .*remove this one"):
         fill_cache(folder, bert, SENTENCES)
-    with pytest.raises(ValueError, match=r"are those of other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
+    with pytest.raises(ValueError, match=r"belong to other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
         fill_cache(folder, elmo, SENTENCES[:2])
     facts = json.loads((folder / "vectors.json").read_text())
     (folder / "vectors.json").write_text(json.dumps({**facts, "pieces": "mean"}))

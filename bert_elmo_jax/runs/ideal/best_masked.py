@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
 from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, examples_of, hidden_words
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
@@ -111,7 +111,7 @@ def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
     model = read_model(run)
     objective = get_family(model.kind).objective(asked, model.config)
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
-    sentences = Sentences(corpus, worlds_of(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
+    sentences = Sentences(corpus, load_worlds(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
     scores, parts = best_masked_rows(batches, sentences, pairs)
     means = means_of(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}

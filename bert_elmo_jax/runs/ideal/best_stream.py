@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
@@ -121,7 +121,7 @@ class StreamScores(NamedTuple):
 def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
     """The held-out perplexity of a biLM's run beside the true one."""
     model = read_model(run)
-    worlds = worlds_of(asked.to_dict())
+    worlds = load_worlds(asked.to_dict())
     objective = get_family(model.kind).objective(asked, model.config)
     # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
