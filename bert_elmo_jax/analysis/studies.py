@@ -33,7 +33,7 @@ from bert_elmo_jax.inference.word_layers import StaticVectors
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
-from bert_elmo_jax.text.running_text import rule_of, words_of_line
+from bert_elmo_jax.text.running_text import choose_word_rule, split_line
 from bert_elmo_jax.text.vectors import read_vectors
 
 TOY_WORDS = ("bank", "배")
@@ -75,9 +75,9 @@ def study_neighbours(options: StudyOptions) -> Study:
     lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
     texts = [text for _, text in islice(lines, options.limit)]
     encoders = load_models(options)
-    rule = rule_of(encoders)
-    sentences = [words_of_line(text, rule) for text in texts]
-    own = None if options.sentence is None else words_of_line(options.sentence, rule)
+    rule = choose_word_rule(encoders)
+    sentences = [split_line(text, rule) for text in texts]
+    own = None if options.sentence is None else split_line(options.sentence, rule)
     sections, text, rows = [], [], []
     for word in options.words:
         if encoders:

@@ -10,7 +10,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.text.running_text import rule_of
+from bert_elmo_jax.text.running_text import choose_word_rule
 
 from .programs import run_program
 
@@ -109,7 +109,7 @@ def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
     words = WordVocabulary(["<S>", "</S>", "<UNK>", "영화."], rule="whitespace")
     words.save(tmp_path / "words")
     assert WordVocabulary.load(tmp_path / "words").rule == "whitespace"
-    assert rule_of({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
+    assert choose_word_rule({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
     status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}", "--sentence=영화를 본 영화", "--layers=0")
     assert status == 0
     assert "For the 영화 in your sentence" in out

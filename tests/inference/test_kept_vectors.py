@@ -129,7 +129,7 @@ def test_what_cannot_be_asked(elmo, tmp_path):
 
 @pytest.mark.usefixtures("as_users_run")
 def test_what_has_no_layers():
-    with pytest.raises(TypeError, match="a str has no layers: give an encoder"):
+    with pytest.raises(TypeError, match="a str has no layers to look at: give an encoder"):
         layers_of("runs/elmo")
 
 

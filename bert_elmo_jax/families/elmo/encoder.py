@@ -205,7 +205,7 @@ class ElmoEncoder:
             yield from (batch.layers[list(layers), n, :size] for n, size in enumerate(batch.mask.sum(axis=1)))
 
     def word_layers(
-        self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
+        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
         """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only.
 
@@ -216,7 +216,7 @@ class ElmoEncoder:
         """
         return self.extract(map(list, sentences), layers, batch_size=batch_size)
 
-    def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]:
+    def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
 
         >>> from bert_elmo_jax import load

@@ -148,7 +148,6 @@ def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
 
     from ...families.logits import pretraining_logits
 
-
     config = BertConfig(
         vocab_size=SIZE, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=48
     )
