@@ -1,4 +1,4 @@
-"""Pictures of a linear probe: held-out vectors in the plane in which it separates their labels."""
+"""Pictures of a linear probe: held-out vectors in the plane that separates their labels best."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,8 +28,8 @@ def probe_plane(vectors: Float32[np.ndarray, "N D"], groups: Sequence[str], *, s
     """Fit a probe on half of each group, choose its penalty on a quarter, and return the last quarter.
 
     The horizontal axis is the probe's own direction: its logit for two groups, otherwise the first principal component
-    of its logits. The vertical axis is the second component, or for two groups the direction in which the vectors vary
-    most apart from the first. Both axes are scaled to the same spread, so distances mean nothing. Separate groups do,
+    of its logits. The vertical axis is the second component, or for two groups the direction of the largest remaining
+    variance. Both axes are scaled to the same spread, so distances mean nothing. Separate groups do,
     because these vectors were held out.
 
     >>> rows = np.random.default_rng(0).normal(size=(80, 5)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Linear probes of every layer: what a word's vector tells about its annotation in a treebank."""
+"""Linear probes of every layer: predicting the annotation of a word in a treebank from its vector."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ def study_senses(options: StudyOptions) -> Study:
 
 
 def study_neighbours(options: StudyOptions) -> Study:
-    """Find the neighbours of words in context, and for static vectors those of the word alone."""
+    """Find the neighbours of words in context, and words with similar static vectors."""
     lines = each_text(str(options.train), encoding=options.encoding, skip_blank=True)
     texts = [text for _, text in islice(lines, options.limit)]
     encoders = load_models(options)

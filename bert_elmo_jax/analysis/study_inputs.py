@@ -38,7 +38,7 @@ class StudyOptions:
 
     @property
     def folder(self) -> VectorFolder:
-        """Where vectors are kept, of which layers."""
+        """The folder of vectors, with the layers to compute."""
         return VectorFolder(self.vectors, self.layers, self.batch_size)
 
 

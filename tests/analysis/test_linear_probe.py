@@ -1,4 +1,4 @@
-"""The probe is the minimum that it says it is, whatever it begins with."""
+"""A probe is the minimum of its objective, from any start."""
 
 import numpy as np
 import pytest

@@ -42,7 +42,7 @@ def test_three_groups_take_three_places():
 
 
 def test_what_is_not_there_is_not_shown():
-    """Of noise a fitted plane would look fine if it showed what it was fitted on."""
+    """The plane of a probe fitted to noise separates only the vectors of the fit."""
     groups = ["a", "b"] * 60
     seen = probe_plane(cloud(groups, width=200), groups)
     assert 0.2 < seen.accuracy < 0.8

@@ -1,4 +1,4 @@
-"""Probes, senses, neighbours, attention and layer weights over encoders whose layers hold what is asked."""
+"""Probes, senses, neighbours, attention and layer weights, on encoders with known layers."""
 
 import numpy as np
 import pytest
@@ -171,7 +171,7 @@ def test_static_neighbours_of_a_word_without_a_vector(static):
 
 
 def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
-    """Attention planted into the maps: the head is found, and its score is that of the other half."""
+    """Attention planted into the maps: the head is found, and scored on the other half."""
     bert = load(goldens / "bert_tiny")
     real = heads.run
 
@@ -193,7 +193,7 @@ def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
 
 
 def test_heads_are_chosen_in_one_half_and_scored_in_the_other(goldens):
-    """In the first half heads stand before their dependants, in the other behind: what was learned is wrong there."""
+    """Heads precede their dependants in the first half and follow them in the second: the choice scores zero."""
     words, none = ("w1", "w2"), ({}, {})
     left = ParsedSentence(words, ("NOUN", "NOUN"), none, (0, 1), ("root", "nmod"), "a", (1, 2))
     right = ParsedSentence(words, ("NOUN", "NOUN"), none, (2, 0), ("nmod", "root"), "a", (1, 2))

@@ -1,4 +1,4 @@
-"""*bank* and *배* in the toy world: the word alone does not tell which is meant, its sentence does."""
+"""*bank* and *배* in the toy world: its sentence tells the sense, the word alone does not."""
 
 import os
 

@@ -68,7 +68,7 @@ def test_masked_words_are_those_of_best_masked(pieces):
     scores, asked = masked_scores.best_masked_rows(batches, sentences, pairs=False)
     counts = {name: int(sum(batch["mlm_weights"].sum() for batch in asked[name])) for name in WORLDS}
     for name, world in WORLDS.items():
-        found = [passage for b in batches for *_, [passage], _ in toy_passages.examples_of(b, sentences)]
+        found = [passage for b in batches for *_, [passage], _ in toy_passages.list_examples(b, sentences)]
         found = [passage for passage in found if passage.language == name]
         texts = [" ".join(passage.words) for passage in found]
         best = best_masked(world, texts, [passage.hidden for passage in found])
