@@ -163,6 +163,6 @@ def test_what_pages_look_like(site):
     assert 'href="ko.html"' in texts["index.html"]
     assert 'href="index.html"' in texts["ko.html"]
     assert "BERT 불러오기" in plain["ko.html"]
-    assert "python -m experiments.pretrain_bert" in plain["programs.html"]
+    assert "python -m experiments.pretrain" in plain["programs.html"]
     assert "elmo_original" in plain["programs.html"]
     assert 'data-md-color-scheme="slate"' in texts["index.html"]

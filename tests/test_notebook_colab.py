@@ -14,15 +14,15 @@ from .notebook_files import PRETRAIN, cell_with, read, settings_of
 @pytest.mark.parametrize("text", ["", "novels/*.txt"])
 def test_there_is_a_size_for_each_device(device, text):
     """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
+    from bert_elmo_jax.families import get_family
     from bert_elmo_jax.families.bert.config import BertConfig
-    from bert_elmo_jax.runs.objectives import bert_objective
-    from bert_elmo_jax.runs.optimisation import learning_rate
+    from bert_elmo_jax.runs.initial_state import learning_rate
 
     names = {"settings": settings_of(read(PRETRAIN)) | {"device": device, "text": text}, "data": "toyworld"}
-    exec(compile(cell_with(PRETRAIN, "bert_toy.get_config()"), PRETRAIN, "exec"), names)
+    exec(compile(cell_with(PRETRAIN, "bert.toy()"), PRETRAIN, "exec"), names)
     config = names["config"]
     model = BertConfig(vocab_size=8192, **config.model)
-    objective = bert_objective(config, model)
+    objective = get_family("bert").objective(config, model)
     assert objective.long_steps == 0
     assert config.batch_size % 8 == 0
     assert model.hidden_size // model.num_heads >= 16

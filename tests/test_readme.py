@@ -1,13 +1,14 @@
 """Every Python block of the README runs, word for word, and the Korean README says the same."""
 
 import functools
-import importlib
 import re
 import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from bert_elmo_jax.runs.config_files import read_config
 
 ROOT = Path(__file__).parents[1]
 ENGLISH, KOREAN = TWINS = tuple((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md"))
@@ -41,8 +42,8 @@ def somewhere(tmp_path, monkeypatch):
     """A folder with what the blocks speak of."""
     from bert_elmo_jax.data.corpora.prepare import Request, prepare
 
-    from .api.test_task_model import write
     from .data.conftest import inline, no_bar
+    from .inference.test_task_model import write
 
     for name in ("bert_tiny", "elmo_tiny"):
         shutil.copytree(ROOT / "tests" / "goldens" / name, tmp_path / "tests" / "goldens" / name)
@@ -67,14 +68,11 @@ def test_there_are_blocks():
 @pytest.mark.parametrize(("program", "flags"), COMMANDS)
 def test_commands_name_flags_that_exist(program, flags):
     source = (ROOT / "experiments" / f"{program.replace('.', '/')}.py").read_text(encoding="utf-8")
-    if "pretraining.start(" in source:
-        source += (ROOT / "experiments" / "pretraining.py").read_text(encoding="utf-8")
     for flag in re.findall(r"--(\w+)", flags):
         assert re.search(rf'DEFINE_\w+\(\s*"{flag}"', source), f"{program} has no flag --{flag}"
-    configured = re.search(r"--config=experiments/configs/(\w+)\.py", flags)
+    configured = re.search(r"--config=(experiments/configs/\w+\.py(:\w+)?)", flags)
     if configured or program == "finetune":
-        name = configured[1] if configured else "finetune"  # the usual one
-        config = importlib.import_module(f"experiments.configs.{name}").get_config()
+        config, _ = read_config(configured[1] if configured else "experiments/configs/finetune.py")
         for path in re.findall(r"--config\.([\w.]+)=", flags):
             *above, field = path.split(".")
             assert field in functools.reduce(lambda part, name: part[name], above, config)

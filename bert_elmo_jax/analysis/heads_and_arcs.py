@@ -72,7 +72,7 @@ def heads_and_arcs(
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
     kept = [n for n in short if arcs_of(sentences[n])]
     counts = _Counts()
-    forward = jax.jit(functools.partial(run, encoder.config), static_argnames="wanted")
+    forward = jax.jit(functools.partial(run, encoder.family, encoder.config), static_argnames="wanted")
     kept.sort(key=lambda n: -len(encoded[n]))
     for at in range(0, len(kept), batch_size):
         batch = kept[at : at + batch_size]

@@ -18,7 +18,7 @@ from bert_elmo_jax.analysis.word_neighbours import (
 from bert_elmo_jax.data.corpora.text_files import each_text
 from bert_elmo_jax.inference.word_layers import StaticVectors
 from bert_elmo_jax.report.page import draw_table
-from bert_elmo_jax.text.running_text import rule_of, words_of_line
+from bert_elmo_jax.text.running_text import choose_word_rule, split_line
 from bert_elmo_jax.text.vectors import read_vectors
 
 COMMON = 50_000  # of the words of a static file: the neighbours of a word are looked for among these
@@ -29,9 +29,9 @@ def find_neighbours(asked: Asked) -> Study:
     lines = each_text(str(asked.train), encoding=asked.encoding, skip_blank=True)
     texts = [text for _, text in islice(lines, asked.limit)]
     encoders: dict[str, Any] = {name: load(path) for name, path in names_of(asked.model).items()}
-    rule = rule_of(encoders)
-    sentences = [words_of_line(text, rule) for text in texts]
-    own = None if asked.sentence is None else words_of_line(asked.sentence, rule)
+    rule = choose_word_rule(encoders)
+    sentences = [split_line(text, rule) for text in texts]
+    own = None if asked.sentence is None else split_line(asked.sentence, rule)
     options: dict[str, Any] = {"layers": asked.layers, "batch_size": asked.batch_size, "sentence": own}
     sections, said, rows = [], [], []
     for word in asked.words:

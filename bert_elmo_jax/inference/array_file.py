@@ -1,8 +1,8 @@
-"""One array per text in one file: HDF5, as ELMo's own dumps, or npz; gathered in parts, so that a stopped run goes on.
+"""One array per text in one file, HDF5 (as ELMo's dumps) or npz, written in parts so that a stopped run can resume.
 
-The parts lie in a folder beside the file, `vectors.h5.partial/`, with `asked.json` (what they were computed from, and
-how). Each appears when it is whole, as does the file they are put together to at the end; then the folder goes. While
-they are put together the disk holds everything twice.
+The parts are in a folder next to the file, `vectors.h5.partial/`, with the settings of the run in `asked.json`. A part
+appears when it is complete. At the end the parts are merged into the file and the folder is deleted; until then the
+disk holds everything twice.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ ENDINGS = (".h5", ".hdf5", ".npz")
 
 
 class Parts:
-    """The arrays of a run that may be stopped at any moment.
+    """The arrays of a run that can be stopped at any moment.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "vectors.npz"
     >>> with Parts(path) as parts:
     ...     parts.begin({"batch_size": 32})
     ...     for _ in parts.write([np.zeros((1, 3, 8), np.float32)], size=1):
-    ...         pass  # and here the machine stops
+    ...         pass  # and now the machine stops
 
-    Later the same is asked again:
+    Later, the same run again:
 
     >>> with Parts(path) as parts:
     ...     parts.resume({"batch_size": 32}), parts.done
@@ -48,7 +48,7 @@ class Parts:
     def __init__(self, path: Path):
         _check_target(path)
         self.path, self.folder = path, _folder(path)
-        self.done = 0  # arrays that are in whole parts
+        self.done = 0  # number of arrays in complete parts
         self._held = contextlib.ExitStack()
 
     def __enter__(self) -> "Parts":
@@ -58,7 +58,7 @@ class Parts:
         self._held.close()
 
     def resume(self, asked: Mapping[str, Any]) -> bool:
-        """Whether a run was begun; one that was asked otherwise is an error."""
+        """Return True if a run was begun; raise ValueError if its settings were different."""
         file = self.folder / "asked.json"
         if not file.is_file():
             return False
@@ -66,29 +66,29 @@ class Parts:
         try:
             before = read_json(file)
         except ValueError as error:
-            raise ValueError(f"{file} is damaged ({error}); remove {self.folder} to begin anew") from None
+            raise ValueError(f"{file} is damaged ({error}); remove {self.folder} to start again") from None
         other = [f"{name} was {before.get(name)!r}, is {asked.get(name)!r}" for name in {**before, **asked}
                  if before.get(name) != asked.get(name)]  # fmt: skip
         if other:
             raise ValueError(
-                f"{self.folder} holds the parts of a stopped run that was asked otherwise: {'; '.join(other)}. Finish "
-                "it as it was asked, or remove that folder to begin anew"
+                f"{self.folder} holds the parts of a stopped run with other settings: {'; '.join(other)}. Finish that "
+                "run with its settings, or remove the folder to start again"
             )
         for part in self._parts():
             self.done = part[1]
         return True
 
     def begin(self, asked: Mapping[str, Any]) -> None:
-        """Make the folder of the parts of a new run."""
-        _check_target(self.path)  # again: another run may have finished while this one loaded its model
+        """Make the folder for the parts of a new run."""
+        _check_target(self.path)  # again: another run may have finished in the meantime
         self.folder.mkdir(exist_ok=True)
         self._lock()
         for file in self.folder.glob("*.arrays"):
-            file.unlink()  # of a folder whose asked.json was removed
+            file.unlink()  # left in a folder whose asked.json was removed
         write_json(self.folder / "asked.json", dict(asked))
 
     def write(self, arrays: Iterable[np.ndarray], size: int) -> Iterator[None]:
-        """Write the arrays that come after those that are done, `size` to a part; a step for each of them."""
+        """Write the arrays that follow the finished ones, `size` per part; yield after each of them."""
         arrays = iter(arrays)
         draft = self.folder / "draft"
         while True:
@@ -106,7 +106,7 @@ class Parts:
             self.done = end
 
     def merge(self, texts: Iterable[str | list[str]], report: Callable[[], object] = lambda: None) -> None:
-        """Put the parts together, and remove them; of the texts HDF5 gets an index."""
+        """Merge the parts into the file and remove them; HDF5 gets an index of the texts."""
         whole = self.folder / f"whole{self.path.suffix}"
         writing = _writing_npz if self.path.suffix == ".npz" else _writing_hdf5
         with writing(whole, texts) as write:
@@ -116,15 +116,13 @@ class Parts:
         with open(whole, "rb") as file:
             os.fsync(file.fileno())
         if self.path.exists():
-            raise FileExistsError(
-                f"{self.path} was written meanwhile; remove it, and the same command goes on from here"
-            )
+            raise FileExistsError(f"{self.path} was written meanwhile; remove it, and run the same command again")
         (self.folder / "merged").touch()
         whole.replace(self.path)
         _clean(self.folder)
 
     def _parts(self) -> Iterator[tuple[int, int, Path]]:
-        """(first, end, file) of every part up to the first gap."""
+        """Yield (first, end, file) of every part up to the first gap."""
         at = 0
         for file in sorted(self.folder.glob("*.arrays")):
             first, end = map(int, file.stem.split("-"))
@@ -139,10 +137,12 @@ class Parts:
                     try:
                         yield np.lib.format.read_array(file, allow_pickle=False)
                     except ValueError as error:
-                        raise ValueError(f"{part} is damaged ({error}): remove it and run the same again") from None
+                        raise ValueError(
+                            f"{part} is damaged ({error}): remove it, and run the same command again"
+                        ) from None
 
     def _lock(self) -> None:
-        """Keep a second run of the same command out; the system lets go of the lock, however this one ends."""
+        """Keep a second run of the same command out; the lock ends with the process."""
         try:
             self._held.enter_context(lock(self.folder / "lock"))
         except Held:
@@ -150,7 +150,7 @@ class Parts:
 
 
 def _append(file: BinaryIO, array: np.ndarray) -> None:
-    # Not write_array, which tells nothing of a full disk but how many numbers it wrote.
+    # Not write_array, whose error about a full disk gives only a number of items.
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
     file.write(array.tobytes())
 
@@ -160,7 +160,7 @@ def _folder(path: Path) -> Path:
 
 
 def _check_target(path: Path) -> None:
-    """Refuse a path that cannot become such a file, before hours are spent on what goes into it.
+    """Raise if the path cannot become such a file, before hours are spent on its arrays.
 
     >>> _check_target(Path("vectors.csv"))
     Traceback (most recent call last):
@@ -170,16 +170,16 @@ def _check_target(path: Path) -> None:
         raise ValueError(f"{path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
     if path.exists():
         if (_folder(path) / "merged").exists():
-            _clean(_folder(path))  # a run that was stopped when all was done but this
+            _clean(_folder(path))  # the last step of an earlier run
         raise FileExistsError(f"{path} exists; remove it, or write to another file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into; make it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"the folder {path.parent} may not be written to: write to another, or change its rights")
+        raise PermissionError(f"the folder {path.parent} is not writable: use another, or change its permissions")
 
 
 def _clean(folder: Path) -> None:
-    # `merged` says that the others are not needed, so it goes last.
+    # `merged` marks the others as superfluous, so it is deleted last.
     for file in sorted(folder.iterdir(), key=lambda file: file.name == "merged"):
         file.unlink()
     folder.rmdir()
@@ -190,7 +190,7 @@ def _writing_npz(path: Path, texts: Iterable[object]) -> Iterator[Callable[[int,
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
 
         def write(n: int, array: np.ndarray) -> None:
-            # With a fixed date, so that the same arrays make the same file.
+            # With a fixed date: the same arrays make the same file.
             with archive.open(zipfile.ZipInfo(f"{n}.npy"), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
 
@@ -210,5 +210,5 @@ def _writing_hdf5(path: Path, texts: Iterable[str | list[str]]) -> Iterator[Call
         keys = (text if isinstance(text, str) else " ".join(text) for text in texts)
         index = json.dumps({key: str(n) for n, key in enumerate(keys)}, ensure_ascii=False)
         write("sentence_to_index", [index], dtype=h5py.string_dtype())
-    if disk.failed is not None:  # by what is written when the file is closed
+    if disk.failed is not None:  # while closing the file
         raise disk.failed

@@ -19,7 +19,7 @@ from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
-from bert_elmo_jax.text.running_text import split_by
+from bert_elmo_jax.text.running_text import split_texts
 from bert_elmo_jax.train.devices import describe_devices
 
 PART = 8 * READ_AHEAD  # batches; a part that a stop can lose; it must not divide those that are sorted together
@@ -90,7 +90,7 @@ def _extract(
     if idle:
         wrong = ", ".join(f"--{name}={given[name]}" for name in given if name in idle)
         raise ValueError(f"{wrong} means nothing for {called}, which {model} is: leave it out")
-    read = functools.partial(split_by, rule := getattr(encoder, "word_rule", None), lines)
+    read = functools.partial(split_texts, rule := getattr(encoder, "word_rule", None), lines)
     numbers = list(check_layers(layers or encoder.USUAL_LAYERS, encoder.num_layers) or ())
     asked = {"dtype": dtype, **OPTIONS, **settings, **given, "layers": numbers, "rule": rule, "jax": jax.__version__}
     asked |= {"model": encoder.fingerprint, "content": hash_file(file)[:16]}

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 from tqdm import tqdm
 
@@ -42,7 +42,7 @@ def predict_file(
     print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
     lines = choose_writer(loaded.task, source, encoding, target)
 
-    def write(out: TextIO) -> int:
+    def write(out: Any) -> int:
         count = 0
         with tqdm(desc="predicting", unit="examples", disable=target == "-") as bar:
             for some in _read_examples(loaded.task, source, encoding, AHEAD * batch_size):

@@ -1,4 +1,4 @@
-"""Lines of text -> words, as the text was split that an encoder learned from."""
+"""Lines of text -> words, split as the text that an encoder was pretrained on."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,30 +7,30 @@ from typing import Any
 from bert_elmo_jax.text import split_words
 
 
-def rule_of(encoders: Mapping[str, Any]) -> str:
-    """How lines are split: as prepare_data split the text of an ELMo that was pretrained here, else by punctuation."""
+def choose_word_rule(encoders: Mapping[str, Any]) -> str:
+    """Return the word rule of encoders that were pretrained here on words, otherwise "punctuation"."""
     rules = {name: encoder.word_rule for name, encoder in encoders.items() if getattr(encoder, "word_rule", None)}
     if len(set(rules.values())) > 1:
         each = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
-        raise ValueError(f"the texts of these encoders were split differently ({each}): ask for them one by one")
+        raise ValueError(f"the texts of these encoders were split differently ({each}): use one encoder at a time")
     return next(iter(rules.values()), "punctuation")
 
 
-def words_of_line(text: str | list[str], rule: str) -> list[str]:
-    """The words of a line, which is composed as `prepare_data` composes it; what stands in columns is words already.
+def split_line(text: str | list[str], rule: str) -> list[str]:
+    """Return the words of a line, normalised as in `prepare_data`; a list of words stays as it was given.
 
-    >>> words_of_line("좋은 영화.", "punctuation"), words_of_line("좋은 영화.", "whitespace")
+    >>> split_line("좋은 영화.", "punctuation"), split_line("좋은 영화.", "whitespace")
     (['좋은', '영화', '.'], ['좋은', '영화.'])
     """
     return split_words(unicodedata.normalize("NFC", text), rule) if isinstance(text, str) else text
 
 
-def split_by(
+def split_texts(
     rule: str | None, texts: Callable[[], Iterable[tuple[int, str | list[str]]]]
 ) -> Iterator[tuple[int, str | list[str]]]:
-    """Numbered texts, split into words where there is a rule.
+    """Yield numbered texts, split into words if there is a rule.
 
-    >>> list(split_by("punctuation", lambda: [(1, "좋은 영화.")]))
+    >>> list(split_texts("punctuation", lambda: [(1, "좋은 영화.")]))
     [(1, ['좋은', '영화', '.'])]
     """
-    return ((number, text if rule is None else words_of_line(text, rule)) for number, text in texts())
+    return ((number, text if rule is None else split_line(text, rule)) for number, text in texts())

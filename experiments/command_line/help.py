@@ -1,9 +1,7 @@
 """The text of `--help`: for a program its docstring and flags, for a config its docstring and fields."""
 
-import ast
-import io
+import re
 import textwrap
-import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -72,35 +70,18 @@ def read_comments(file: str | Path) -> dict[str, str]:
     >>> comments["batch_size"], comments["feed_size"]
     ('rows, on all devices together', 'of the layer between words and BiLSTM')
     """
-    text = Path(file).read_text(encoding="utf-8")
-    lines, comments, alone = text.splitlines(), dict[int, str](), set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            comments[token.start[0]] = token.string.lstrip("# ")
-            if not lines[token.start[0] - 1][: token.start[1]].strip():
-                alone.add(token.start[0])
-    found: dict[str, str] = {}
-    for part in ast.walk(ast.parse(text)):
-        if isinstance(part, ast.ImportFrom) and part.module == "experiments.configs":
-            for name in part.names:
-                found = read_comments(CONFIGS / f"{name.name}.py") | found
-        elif isinstance(part, ast.Assign) and (field := _name_field(part)):
-            end, before = part.end_lineno or part.lineno, part.lineno - 1
-            first = before
-            while first in alone:
-                first -= 1
-            own = [comments[end]] if end in comments else [comments[n] for n in range(first + 1, before + 1)]
-            if own:
-                found[field] = " ".join(own)
+    found, before = dict[str, str](), list[str]()
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        if alone := re.fullmatch(r"    # (.*)", line):
+            before.append(alone[1])
+            continue
+        if imported := re.fullmatch(r"from experiments\.configs import (.*)", line):
+            for name in imported[1].split(", "):
+                found |= read_comments(CONFIGS / f"{name}.py")
+        # `c.mesh = ConfigDict({"data": -1, …})  # comment` is the comment of mesh.data.
+        elif field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
+            group, first, comment = field.groups()
+            if comment or before:
+                found[f"{group}.{first}" if first else group] = comment or " ".join(before)
+        before = []
     return found
-
-
-def _name_field(part: ast.Assign) -> str:
-    """Return the path of the field that is set, such as optimizer.name (for a group, of its first field), or ""."""
-    names, target = [], part.targets[0]
-    if isinstance(part.value, ast.Call) and part.value.args and isinstance(group := part.value.args[0], ast.Dict):
-        names = [key.value for key in group.keys[:1] if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-    while isinstance(target, ast.Attribute):
-        names.append(target.attr)
-        target = target.value
-    return ".".join(reversed(names))

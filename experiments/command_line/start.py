@@ -110,7 +110,8 @@ def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> Con
             set_field(config, name, text)
         except ValueError as error:
             problem = str(error).replace("did you mean ", "did you mean --config.").replace("=FILE", f"={file}")
-            raise ValueError(f"--config.{name}={text}: {problem}") from None
+            problem = problem if problem.startswith(f"{name}=") else f"{name}={text}: {problem}"
+            raise ValueError(f"--config.{problem}") from None
     return config
 
 

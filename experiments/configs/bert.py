@@ -15,6 +15,7 @@ def fields(preset: str) -> ConfigDict:
     c.long_length = 512
     c.long_batch_size = 0  # 0: as in the first phase
     c.objective = "nsp"  # sop, sentences, documents
+    c.coefficients = ConfigDict({"mlm": 1.0, "nsp": 1.0})  # of the terms of the loss; nsp is for pairs (nsp, sop)
     c.short_share = 0.1
     c.short_per = "document"  # chunk
     c.sequences = 1  # the largest number of examples that share a row
@@ -34,7 +35,6 @@ def toy() -> ConfigDict:
 
     Expected score: masked words 0.624, the best possible is 0.654 (English 0.680 and 0.711, Korean 0.552 and 0.583);
     next sentence 0.982, the best possible is 0.991. Cost: 17 minutes of processor time, about nine on two cores.
-
     Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy
     """
@@ -58,13 +58,10 @@ def toy() -> ConfigDict:
 def tiny() -> ConfigDict:
     r"""BERT-tiny: 2 layers of 128, 4 M parameters, the paper's recipe.
 
-    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: the released model has GLUE 64.2 on
-    average (google-research/bert, README).
-    Cost: not measured here.
-
-    Command:
+    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 64.2 on average
+    (the released model; google-research/bert, README). Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:tiny --config.data=data/wiki \
-          --workdir=runs/bert_tiny
+          --workdir=runs/tiny
     """
     return fields("tiny")
 
@@ -72,13 +69,10 @@ def tiny() -> ConfigDict:
 def mini() -> ConfigDict:
     r"""BERT-mini: 4 layers of 256, 11 M parameters, the paper's recipe.
 
-    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: the released model has GLUE 65.8 on
-    average (google-research/bert, README).
-    Cost: not measured here.
-
-    Command:
+    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 65.8 on average
+    (the released model; google-research/bert, README). Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:mini --config.data=data/wiki \
-          --workdir=runs/bert_mini
+          --workdir=runs/mini
     """
     return fields("mini")
 
@@ -86,13 +80,10 @@ def mini() -> ConfigDict:
 def small() -> ConfigDict:
     r"""BERT-small: 4 layers of 512, 29 M parameters, the paper's recipe.
 
-    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: the released model has GLUE 71.2 on
-    average (google-research/bert, README).
-    Cost: not measured here.
-
-    Command:
+    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 71.2 on average
+    (the released model; google-research/bert, README). Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:small --config.data=data/wiki \
-          --workdir=runs/bert_small
+          --workdir=runs/small
     """
     return fields("small")
 
@@ -100,13 +91,10 @@ def small() -> ConfigDict:
 def medium() -> ConfigDict:
     r"""BERT-medium: 8 layers of 512, 41 M parameters, the paper's recipe.
 
-    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: the released model has GLUE 73.5 on
-    average (google-research/bert, README).
-    Cost: not measured here.
-
-    Command:
+    Paper and expected score: Turc et al. 2019, https://arxiv.org/abs/1908.08962: GLUE 73.5 on average
+    (the released model; google-research/bert, README). Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:medium --config.data=data/wiki \
-          --workdir=runs/bert_medium
+          --workdir=runs/medium
     """
     return fields("medium")
 
@@ -116,11 +104,9 @@ def base() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 79.6 on average (table 1),
     SQuAD 1.1 F1 88.5 on the development set (table 2).
-    Cost: four days on 16 TPU v2 chips in the paper.
-
-    Command:
+    Cost: four days on 16 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki \
-          --workdir=runs/bert_base
+          --workdir=runs/base
     """
     return fields("base")
 
@@ -130,11 +116,9 @@ def large() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 82.1 on average (table 1),
     SQuAD 1.1 F1 90.9 on the development set (table 2).
-    Cost: four days on 64 TPU v2 chips in the paper.
-
-    Command:
+    Cost: four days on 64 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:large --config.data=data/wiki \
-          --workdir=runs/bert_large
+          --workdir=runs/large
     """
     c = fields("large")
     c.model.remat = True
@@ -149,9 +133,7 @@ def large_lamb() -> ConfigDict:
     Cost: 76 minutes on 1,024 TPU v3 chips in the paper.
 
     The first phase has 65,536 rows of 128, the second 32,768 rows of 512 with its own warm-up. On fewer devices raise
-    `--config.accumulate`.
-
-    Command:
+    `--config.accumulate`. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:large_lamb --config.data=data/wiki \
           --workdir=runs/bert_large_lamb
     """
@@ -183,9 +165,7 @@ def novels() -> ConfigDict:
     Expected score: 0.372 of 24,313 held-out masked tokens (perplexity 35). The most frequent token is right in 0.151,
     the token most often seen between the two neighbours in 0.322. Where the row shows [MASK]: 0.310, 0.062 and 0.276
     (`experiments.benchmarks.masked_baselines --run=runs/bert_novels`). Cost: 60 minutes of processor time, about
-    half an hour on two cores.
-
-    Command:
+    half an hour on two cores. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:novels --config.data=corpora/novels \
           --workdir=runs/bert_novels
     """
@@ -217,7 +197,6 @@ def reviews() -> ConfigDict:
     the token most often seen between the two neighbours in 0.294: half a million short reviews are not much text. Where
     the row shows [MASK]: 0.225, 0.099 and 0.243 (`experiments.benchmarks.masked_baselines --run=runs/bert_reviews`).
     The README's table of fine-tuned models shows what this pretraining is worth. Cost: 67 minutes of processor time.
-
     Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:reviews --config.data=corpora/reviews \
           --workdir=runs/bert_reviews
@@ -233,9 +212,7 @@ def quickstart() -> ConfigDict:
     """The BERT of `make quickstart`: half the width of `toy`, in a smaller world, English and Korean.
 
     Expected score: masked tokens 0.529, next sentence 0.893; the quickstart's page shows the best possible, too.
-    Cost: 85 seconds of one core.
-
-    Command:
+    Cost: 85 seconds of one core. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --workdir=runs/quickstart/bert
     """
     c = toy()

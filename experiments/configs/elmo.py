@@ -14,6 +14,7 @@ def fields(preset: str) -> ConfigDict:
     c.reading = "streams"  # sentences: each from a zero state, both directions read the same words
     c.length = 20
     c.negatives = 8192  # 0: the full softmax
+    c.coefficients = ConfigDict({"forward": 0.5, "backward": 0.5})  # of the terms of the loss
     c.optimizer.update({"name": "adagrad", "schedule": "constant", "learning_rate": 0.2, "warmup": 0.0})
     c.optimizer.update({"clip": 10.0, "gradient_scale": 20.0, "decay": 0.0})
     return c
@@ -39,9 +40,7 @@ def toy() -> ConfigDict:
     subject of a document: a name that returns after ten words or more, which the model has hardly begun to learn. A
     linear probe tells the senses of *bank* and of 배 apart in 92 and 95 of 100 cases (layer 2; a reader who knows the
     world exactly: 96 and 97), not at all in layer 0 (`experiments.probe --what=toyworld --model=runs/elmo_toy
-    --words=bank,배`). Cost: 21 minutes of processor time, about a quarter of an hour on two cores.
-
-    Command:
+    --words=bank,배`). Cost: 21 minutes of processor time, about a quarter of an hour on two cores. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:toy --workdir=runs/elmo_toy
     """
     c = fields("toy")
@@ -64,9 +63,7 @@ def small() -> ConfigDict:
     r"""ELMo, small size: 13.6 M parameters, the original recipe on the 1B-word benchmark.
 
     Paper and expected score: https://allennlp.org/elmo: semantic roles F1 83.62, constituency parsing F1 93.12.
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:small --config.data=data/1b \
           --workdir=runs/elmo_small
     """
@@ -77,9 +74,7 @@ def medium() -> ConfigDict:
     r"""ELMo, medium size: 28.0 M parameters, the original recipe on the 1B-word benchmark.
 
     Paper and expected score: https://allennlp.org/elmo: semantic roles F1 84.04, constituency parsing F1 93.60.
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:medium --config.data=data/1b \
           --workdir=runs/elmo_medium
     """
@@ -91,9 +86,7 @@ def original() -> ConfigDict:
 
     Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: perplexity 39.7 after ten epochs,
     the mean of both directions.
-    Cost: about two weeks on three GTX 1080 in the original.
-
-    Command:
+    Cost: about two weeks on three GTX 1080 in the original. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
           --workdir=runs/elmo_original
     """
@@ -111,9 +104,7 @@ def novels() -> ConfigDict:
     Expected score: perplexity 61.5 forwards and 62.2 backwards on 142,636 held-out words. An interpolated modified
     Kneser-Ney 5-gram model of the same words has 99.4 and 99.6 (`python -m experiments.benchmarks.kneser_ney
     --data=corpora/novels_words --run=runs/elmo_novels`), which the run passes after 2,000 steps. Cost: two hours and a
-    quarter of processor time, somewhat more than an hour on two cores; after 5,000 steps the perplexity is 71.
-
-    Command:
+    quarter of processor time, somewhat more than an hour on two cores; after 5,000 steps the perplexity is 71. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words \
           --workdir=runs/elmo_novels
     """
@@ -134,7 +125,6 @@ def quickstart() -> ConfigDict:
     """The ELMo of `make quickstart`: half the width of `toy`, in a smaller world, English and Korean.
 
     Expected score: perplexity 4.49; the quickstart's page shows the best possible, too. Cost: 90 seconds of one core.
-
     Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:quickstart --workdir=runs/quickstart/elmo
     """

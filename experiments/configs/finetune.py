@@ -1,4 +1,4 @@
-r"""Fine-tuning: the paper's values, and recipes for its tasks and for small models; `base` is the default."""
+"""Fine-tuning: the paper's values, and recipes for its tasks and for small models; `base` is the default."""
 
 from ml_collections import ConfigDict, config_dict
 
@@ -45,9 +45,7 @@ def base() -> ConfigDict:
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and appendix A.3: batches
     of 16 or 32, rates 5e-5, 3e-5 and 2e-5, two to four epochs, the best on the development data; GLUE 79.6 on average
     with BERT-base (table 1).
-    Cost: depends on model and data; BERT-base on 67 k sentences (SST-2) took an hour on a GPU in the paper.
-
-    Command:
+    Cost: depends on model and data; BERT-base on 67 k sentences (SST-2) took an hour on a GPU in the paper. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py --task=classification --train=my.csv \
           --dev=dev.csv --text=review --label=stars --init=google-bert/bert-base-cased --workdir=runs/reviews
     """
@@ -75,9 +73,7 @@ def small() -> ConfigDict:
     A higher rate than the paper's, because small models need it, and dropout, although they were pretrained without.
     Paper and expected score: none in a paper; parts of speech of English EWT 92.9 (87.2 from scratch), and the other
     rows of the README's table of what pretraining is worth, each of them a command like this one. Cost: two to eight
-    minutes of processor time per run.
-
-    Command:
+    minutes of processor time per run. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:small --init=runs/bert_novels \
           --task=ud_upos --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu \
           --seeds=0,1,2 --workdir=runs/pos
@@ -97,9 +93,7 @@ def sst2() -> ConfigDict:
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 93.5 with BERT-base (table
     1); Turc et al. 2019, https://arxiv.org/abs/1908.08962: 83.2 with BERT-tiny (google-research/bert, README; both on
     GLUE's test data).
-    Cost: not measured here; in the paper at most an hour on a TPU, or a few on a GPU, for any task of GLUE.
-
-    Command:
+    Cost: not measured here; in the paper at most an hour on a TPU, or a few on a GPU, for any task of GLUE. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:sst2 --init=google-bert/bert-base-cased \
           --train=sst2/train.tsv --dev=sst2/dev.tsv --workdir=runs/sst2
     """
@@ -112,9 +106,7 @@ def nsmc() -> ConfigDict:
     r"""NSMC: Korean film reviews, positive or negative.
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://github.com/e9t/nsmc.
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:nsmc \
           --init=google-bert/bert-base-multilingual-cased --train=nsmc/train.tsv --dev=nsmc/dev.tsv \
           --workdir=runs/nsmc
@@ -130,9 +122,7 @@ def stsb() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: Spearman 85.8 with BERT-base (table
     1).
-    Cost: not measured here; the data are small (5.7 k pairs).
-
-    Command:
+    Cost: not measured here; the data are small (5.7 k pairs). Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:stsb --init=google-bert/bert-base-cased \
           --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/stsb
     """
@@ -148,9 +138,7 @@ def pos() -> ConfigDict:
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://universaldependencies.org,
     English EWT and Korean GSD.
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:pos --init=google-bert/bert-base-cased \
           --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --workdir=runs/pos
     """
@@ -164,9 +152,7 @@ def entities() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 92.4 on CoNLL-2003 with a cased
     BERT-base (table 7).
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities
@@ -182,9 +168,7 @@ def entities_features() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 96.1 on CoNLL-2003's development
     data with a cased BERT-base (table 7), 0.3 below fine-tuning.
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities_features \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities_features
@@ -203,9 +187,7 @@ def squad() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: exact match 80.8 and F1 88.5 with
     BERT-base on the development data (table 2).
-    Cost: not measured here; in the paper half an hour on a TPU.
-
-    Command:
+    Cost: not measured here; in the paper half an hour on a TPU. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad --init=google-bert/bert-base-cased \
           --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json --workdir=runs/squad
     """
@@ -219,9 +201,7 @@ def squad2() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 81.9 with BERT-large on the
     development data (table 3).
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad2 \
           --init=google-bert/bert-base-cased --train=squad/train-v2.0.json --dev=squad/dev-v2.0.json \
           --workdir=runs/squad2
@@ -238,9 +218,7 @@ def swag() -> ConfigDict:
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 81.6 on the development
     data with BERT-base (table 4).
-    Cost: not measured here.
-
-    Command:
+    Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:swag --init=google-bert/bert-base-cased \
           --train=swag/train.csv --dev=swag/val.csv --workdir=runs/swag
     """
@@ -255,9 +233,7 @@ def quickstart() -> ConfigDict:
     r"""Fine-tuning in `make quickstart`: a small BERT of the toy world, or none, on a task in English and Korean.
 
     No dropout, as in its pretraining, a rate for small models, and one evaluation at the end, which chooses nothing.
-    Expected score: in the quickstart's report. Cost: a few seconds on two cores.
-
-    Command:
+    Expected score: in the quickstart's report. Cost: a few seconds on two cores. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:quickstart --init=runs/quickstart/bert \
           --task=classification --text=text --label=label --train=runs/quickstart/tasks/topics/train.tsv \
           --dev=runs/quickstart/tasks/topics/dev.tsv --workdir=runs/topics

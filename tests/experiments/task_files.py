@@ -4,9 +4,10 @@ import json
 import random
 
 import jax
-from bert_elmo_jax.families.bert.init_params import init_params
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.text import train_wordpiece
 
@@ -114,14 +115,16 @@ def write_model(folder):
     tokenizer = train_wordpiece([" ".join((*GOOD, *BAD, *OTHER, "서울에", "really", ","))] * 9, vocab_size=120)
     sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "feed_forward_size": 32, "max_positions": 48}
     config = BertConfig(vocab_size=tokenizer.vocab_size, dropout=0.1, attention_dropout=0.1, **sizes)
-    write_run_directory(folder, config, init_params(config, jax.random.key(0)), tokenizer, run={})
+    write_run_directory(
+        folder, config, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")), tokenizer, run={}
+    )
     return folder
 
 
 def run_network(program, config, workdir):
     """One run of a task's own network, in this process."""
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
     workdir.mkdir(exist_ok=True)
     return program("bert_elmo_jax.runs.finetuning").run(
         config, workdir, data, start, {"program": "finetune", **config.to_dict()}

@@ -214,8 +214,8 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypa
     flags.append(f"--output={path}")
     elsewhere = [flags[0], f"--input={tmp_path}/other.txt", *flags[2:]]
     found = [run_program("extract", *given) for given in ([*flags, "--batch_size=2"], elsewhere, flags)]
-    stopped = f"{path}.partial holds the parts of a stopped run that was asked otherwise: "
-    assert f"{stopped}batch_size was 1, is 2. Finish it as it was asked, or remove that folder to begin" in found[0].err
+    stopped = f"{path}.partial holds the parts of a stopped run with other settings: "
+    assert f"{stopped}batch_size was 1, is 2. Finish that run with its settings, or remove the folder" in found[0].err
     assert f"{stopped}content was '" in found[1].err
     assert [done.status for done in found] == [2, 2, 0]
     assert path.read_bytes() == whole.read_bytes()

@@ -14,8 +14,10 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.run_directory import best_step
+from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -45,9 +47,9 @@ def config_of(fields, **changes):
 
 def run(program, config, workdir, init):
     """One run in this process; the signal that ended it."""
-    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.transfer")
+    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = transfer.start_of(config, str(init), None)
+    start = transfer.start_head(config, str(init), None)
     workdir.mkdir(exist_ok=True)
     return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
 
@@ -123,7 +125,9 @@ def test_when_each_part_joins(program):
 
     def starts(new_pooler=False, **changes):
         config = config_of({}, **changes)
-        found = program("bert_elmo_jax.runs.transfer").starts_of(config, params, 10, new_pooler)
+        found = program("bert_elmo_jax.runs.with_head").plan_unfreezing(
+            config, get_family("bert"), params, 10, new_pooler
+        )
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
         return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
 
@@ -168,11 +172,14 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
     grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
-    settings = grid.settings_of(config, "epochs=1,2", ["0", "1"])
+    settings = grid.list_settings(config, "epochs=1,2", ["0", "1"])
     assert settings[2] == {"epochs": 2.0, "seed": 0}
     settings = settings[:2]
-    start = program("bert_elmo_jax.runs.transfer").start_of(config, str(model), None)
-    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    start = program("bert_elmo_jax.runs.with_head").start_head(config, str(model), None)
+    assert (
+        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
+        is None
+    )
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     best = max(runs["runs"], key=lambda of: of["dev"]["accuracy"])
     scores = [of["dev"]["accuracy"] for of in runs["runs"]]
@@ -185,7 +192,10 @@ def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "(2 seeds)" in said
     assert "run 2 of 2: epochs=1.0,seed=1" in said
-    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    assert (
+        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
+        is None
+    )
     assert "run 1 of" not in capsys.readouterr().err
 
 
@@ -234,37 +244,31 @@ def test_killed_anywhere_it_ends_as_if_left_alone(files, model, tmp_path, monkey
     assert (alone / "result.json").read_text() == (killed / "result.json").read_text()
 
 
-CONFIGS = sorted(path.stem for path in (ROOT / "experiments" / "configs").glob("finetune_*.py"))
+RECIPES = list(list_recipes("experiments/configs/finetune.py")[0])
 KINDS = {"nsmc": "sst2", "stsb": "regression", "pos": "ud_upos", "entities_features": "entities", "squad2": "squad"}
-KINDS["small"] = KINDS["quickstart"] = "classification"  # of any task
+KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of any task
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_config_makes_a_step(program, name, files, model):
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_makes_a_step(program, name, files, model):
     """As it is but for its data: traced, not computed."""
-    from bert_elmo_jax.heads.task_loss import coefficients, task_loss
-
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
-    from bert_elmo_jax.data.tasks.rows import make_rows
-    from bert_elmo_jax.inference.task_model import head_of
+    from bert_elmo_jax.runs.with_head import prepare_head
 
-    config = importlib.import_module(f"experiments.configs.{name}").get_config()
-    kind = name.removeprefix("finetune_")
+    config, said = read_config(f"experiments/configs/finetune.py:{name}")
+    for part in ("xpected score:", "Cost:", "Command:", "finetune.py" if name == "base" else f"finetune.py:{name}"):
+        assert part in said
     theirs = config.task
-    config.update(files[KINDS.get(kind, kind)])
-    transfer, task_data = program("bert_elmo_jax.runs.transfer"), program("bert_elmo_jax.runs.task_data")
+    config.update(files[KINDS.get(name, name)])
+    transfer, task_data = program("bert_elmo_jax.runs.with_head"), program("bert_elmo_jax.runs.task_data")
     if config.features.layers:
         config.features.update({"layers": "-2,-1", "lstm_size": 8})  # the model has two, and is small
-    data, start = task_data.read_data(config), transfer.start_of(config, str(model), None)
+    data, start = task_data.read_data(config), transfer.start_head(config, str(model), None)
     assert not theirs or task_data.task_named(theirs).kind == data.task.kind
-    task = task_data.fitted(data.task, config, start.model.max_positions)
-    features = transfer.features_of(config, start.model)
-    head = head_of(task, features)
-    params, pooler = transfer.params_of(start, task, head, 0)
-    _, method = transfer.method_of(config, params, 100, 10, pooler)
-    step = train.make_step(task_loss(start.model, head), method, coefficients(task.kind))
-    batch = collate(make_rows(task, data.train[:4], start.tokenizer)[:4], 4, task.max_length, 0)
-    state, metrics = jax.eval_shape(step, train.new_state(params, method, jax.random.key(0)), batch)
-    assert jax.tree.structure(state.params) == jax.tree.structure(params)
+    ready = prepare_head(config, data, start)
+    step = train.make_step(ready.loss, ready.method, ready.coefficients)
+    batch = collate(ready.rows[:4], 4, ready.task.max_length, 0)
+    state, metrics = jax.eval_shape(step, train.new_state(ready.params, ready.method, jax.random.key(0)), batch)
+    assert jax.tree.structure(state.params) == jax.tree.structure(ready.params)
     assert metrics["loss"].shape == ()

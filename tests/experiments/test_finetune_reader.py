@@ -12,11 +12,10 @@ from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks import Answer, Question
 from bert_elmo_jax.data.tasks.question_rows import collate_questions
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
-from bert_elmo_jax.inference import TaskNetwork
 from bert_elmo_jax.inference import task_networks as networks
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import AnswerSpan
-from bert_elmo_jax.inference.task_network import encode_of
+from bert_elmo_jax.inference.task_network import TaskNetwork, encode_of
 from bert_elmo_jax.inference.word_encoder import size_of, trained_layers, word_encoder
 from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
 from bert_elmo_jax.text import Lexicon

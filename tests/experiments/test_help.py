@@ -1,6 +1,8 @@
 """`--help` of every program, messages about mistyped flags, and the shape of the programs."""
 
 import ast
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -84,6 +86,15 @@ def test_no_library_reads_flags_or_imports_a_program():
             names += [name.name for name in part.names] if isinstance(part, ast.Import | ast.ImportFrom) else []
             wrong = ("experiments",) if path.name == "workers.py" else ("absl", "experiments")  # grain has flags
             assert not any(name.partition(".")[0] in wrong for name in names), path
+
+
+@pytest.mark.parametrize(
+    "name", ["command_line.start", "command_line.help", "benchmarks.kneser_ney", "benchmarks.masked_baselines"]
+)
+def test_examples_of_docstrings(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testmod(importlib.import_module(f"experiments.{name}"))
+    assert tried > failed == 0
 
 
 @pytest.mark.parametrize("name", SOURCES)

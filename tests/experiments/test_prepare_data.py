@@ -37,7 +37,7 @@ def test_many_unknown_words_are_remarked_on(capsys):
     print_report(manifest, "corpora/novel", 3.0, expects_heldout=True)
     said = capsys.readouterr().out
     assert (
-        "17% of the text is words outside the vocabulary of 20,000: an ELMo reads their characters, but predicts"
+        "17% of the text is words outside the vocabulary of 20,000: a model of characters reads them, but predicts"
         in said
     )
     assert "a larger --vocab_size" in said

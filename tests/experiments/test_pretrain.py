@@ -1,6 +1,5 @@
 """The pretraining programs as people run them: killed, stopped, harmed, and gone on with."""
 
-import importlib
 import os
 import random
 import re
@@ -15,6 +14,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.runs.config_files import list_recipes, read_config
+from bert_elmo_jax.runs.pretraining import build_objective, build_step, pretrain
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -54,8 +55,8 @@ def command(model, workdir, corpora, *more):
     return [
         sys.executable,
         "-m",
-        f"experiments.pretrain_{model}",
-        f"--config=experiments/configs/{model}_toy.py",
+        "experiments.pretrain",
+        f"--config=experiments/configs/{model}.py:toy",
         f"--workdir={workdir}",
         f"--config.data={corpora[model]}",
         *COMMON,
@@ -193,7 +194,7 @@ def test_killed_and_asked_to_stop_it_ends_as_if_left_alone(undisturbed, corpora,
     process = started(until=lambda: len(read_metrics(tmp_path)) > before)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=120)[1]
-    assert re.search(r"going on from step \d+", said), said
+    assert re.search(r"resuming from step \d+", said), said
     if process.returncode != 0:  # it may have been quicker
         assert process.returncode == 75, said
         assert re.search(r"asked to stop: saved at step \d+; run the same command to resume", said)
@@ -214,7 +215,7 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
     for more, message in [
         (
             "--config.model.layers=3",
-            "--config.model.layers=3: the config has no such field; did you mean --config.model.num_layers?",
+            "--config.model.layers=3: the config has no field 'model.layers'; did you mean --config.model.num_layers?",
         ),
         ("surplus", "unexpected argument 'surplus'"),
     ]:
@@ -226,9 +227,8 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["bert", "elmo"])
-def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
+def test_what_a_config_cannot_mean(model, corpora, tmp_path):
     """The programs end such errors in one message, as the test before this one sees of one of them."""
-    task_of, pretrain = program(f"pretrain_{model}").task_of, program("bert_elmo_jax.runs.pretraining").pretrain
     other = {"bert": corpora["elmo"], "elmo": corpora["bert"]}[model]
     cases = [
         ({"data": str(other)}, None, "prepare it"),
@@ -239,11 +239,11 @@ def test_what_a_config_cannot_mean(program, model, corpora, tmp_path):
         ({}, "/nowhere/at/all", "nowhere"),
     ]
     for fields, init, message in cases:
-        config = importlib.import_module(f"experiments.configs.{model}_toy").get_config()
+        config, _ = read_config(f"experiments/configs/{model}.py:toy")
         config.data = str(corpora[model])
         config.update_from_flattened_dict(fields)
         with pytest.raises((ValueError, OSError), match=re.escape(message)):
-            pretrain(config, tmp_path / "new", init, task_of, f"pretrain_{model}")
+            pretrain(config, tmp_path / "new", init=init)
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
 
 
@@ -271,37 +271,30 @@ def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
     same(tmp_path / "run", alone)
 
 
-def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones(program):
+def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
     """Adam moves on every row that it remembers: it must be the same update as on the whole table."""
-    from experiments.configs import elmo_small
-
-    objectives, given = program("bert_elmo_jax.runs.objectives"), []
+    given = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bert_elmo_jax.train.make_step", lambda *_, **options: given.append(options.get("touched")))
+        patch.setattr(
+            "bert_elmo_jax.train.make_step", lambda *_, **options: given.append(options.get("touched")) or print
+        )
         for name in ("adagrad", "adamw", "bert_adam", "lamb"):
-            config = elmo_small.get_config()
+            config, _ = read_config("experiments/configs/elmo.py:small")
             config.optimizer.name = name
-            objective = objectives.objective_of(config, 100)
-            objectives.step_of(config, objective.loss, objective.coefficients, objective.step, 0)
+            _, objective = build_objective(config, 100)
+            build_step(config, objective)
     assert [touched is not None for touched in given] == [True, False, False, False]
 
 
-CONFIGS = sorted(path.stem for path in (ROOT / "experiments" / "configs").glob("*_*.py") if path.stem != "__init__")
+RECIPES = [
+    (family, recipe) for family in ("bert", "elmo") for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
+]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_config_says_what_it_is(name):
-    text = (ROOT / "experiments" / "configs" / f"{name}.py").read_text(encoding="utf-8")
-    for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/{name}.py"):
-        assert part in text
-
-
-def shrunk(name, corpora):
-    """The config, as it is but for its sizes."""
-    config = importlib.import_module(f"experiments.configs.{name}").get_config()
-    family = name.split("_")[0]
-    small = {"data": str(corpora[family]), "batch_size": 4, "steps": 10}
-    config.update(small)
+def shrunk(family, recipe, corpora):
+    """The config, as it is but for its sizes, and its docstring."""
+    config, said = read_config(f"experiments/configs/{family}.py:{recipe}")
+    config.update({"data": str(corpora[family]), "batch_size": 4, "steps": 10})
     if family == "bert":
         config.update({"length": 32, "long_length": 64, "long_batch_size": 0})
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
@@ -309,26 +302,28 @@ def shrunk(name, corpora):
         config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
         config.model.max_characters = 12
         config.update({"length": 5, "negatives": config.negatives and 20})
-    return family, config
+    return config, said
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name.split("_")[0] in ("bert", "elmo")])
-def test_every_config_takes_a_step(program, name, corpora, tmp_path):
+@pytest.mark.parametrize(("family", "recipe"), RECIPES)
+def test_every_recipe_says_what_it_is_and_takes_a_step(family, recipe, corpora):
     import jax
 
     from bert_elmo_jax import train
-    from bert_elmo_jax.runs import optimisation
+    from bert_elmo_jax.data.pipeline.batches import train_batches
 
-    family, config = shrunk(name, corpora)
-    task = program(f"pretrain_{family}").task_of(config, None, tmp_path, train.make_mesh(devices=jax.devices()[:1]))
-    rate = optimisation.learning_rate(config.optimizer, config.steps, task.long_steps)
-    method = optimisation.optimizer(config.optimizer, rate)
-    state = train.new_state(task.params, method, jax.random.key(0), task.carry)
-    step = jax.jit(train.make_step(task.loss, method, task.coefficients, carry_axis=2, **task.step))
+    config, said = shrunk(family, recipe, corpora)
+    for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/{family}.py:{recipe} "):
+        assert part in said
+    _, objective = build_objective(config, None)
+    params = objective.init(jax.random.key(config.seed))
+    _, method, step = build_step(config, objective)
+    state, step = train.new_state(params, method, jax.random.key(0), objective.carry(4)), jax.jit(step)
+    batches = train_batches(str(corpora[family]), objective.phases[0].examples, 4)
     for _ in range(2):  # the first step of BERT's schedule has the rate 0
-        state, metrics = step(state, next(task.batches))
+        state, metrics = step(state, next(batches))
     assert np.isfinite(float(metrics["loss"]))
     assert int(state.failed) == 0
-    moved = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), state.params, task.params)
+    moved = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), state.params, params)
     assert all(jax.tree.leaves(moved["lm" if family == "elmo" else "mlm"]))
-    task.batches.close()
+    batches.close()

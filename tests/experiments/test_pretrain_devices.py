@@ -31,8 +31,8 @@ def corpora(tmp_path_factory):
 
 
 def begin(model, workdir, corpora, devices, *more):
-    command = [sys.executable, "-m", f"experiments.pretrain_{model}", f"--workdir={workdir}"]
-    command += [f"--config=experiments/configs/{model}_toy.py", f"--config.data={corpora[model]}", *MODELS[model]]
+    command = [sys.executable, "-m", "experiments.pretrain", f"--workdir={workdir}"]
+    command += [f"--config=experiments/configs/{model}.py:toy", f"--config.data={corpora[model]}", *MODELS[model]]
     command += ["--config.steps=20", "--config.batch_size=16", "--config.eval_every=10", "--config.eval_batches=2"]
     environment = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
     return subprocess.Popen(command + list(more), cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)

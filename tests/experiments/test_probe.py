@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.inference import ElmoEncoder
+from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.text.running_text import rule_of
+from bert_elmo_jax.text.running_text import choose_word_rule
 
 from .programs import run_program
 
@@ -79,8 +79,8 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
     assert status == 0
     assert "w1 [배를] w2" in out
     assert "<b>배를</b>" in (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
-    status, out, _ = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
-    assert status == 0
+    status, out, said = run("--what=attention", bert, "--test=a.conllu", "--batch_size=4")
+    assert status == 0, said
     assert "attention: nsubj" in out
 
 
@@ -110,7 +110,7 @@ def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
     words = WordVocabulary(["<S>", "</S>", "<UNK>", "영화."], rule="whitespace")
     words.save(tmp_path / "words")
     assert WordVocabulary.load(tmp_path / "words").rule == "whitespace"
-    assert rule_of({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
+    assert choose_word_rule({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
     status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}", "--sentence=영화를 본 영화", "--layers=0")
     assert status == 0
     assert "Of the 영화 in the sentence that was given" in out
@@ -175,16 +175,16 @@ def test_png_needs_the_extra(run, monkeypatch):
     assert "pip install 'bert_elmo_jax[figures]'" in said
 
 
-def test_interrupted(run, probe, monkeypatch):
-    from bert_elmo_jax.analysis import studies as analyses
+def test_interrupted(run, monkeypatch):
+    from bert_elmo_jax.analysis import run_study
 
     def stop(asked):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(probe, "STUDIES", {**analyses.STUDIES, "weights": (stop, (), ())})
+    monkeypatch.setattr(run_study, "STUDIES", {**run_study.STUDIES, "weights": (stop, (), ())})
     status, _, said = run("--what=weights", "--model=x")
     assert status == 130
-    assert "vectors are kept" in said
+    assert "probe: stopped; the same command resumes from here" in said
 
 
 def test_it_finds_what_layers_hold(run, files):

@@ -141,7 +141,10 @@ def test_what_was_asked_otherwise_is_told(tmp_path):
         parts.begin(ASKED)
         drain(parts.write(arrays(), 2), 3)
     for asked, message in [
-        ({**ASKED, "batch_size": 64}, "batch_size was 32, is 64. Finish it as it was asked, or remove that folder"),
+        (
+            {**ASKED, "batch_size": 64},
+            "batch_size was 32, is 64. Finish that run with its settings, or remove the folder",
+        ),
         ({"layers": [0, 1]}, "batch_size was 32, is None"),
         ({**ASKED, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
     ]:
@@ -153,7 +156,7 @@ def test_what_was_asked_otherwise_is_told(tmp_path):
         with Parts(path) as parts:
             parts.begin(ASKED)
         (tmp_path / "b.h5.partial" / "asked.json").write_bytes(content)
-        with Parts(path) as parts, pytest.raises(ValueError, match=r"asked\.json is damaged .* to begin anew"):
+        with Parts(path) as parts, pytest.raises(ValueError, match=r"asked\.json is damaged .* to start again"):
             parts.resume(ASKED)
 
 
@@ -166,7 +169,7 @@ def test_a_damaged_part_is_named(tmp_path):
         whole = part.read_bytes()
         for content in (whole[:-5], whole[:9], b"", b"x" * len(whole)):
             part.write_bytes(content)
-            with pytest.raises(ValueError, match=rf"{part.name} is damaged .*: remove it and run"):
+            with pytest.raises(ValueError, match=rf"{part.name} is damaged .*: remove it, and run"):
                 parts.merge(TEXTS)
     part.unlink()
     assert write(path) == 2
@@ -203,7 +206,7 @@ def test_targets_that_cannot_be(tmp_path, name, error, message):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written_to(tmp_path):
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(PermissionError, match="may not be written to: write to another, or change its rights"):
+    with pytest.raises(PermissionError, match="is not writable: use another, or change its permissions"):
         Parts(tmp_path / "a.h5")
 
 

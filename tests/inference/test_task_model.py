@@ -31,7 +31,7 @@ CONFIG = BertConfig(
 
 def write(folder, name, features=None, **options):
     task = dataclasses.replace(task_named(name, max_length=32), **options)
-    params = init_task_params(FAMILY, CONFIG, head_of(task, features), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, head_of(task, features, CONFIG), jax.random.key(0))
     # Large enough for the predictions of different texts to differ.
     params = jax.tree.map(lambda x: np.asarray(x) * (8.0 if x.ndim == 2 else 1.0), params)
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={}, task=task, features=features)
@@ -118,7 +118,7 @@ def test_what_the_run_directory_says(runs, tmp_path):
 
 
 def write_plain(folder):
-    params = init_task_params(FAMILY, CONFIG, head_of(task_named("stsb"), None), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, head_of(task_named("stsb"), None, CONFIG), jax.random.key(0))
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={})
     return folder
 

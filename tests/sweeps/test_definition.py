@@ -13,9 +13,9 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.task_networks import check_task
-from bert_elmo_jax.runs import adaptation, optimisation, transfer
+from bert_elmo_jax.runs import adaptation, initial_state, with_head
 from bert_elmo_jax.runs.config_files import NAMED, list_fields
-from bert_elmo_jax.runs.objectives import build_objective
+from bert_elmo_jax.runs.pretraining import build_objective
 from experiments.command_line.start import read_given, split_fields
 from experiments.sweeps import _scales
 
@@ -116,8 +116,8 @@ def check_pretraining(point, config):
     """Examples, masking, model and schedule fit each other."""
     _, objective = build_objective(config, 1_000)
     assert sum(phase.steps for phase in objective.phases) == config.steps > 0
-    optimisation.optimizer(config.optimizer, lambda step: 0.0)
-    optimisation.learning_rate(config.optimizer, config.steps)
+    initial_state.build_optimizer(config.optimizer, lambda step: 0.0)
+    initial_state.build_schedule(config.optimizer, config.steps)
     assert config.keep >= 1 and config.data
 
 
@@ -126,20 +126,20 @@ def check_finetuning(point, config):
     assert config.train and config.dev and 0 < config.share <= 1
     names = {name: config[name] or None for name in ("text", "pair", "label")}
     task = task_named(config.task, **names, file=config.train)
-    optimisation.optimizer(config.optimizer, lambda step: 0.0)
-    optimisation.learning_rate(config.optimizer, 100)
+    initial_state.build_optimizer(config.optimizer, lambda step: 0.0)
+    initial_state.build_schedule(config.optimizer, 100)
     if "network" in config:
         check_task(config.network, task)
-        assert adaptation.wanted(config, []) == bool(config.adapt.epochs)
+        assert adaptation.wants_adaptation(config, []) == bool(config.adapt.epochs)
         assert set(config.places.split(",")) <= {"input", "between", "output"}
         return
     needs = {name for name, value in point.settings.items() if name in ("init", "tokenizer")}
     assert needs in ({"init"}, {"tokenizer"})
     pretrained = point.needs[0].resolved
     layers = pretrained.model.num_layers
-    features = transfer.features_of(config, get_family(pretrained.family), layers, task.kind)
+    features = with_head.read_features(config, get_family(pretrained.family), layers, task.kind)
     assert (features is None) == (not config.features.layers)
-    assert config.transfer in transfer.WAYS
+    assert config.transfer in with_head.WAYS
 
 
 def test_toy_data_are_made(sweeps, tmp_path):

@@ -2,10 +2,11 @@
 
 import contextlib
 import dataclasses
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -15,7 +16,7 @@ from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
 
 MANY_UNKNOWN = {
-    True: "is words outside the vocabulary of {:,}: an ELMo reads their characters, but predicts them all as one\n"
+    True: "is words outside the vocabulary of {:,}: a model of characters reads them, but predicts them all as one\n"
     "  word, <UNK>; a larger --vocab_size knows more of them if the text has enough of each",
     False: "is pieces outside the vocabulary of {:,}: this tokenizer was made for other text; train one "
     "(--tokenizer=…)",
@@ -24,7 +25,7 @@ MANY_UNKNOWN = {
 
 def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Request:
     """Return the request in the values of flags; refuse those that were given but mean nothing for the tokenizer."""
-    values = {**values, **{name: str(Path(values[name]).expanduser()) for name in ("output", "tokenizer")}}
+    values = {**values, **{name: os.path.expanduser(values[name]) for name in ("output", "tokenizer")}}  # noqa: PTH111
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)})
     own = [field.name for field in dataclasses.fields(Request) if field.name not in ("inputs", "reading")]
     request = Request(tuple(values["input"]), reading=reading, **{name: values[name] for name in own})
@@ -35,8 +36,8 @@ def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Reques
 def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, address: str | None = None) -> None:
     """Prepare a corpus in `workers` processes or on a Ray cluster, and print a report.
 
-    The first SIGINT or SIGTERM stops at the next report of progress, when no file is half written, and raises
-    KeyboardInterrupt.
+    In the main thread, the first SIGINT or SIGTERM stops at the next report of progress, when no file is half written,
+    and raises KeyboardInterrupt.
     """
     stop: list[int] = []
 
@@ -57,7 +58,8 @@ def run_preparation(request: Request, *, workers: int = 1, ray: bool = False, ad
             yield step
 
     started = time.monotonic()
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         runner = ray_runner(address) if ray else local_runner(workers)
         where = "a Ray cluster" if ray else f"{workers} process{'es' if workers > 1 else ''} of this machine"
