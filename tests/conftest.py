@@ -20,7 +20,7 @@ if version("jaxlib").startswith("0.10."):
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
-# What one test has compiled no other need compile, in whichever worker or program: a tenth of the time or more.
+# All tests, workers and programs share one compilation cache, which saves a tenth of the time or more.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     compiled = tempfile.mkdtemp(prefix="bert_elmo_jax-compiled-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_for_one_file():
-    """What a file's tests have compiled is let go of with it: all of it together would want gigabytes."""
+    """Free the functions compiled for a file's tests: all together they need gigabytes."""
     yield
     import jax
 
@@ -64,7 +64,7 @@ def strict_dtypes():
 
 @pytest.fixture
 def as_users_run():
-    """Without the checks of types that only tests make, to see what a user who passes something else is told."""
+    """Without the type checks of the tests, to see the messages that users get for wrong types."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)
@@ -80,9 +80,9 @@ def goldens() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder beside the checkout with real data sets and other projects' outputs; absent on most machines."""
+    """The folder next to the checkout with real data sets and other projects' outputs; most machines lack it."""
     if not SHARED.is_dir():
-        pytest.skip(f"needs the folder {SHARED.name}/ beside the checkout")
+        pytest.skip(f"needs the folder {SHARED.name}/ next to the checkout")
     return SHARED
 
 
@@ -108,7 +108,7 @@ def program():
 
 @pytest.fixture
 def one_device(monkeypatch):
-    """What is compiled for eight takes three times as long."""
+    """One device: compiling for eight takes three times as long."""
     import jax
 
     from bert_elmo_jax import train
