@@ -16,7 +16,7 @@ __all__ = ["load"]
 def __getattr__(name: str) -> Any:
     # Preparing data needs no JAX, and its workers start in a tenth of the time without it.
     if name in __all__:
-        from bert_elmo_jax import inference as api
+        from bert_elmo_jax.inference import load_model as api
 
         return getattr(api, name)
     raise AttributeError(f"module 'bert_elmo_jax' has no attribute {name!r}; it has {', '.join(__all__)}")

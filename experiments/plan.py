@@ -16,7 +16,7 @@ import jax
 from absl import flags
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.plan.chips import GIB, topology_of
+from bert_elmo_jax.plan.chips import GIB, find_topology
 from bert_elmo_jax.plan.plan import plan
 from experiments.command_line.start import start
 
@@ -37,7 +37,7 @@ def define() -> None:
 def main(config: ConfigDict) -> int:
     """Plan, and return 0 if every phase fits."""
     jax.config.update("jax_platforms", "cpu")  # others may use the real devices
-    topology = topology_of(FLAGS.topology)
+    topology = find_topology(FLAGS.topology)
     where = "on this machine's processor, without writing any file"
     print(f"compiling the step of {FLAGS.config} for {FLAGS.topology}, {where}", flush=True)
     memory = None if FLAGS.memory is None else FLAGS.memory * GIB

@@ -50,5 +50,5 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    headings = {"program": "The trials", "workdir": "How"}
+    headings = {"program": "The search", "workdir": "The trials"}
     start("search", define, main, headings, words=True, stopped="stopped; the same command resumes")

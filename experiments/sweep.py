@@ -34,7 +34,7 @@ def define() -> None:
     flags.DEFINE_string("sweep", None, "A file of experiments/sweeps.", required=True)
     flags.DEFINE_enum("scale", "toy", SCALES, "Minutes or an hour of two cores, a day of one GPU, or the paper's size.")
     flags.DEFINE_string("workdir", None, "The folder of all runs; sweeps in it share their common runs.", required=True)
-    flags.DEFINE_string("data", None, "The folder of real data; the sweep's docstring names its files.")
+    flags.DEFINE_string("data", None, "The folder of real data; experiments/sweeps/_scales.py lists its files.")
     flags.DEFINE_enum("runner", "local", ["local", "ray", "print"], "This machine, a Ray cluster, or printed commands.")
     flags.DEFINE_integer("jobs", None, "Points at a time: by default one per device, on Ray as many as fit.")
     flags.DEFINE_list("devices", [], "Numbers of GPUs or TPU chips, one for each job; none for a CPU.")

@@ -11,16 +11,16 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-# Before anything imports jax: these are read once, also by the programs that tests start.
-# Tests compile much and compute little: without optimisations, and with the older way to write out fused operations,
-# which JAX 0.10 still has, the compiler takes two fifths of the time.
+# Set before JAX is imported, which reads these variables once; programs that tests start inherit them.
+# Tests compile much and compute little. Without optimisations, and with the older fusion emitters that JAX 0.10 still
+# has, compiling takes two fifths of the time.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
-# All tests, workers and programs share one compilation cache, which saves a tenth of the time or more.
+# All workers and programs share one cache of compiled programs, which saves a tenth of the time or more.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     compiled = tempfile.mkdtemp(prefix="bert_elmo_jax-compiled-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
@@ -32,7 +32,7 @@ from absl import flags
 from jaxtyping import install_import_hook
 
 install_import_hook("bert_elmo_jax", "beartype.beartype")
-# Tracing makes many objects that live, and looking through all of them so often takes a twentieth of the time.
+# Tracing makes many long-lived objects; with the default thresholds, garbage collection takes a twentieth of the time.
 gc.set_threshold(20_000, 50, 100)
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -40,13 +40,13 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 
 def pytest_collection_modifyitems(items):
-    """The sweeps, more than half of `make test-all`, come first, so that no worker is left alone with them."""
+    """Run the sweeps first: they take more than half of `make test-all`, and no worker should end with one."""
     items.sort(key=lambda item: (not item.path.name.startswith("test_toy_scale"), "sweeps" not in item.path.parts))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_for_one_file():
-    """Free the functions compiled for a file's tests: all together they need gigabytes."""
+    """Clear JAX's caches after each file, which together would need gigabytes."""
     yield
     import jax
 
@@ -55,7 +55,7 @@ def compiled_for_one_file():
 
 @pytest.fixture
 def strict_dtypes():
-    """Strict dtype promotion, for our layers, models and losses (optax does not survive it)."""
+    """Turn on strict dtype promotion, for our layers, models and losses; optax does not support it."""
     import jax
 
     with jax.numpy_dtype_promotion("strict"):
@@ -64,7 +64,7 @@ def strict_dtypes():
 
 @pytest.fixture
 def as_users_run():
-    """Without the type checks of the tests, to see the messages that users get for wrong types."""
+    """Turn off the type checks that only tests make, so that users' error messages are tested."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)
@@ -74,13 +74,13 @@ def as_users_run():
 
 @pytest.fixture(scope="session")
 def goldens() -> Path:
-    """The frozen reference outputs that travel with the repository."""
+    """Return the folder of frozen reference outputs in this repository."""
     return GOLDENS
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder next to the checkout with real data sets and other projects' outputs; most machines lack it."""
+    """Return the folder next to the checkout with real data sets and other projects' outputs, or skip the test."""
     if not SHARED.is_dir():
         pytest.skip(f"needs the folder {SHARED.name}/ next to the checkout")
     return SHARED
@@ -108,7 +108,7 @@ def program():
 
 @pytest.fixture
 def one_device(monkeypatch):
-    """One device: compiling for eight takes three times as long."""
+    """Train on one device: compiling for eight takes three times as long."""
     import jax
 
     from bert_elmo_jax import train

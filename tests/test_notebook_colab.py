@@ -16,7 +16,7 @@ def test_there_is_a_size_for_each_device(device, text):
     """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
     from bert_elmo_jax.families import get_family
     from bert_elmo_jax.families.bert.config import BertConfig
-    from bert_elmo_jax.runs.optimisation import learning_rate
+    from bert_elmo_jax.runs.initial_state import learning_rate
 
     names = {"settings": settings_of(read(PRETRAIN)) | {"device": device, "text": text}, "data": "toyworld"}
     exec(compile(cell_with(PRETRAIN, "bert.toy()"), PRETRAIN, "exec"), names)

@@ -28,7 +28,7 @@ SWEEP = '''
 """Taggers of a row each."""
 
 from bert_elmo_jax.sweeps.definition import Paper
-from bert_elmo_jax.sweeps.scales import ELMO
+from experiments.sweeps._scales import ELMO
 
 SCALES = ("toy",)
 PAPER = Paper("somebody, table 1", ("NER",), ROWS, "two epochs")

@@ -54,7 +54,7 @@ class Objective(NamedTuple):
 class WeightFormat(NamedTuple):
     """A foreign weight format of a family: pure maps of names, with the files around them."""
 
-    owner: str  # whose format it is, for messages: "Hugging Face's"
+    owner: str  # whose format it is, for messages: "Hugging Face"
     looks_like: str  # its files, for messages: "model.safetensors"
     files: Callable[[Path], list[str]]  # the names of its files in a folder, [] if there is no model
     read_config: Callable[[str | Path], Any]

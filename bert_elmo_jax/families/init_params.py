@@ -2,15 +2,19 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.heads.task_head import TaskHead, init_task_head
 from bert_elmo_jax.weights.parameter_tree import flatten
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.heads.task_head import TaskHead
+else:
+    TaskHead = Any  # loading an encoder does not import task heads
 
 # The order in which a key is split among the parts of a model.
 PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
@@ -57,11 +61,14 @@ def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyAr
 
     >>> from bert_elmo_jax.families.bert.family import FAMILY
     >>> from bert_elmo_jax.heads.features import Features
+    >>> from bert_elmo_jax.heads.task_head import TaskHead
     >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16)
     >>> params = init_task_params(FAMILY, config, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
     >>> sorted(params), params["tag"]["kernel"].shape
     (['encoder', 'tag'], (16, 3))
     """
+    from bert_elmo_jax.heads.task_head import init_task_head
+
     params = init_params(family, config, key, pooler=head.pooled)
     width = config.hidden_size
     if head.features is not None:

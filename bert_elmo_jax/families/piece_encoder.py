@@ -12,8 +12,6 @@ from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
-from bert_elmo_jax.data.tasks.examples import TaggedSentence
-from bert_elmo_jax.data.tasks.tag_rows import tag_places
 from bert_elmo_jax.encoders.arguments import (
     Layers,
     check_fit,
@@ -342,6 +340,9 @@ class PieceEncoder:
 
     def _piece_ids(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of a sentence, and the place of each word's first piece."""
+        from bert_elmo_jax.data.tasks.examples import TaggedSentence
+        from bert_elmo_jax.data.tasks.tag_rows import tag_places
+
         sentence = TaggedSentence(tuple(words), None, "", (0,) * len(words), 0)
         parts = list(tag_places([sentence], self.tokenizer, self.config.max_positions))
         if len(parts) > 1:

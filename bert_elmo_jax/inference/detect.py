@@ -38,17 +38,16 @@ def detect(path: str | Path) -> Format:
             if format.is_file(path):
                 return name
         if path.is_file():
-            raise ValueError(f"{path} is a file: give the folder it is in, whose configuration is needed too")
+            raise ValueError(f"{path} is a file: give its folder, which also holds the configuration")
         raise FileNotFoundError(
-            f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint (there is no {path.name}.index)"
+            f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint ({path.name}.index does not exist)"
         )
     found = _find(path)
     if len(found) > 1:
         listed = " and ".join(f"{formats[name][1].owner} ({', '.join(files)})" for name, files in found.items())
         choices = " or ".join(f'format="{name}"' for name in found)
         raise ValueError(
-            f"{path} holds {'two' if len(found) == 2 else 'three'} models: {listed}. "
-            f"Choose one with {choices}, or move the others away."
+            f"{path} holds weights in {len(found)} formats: {listed}. Choose one ({choices}), or move the others away."
         )
     if not found:
         raise FileNotFoundError(" ".join(_explain(path)))
@@ -66,9 +65,10 @@ def _explain(path: Path) -> Iterator[str]:
     here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
     shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
     formats = [format for _, format in list_formats().values()]
-    looked = " and ".join(f"{format.owner} ({format.looks_like})" for format in formats)
-    yield f"{path} holds no weights. Looked for {looked}; it holds {shown or 'nothing'}."
+    looked = [f"{format.owner} ({format.looks_like})" for format in formats]
+    listed = f"{', '.join(looked[:-1])} and {looked[-1]}"
+    yield f"{path} holds no weights. Looked for {listed}. Found {shown or 'nothing'}."
     yield from filter(None, (format.advice(path) for format in formats))
     inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _find(child)]
     if inside:
-        yield f"There are weights one folder down, in {', '.join(inside)}: give that path."
+        yield f"Subfolders with weights: {', '.join(inside)}; give that path."

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.piece_encoder import make_encoder
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.task_model import TaskModel
 
 
 def load(
@@ -33,7 +32,7 @@ def load(
         from bert_elmo_jax.inference.task_network import load_network
 
         if implementation is not None or dtype != "float32":
-            raise ValueError(f"{path} is a task network and computes in float32: leave out dtype and implementation")
+            raise ValueError(f"{path} is a task network, which computes in float32: leave out dtype and implementation")
         return load_network(model, path)
     family = find_family(model.config)
     known = {field.name for field in dataclasses.fields(model.config)}
@@ -44,6 +43,8 @@ def load(
     computed = {"dtype": dtype, "implementation": implementation or "reference"}
     config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in known})
     if model.task is not None:
+        from bert_elmo_jax.inference.task_model import TaskModel
+
         tokenizer: Any = model.tokenizer
         return TaskModel(family, config, model.params, tokenizer, str(path), model.task, model.features)
     return make_encoder(family, config, model.params, model.tokenizer, str(path))

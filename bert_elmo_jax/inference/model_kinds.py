@@ -175,8 +175,8 @@ def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabu
         return None
     if len(files) > 1:
         raise ValueError(
-            f"{folder} holds {len(files)} word vocabularies: {', '.join(file.name for file in files)}. Rename this "
-            "model's to words.txt."
+            f"{folder} holds {len(files)} word vocabularies: {', '.join(file.name for file in files)}. Call the one "
+            "of this model words.txt."
         )
     vocabulary = WordVocabulary.load(files[0])
     if config.vocab_size not in (None, len(vocabulary)):

@@ -4,9 +4,8 @@ import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import REGISTRY, find_family
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.detect import Format, detect
@@ -16,6 +15,11 @@ from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_dir
 from bert_elmo_jax.weights.hub import resolve
 from bert_elmo_jax.weights.parameter_tree import flatten
 from bert_elmo_jax.weights.report import Report
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.data.tasks.task import Task
+else:
+    Task = Any  # imported only for models that were fine-tuned
 
 
 @dataclass(frozen=True)

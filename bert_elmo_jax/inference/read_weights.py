@@ -18,12 +18,14 @@ def read_weights(
     """
     format, formats = format or detect(path), list_formats()
     if format not in formats:
-        raise ValueError(f"format={format!r} was given; it is one of {', '.join(map(repr, formats))}")
+        raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, formats))}")
     family, reader = formats[format]
     if config is not None and not isinstance(config, family.config):
         raise ValueError(f"config= is {type(config).__name__}, but the weights in {path} need {family.config.__name__}")
     if classifier is not None and not reader.classifiers:
-        raise ValueError(f"{path} is {family.called}, which has no classifier: leave out classifier={classifier!r}")
+        raise ValueError(
+            f"classifier={classifier!r} was given for {path}, but {reader.owner} has no classifier: leave it out"
+        )
     config = config or reader.read_config(path)
     asked = {} if classifier is None else {"classifier": classifier}
     params, report = reader.read_weights(path, config=config, **asked)

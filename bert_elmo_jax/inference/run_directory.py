@@ -9,20 +9,30 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_elmo_jax.data.tasks.task import Task, task_from_json, task_to_json
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_json import read_config, read_facts
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features
+from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.train.checkpoint import load_params, save_params, saved_steps
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
+if TYPE_CHECKING:
+    from bert_elmo_jax.data.tasks.task import Task
+else:
+    Task = Any  # imported only for models that were fine-tuned
+
 PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers' words
+
+task_from_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_from_json")
+task_to_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_to_json")
+load_params = lazy_function("bert_elmo_jax.train.checkpoint", "load_params")
+save_params = lazy_function("bert_elmo_jax.train.checkpoint", "save_params")
+saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
 
 
 @dataclass(frozen=True)

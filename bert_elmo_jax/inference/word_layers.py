@@ -100,7 +100,7 @@ def layers_of(source: Source, wanted: Sequence[int] | None = None) -> tuple[int,
     if isinstance(source, StaticVectors):
         return (0,)
     if not hasattr(source, "word_layers"):
-        raise TypeError(f"a {type(source).__name__} has no layers: give an encoder, as `load` returns it")
+        raise TypeError(f"a {type(source).__name__} has no layers to look at: give an encoder, as `load` returns it")
     return check_layers("all" if wanted is None else wanted, source.num_layers) or ()
 
 

@@ -1,11 +1,16 @@
 """Losses as pure functions that return sums `(total, weight)`, to be divided after adding up devices and steps."""
 
-from bert_elmo_jax.losses.answer_span import answer_loss
-from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
+from typing import TYPE_CHECKING
+
+from bert_elmo_jax.lazy_imports import lazy_names
 from bert_elmo_jax.losses.cross_entropy import Sums, accuracy, cross_entropy
 from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
-from bert_elmo_jax.losses.log_uniform import Negatives, draw_negatives
 from bert_elmo_jax.losses.sampled_softmax import sampled_softmax
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.losses.answer_span import answer_loss
+    from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
+    from bert_elmo_jax.losses.log_uniform import Negatives, draw_negatives
 
 __all__ = [
     "Negatives",
@@ -22,3 +27,5 @@ __all__ = [
     "sampled_softmax",
     "viterbi",
 ]
+
+__getattr__ = lazy_names(__name__, __file__)

@@ -1,19 +1,31 @@
 """Task networks, which take the layers of any encoder as arrays [L, B, T, D] with one vector per word."""
 
-from bert_elmo_jax.networks.bcn import Bcn, BcnConfig, bcn_loss, bcn_scores, init_bcn
-from bert_elmo_jax.networks.bidaf import (
-    AnswerScores,
-    Bidaf,
-    BidafConfig,
-    answer_scores,
-    bidaf_coefficients,
-    bidaf_loss,
-    init_bidaf,
-)
-from bert_elmo_jax.networks.esim import Esim, EsimConfig, esim_loss, esim_scores, init_esim
-from bert_elmo_jax.networks.tagger import Tagger, TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
-from bert_elmo_jax.networks.word_input import WordInput
-from bert_elmo_jax.networks.word_network import NetworkConfig
+from typing import TYPE_CHECKING
+
+from bert_elmo_jax.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.networks.bcn import Bcn, BcnConfig, bcn_loss, bcn_scores, init_bcn
+    from bert_elmo_jax.networks.bidaf import (
+        AnswerScores,
+        Bidaf,
+        BidafConfig,
+        answer_scores,
+        bidaf_coefficients,
+        bidaf_loss,
+        init_bidaf,
+    )
+    from bert_elmo_jax.networks.esim import Esim, EsimConfig, esim_loss, esim_scores, init_esim
+    from bert_elmo_jax.networks.tagger import (
+        Tagger,
+        TaggerConfig,
+        best_tags,
+        init_tagger,
+        tagger_coefficients,
+        tagger_loss,
+    )
+    from bert_elmo_jax.networks.word_input import WordInput
+    from bert_elmo_jax.networks.word_network import NetworkConfig
 
 __all__ = [
     "AnswerScores",
@@ -42,3 +54,5 @@ __all__ = [
     "tagger_coefficients",
     "tagger_loss",
 ]
+
+__getattr__ = lazy_names(__name__, __file__)

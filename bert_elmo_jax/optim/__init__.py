@@ -1,20 +1,25 @@
 """Schedules, optimisers, rules on parameter paths, and row-sparse updates of large tables."""
 
-from bert_elmo_jax.optim.averaging import average
-from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
-from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
-from bert_elmo_jax.optim.paths import matches
-from bert_elmo_jax.optim.rows import Rows, as_rows, check_row_sparse, find_rows, places, put_rows, take_rows, values
-from bert_elmo_jax.optim.schedules import (
-    Schedule,
-    constant,
-    cosine,
-    inverse_square_root,
-    linear_after_warmup,
-    linear_from_start,
-    phases,
-)
-from bert_elmo_jax.optim.unfreezing import join_later
+from typing import TYPE_CHECKING
+
+from bert_elmo_jax.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from bert_elmo_jax.optim.averaging import average
+    from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
+    from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
+    from bert_elmo_jax.optim.paths import matches
+    from bert_elmo_jax.optim.rows import Rows, as_rows, check_row_sparse, find_rows, places, put_rows, take_rows, values
+    from bert_elmo_jax.optim.schedules import (
+        Schedule,
+        constant,
+        cosine,
+        inverse_square_root,
+        linear_after_warmup,
+        linear_from_start,
+        phases,
+    )
+    from bert_elmo_jax.optim.unfreezing import join_later
 
 __all__ = [
     "Rows",
@@ -44,3 +49,5 @@ __all__ = [
     "take_rows",
     "values",
 ]
+
+__getattr__ = lazy_names(__name__, __file__)

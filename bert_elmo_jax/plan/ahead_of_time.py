@@ -86,7 +86,7 @@ def compile_step(
     try:
         compiled = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
-        raise explained(error) from None
+        raise explain(error) from None
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
     try:
         text = compiled.as_text()
@@ -104,10 +104,10 @@ def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtyp
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
 
 
-def explained(error: Exception) -> Exception:
+def explain(error: Exception) -> Exception:
     """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged.
 
-    >>> error = explained(RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory. Used 20.50G of 15.75G hbm."))
+    >>> error = explain(RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory. Used 20.50G of 15.75G hbm."))
     >>> error.needs / 2**30, error.has / 2**30
     (20.5, 15.75)
     """
@@ -121,15 +121,15 @@ def explained(error: Exception) -> Exception:
     return TooLarge(needs, has, message)
 
 
-def largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
+def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
     """Return the largest number found that fits, and the smallest found that does not (None if all fit).
 
     Starting at `first`, doubles or halves until the answer changes, then bisects, with at most `tries` calls of `fits`.
     The two numbers are adjacent if the tries suffice. 0 always fits.
 
-    >>> largest(lambda n: n <= 37, first=8, tries=9)
+    >>> find_largest(lambda n: n <= 37, first=8, tries=9)
     (37, 38)
-    >>> largest(lambda n: n <= 37, first=8, tries=4)
+    >>> find_largest(lambda n: n <= 37, first=8, tries=4)
     (32, 64)
     """
     good, bad, n = 0, None, min(first, most)

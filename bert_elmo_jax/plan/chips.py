@@ -1,4 +1,4 @@
-"""The chips that can be planned for: what each has, how slices of them are wired, and the devices of a slice."""
+"""The chips of TPUs, the slices of them that exist, and the devices of a slice."""
 
 import contextlib
 import math
@@ -14,17 +14,18 @@ GIB = 2**30
 
 
 class Chip(NamedTuple):
-    """What one chip has, in bytes, operations and bytes a second; `link` is one wire to a neighbour, one way.
+    """The memory of one chip in bytes, and its peaks per second in operations and bytes.
 
-    The peak is that of products of bfloat16, which a TPU also takes float32 ones in unless JAX is told otherwise.
+    `link` is one wire to a neighbour in one direction. The peak of operations is for products in bfloat16, which a TPU
+    also uses for float32 by default.
     """
 
     memory: float
     bfloat16: float
     bandwidth: float
     link: float
-    wraps: int  # an axis of a slice is a ring if its length is a multiple of this, and else a line
-    slices: str  # those that there are
+    wraps: int  # an axis of a slice is a ring if its length is a multiple of this, otherwise a line
+    slices: str  # the existing ones
 
 
 FLAT = "1x1, 2x2, 2x4, 4x4, 4x8, 8x8, 8x16, 16x16"
@@ -43,61 +44,60 @@ CHIPS = {
 
 
 class Topology(NamedTuple):
-    """Devices to compile for; `chip` is None where they are simulated."""
+    """Devices to compile for; `chip` is None for simulated ones."""
 
     devices: list[Any]
     chip: Chip | None
-    links: int  # wires that every chip has to send over, as the worst placed has them
+    links: int  # wires that even the chip with the fewest can send over
 
     @property
     def platform(self) -> str:
-        """What JAX calls their kind."""
+        """JAX's name for the kind of device."""
         return str(self.devices[0].platform)
 
 
-def topology_of(name: str) -> Topology:
-    """The devices that `--topology` names: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated."""
+def find_topology(name: str) -> Topology:
+    """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated devices."""
     kind, _, size = name.partition(":")
     if kind == "cpu" and size.isdigit() and int(size):
-        return Topology(simulated(int(size)), None, 0)
-    if kind not in CHIPS or not re.fullmatch(r"\d+(x\d+)+", size) or not exists(kind, shape := sizes(size)):
+        return Topology(simulate_devices(int(size)), None, 0)
+    if (
+        kind not in CHIPS
+        or not re.fullmatch(r"\d+(x\d+)+", size)
+        or not slice_exists(kind, shape := tuple(map(int, size.split("x"))))
+    ):
         listed = "; ".join(f"{kind}: {chip.slices}" for kind, chip in CHIPS.items())
         raise ValueError(f"--topology={name!r} is not known. There are {listed}; or cpu:8, eight simulated devices")
-    return Topology(tpu(name), CHIPS[kind], links(CHIPS[kind], shape))
+    return Topology(find_tpu(name), CHIPS[kind], count_links(CHIPS[kind], shape))
 
 
-def sizes(size: str) -> tuple[int, ...]:
-    """The axes of a slice."""
-    return tuple(int(axis) for axis in size.split("x"))
-
-
-def exists(kind: str, shape: tuple[int, ...]) -> bool:
-    """Whether a slice of this shape can be had."""
+def slice_exists(kind: str, shape: tuple[int, ...]) -> bool:
+    """Return True if there are slices of this shape."""
     if CHIPS[kind].slices == FLAT:
         return "x".join(map(str, shape)) in FLAT.split(", ")
     small = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
     return shape in small or (len(shape) == 3 and all(axis and axis % 4 == 0 for axis in shape))
 
 
-def links(chip: Chip, shape: tuple[int, ...]) -> int:
-    """Links that every chip of a slice has: two along a ring, one along a line, whose ends have no more."""
+def count_links(chip: Chip, shape: tuple[int, ...]) -> int:
+    """Return the number of links that every chip of a slice has: two along a ring, one along a line, as at its ends."""
     return sum(0 if axis == 1 else 2 if axis % chip.wraps == 0 else 1 for axis in shape)
 
 
-def simulated(count: int) -> list[Any]:
-    """So many CPU devices; JAX must not have been used before, unless it has as many."""
-    with contextlib.suppress(RuntimeError):  # where JAX was used before, what there is has to do
+def simulate_devices(count: int) -> list[Any]:
+    """Return so many CPU devices; raise ValueError if JAX was started with fewer."""
+    with contextlib.suppress(RuntimeError):  # JAX is running: its number of devices is fixed
         jax.config.update("jax_num_cpu_devices", count)
     if len(jax.devices("cpu")) < count:
         raise ValueError(
             f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; set "
-            f"XLA_FLAGS=--xla_force_host_platform_device_count={count}, or nothing of it"
+            f"XLA_FLAGS=--xla_force_host_platform_device_count={count}, or unset it"
         )
     return jax.devices("cpu")[:count]
 
 
-def tpu(name: str) -> list[Any]:
-    """The devices of a TPU slice that need not be there: its compiler, libtpu, runs on any x86 host."""
+def find_tpu(name: str) -> list[Any]:
+    """Return the devices of a TPU slice, for compiling only; the compiler, libtpu, runs on any x86 host."""
     try:
         import libtpu
     except ImportError:
@@ -106,26 +106,26 @@ def tpu(name: str) -> list[Any]:
         ) from None
     from jax.experimental import topologies
 
-    # libtpu asks Google's cloud which TPU this is, and lets one process at a time have it. Here none is wanted.
+    # By default libtpu asks Google's cloud for the TPU of this host, and locks it for one process. Here it has none.
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     os.environ.setdefault("TPU_WORKER_HOSTNAMES", "localhost")
     os.environ.setdefault("TPU_ACCELERATOR_TYPE", "v5litepod-8")
     os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
     # A v4 or v5p chip has two cores, which JAX uses as one device.
     config: dict[str, Any] = {"chip_config_name": "megacore"} if name.startswith(("v4", "v5p")) else {}
-    if name.endswith(":1x1"):  # on a host with no other, as Colab's
+    if name.endswith(":1x1"):  # the only chip of its host, as on Colab
         config["chips_per_host_bounds"] = (1, 1, 1)
     try:
         return list(topologies.get_topology_desc(name, platform="tpu", **config).devices)
     except jax.errors.JaxRuntimeError as error:
-        raise ValueError(f"--topology={name}: libtpu {libtpu.__version__} says {str(error)[:300]}") from None
+        raise ValueError(f"--topology={name}: error of libtpu {libtpu.__version__}: {str(error)[:300]}") from None
 
 
-def roofline(cost: Cost, chip: Chip, links: int) -> dict[str, float]:
-    """Seconds that a step takes at least, by what bounds it: the chip's peak, its memory, its links, each used fully.
+def compute_roofline(cost: Cost, chip: Chip, links: int) -> dict[str, float]:
+    """Return lower bounds for the seconds of a step: from the chip's peak, its memory and its links, each fully used.
 
     >>> cost = Cost(flops=197e12, bytes=819e9 / 2)
-    >>> roofline(cost, CHIPS["v5e"], links=2)
+    >>> compute_roofline(cost, CHIPS["v5e"], links=2)
     {'compute': 1.0, 'memory': 0.5, 'network': 0.0}
     """
     network = cost.sent / (links * chip.link) if links else (math.inf if cost.sent else 0.0)

@@ -4,7 +4,7 @@ XLA's own `cost_analysis` counts the body of a loop once, so a scan over twelve 
 module walks the program's text and multiplies the body of a loop by its trip count. A loop of unknown length counts
 once and is listed in `unknown_loops`.
 
-Operations are those of matrix products and convolutions only, like the peak figures of chips. Bytes are reads and
+Only matrix products and convolutions count as operations, like the peak figures of chips. Bytes are reads and
 writes of main memory: a fusion counts as one instruction, a slice counts its own size, and on-chip values are free.
 """
 

@@ -1,7 +1,7 @@
 """Parse the text of a compiled program: its computations, and the shapes, operands and attributes of instructions.
 
-XLA's text is not a stable format, so this parser only reads what `compiled_cost` needs and what has not changed for
-years. An unreadable instruction is an error.
+XLA's text is not a stable format. This parser only reads the parts that `compiled_cost` needs, which have not changed
+for years. An unreadable instruction is an error.
 """
 
 import math

@@ -8,14 +8,14 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.files import write_json
-from bert_elmo_jax.runs.finetuning import RESULT
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
+from bert_elmo_jax.runs.grid import RESULT
 from bert_elmo_jax.runs.side_by_side import train_seeds
 from bert_elmo_jax.runs.start_cost import cost_kept
+from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.task_scores import score_name
-from bert_elmo_jax.runs.transfer import start_of
-from bert_elmo_jax.runs.with_network import network_start
+from bert_elmo_jax.runs.with_head import start_head
+from bert_elmo_jax.runs.with_network import start_network
 from bert_elmo_jax.train.checkpoint import save_params
 
 
@@ -29,13 +29,13 @@ def compare_seeds(
 ) -> None:
     """Fine-tune several seeds at once; keep the best model, and write the scores of all to `result.json`.
 
-    The scores are those of `finetune` with the same seeds, except for rounding. A run that was stopped restarts.
+    Except for rounding, `finetune` gets the same scores with the same seeds. A run that was stopped restarts.
     """
     keep_freed_memory()
     with cost_kept(workdir):
         shutil.rmtree(workdir / "checkpoints", ignore_errors=True)  # of a run that was stopped
         data = read_data(config)
-        start = (network_start if "network" in config else start_of)(config, init, tokenizer)
+        start = (start_network if "network" in config else start_head)(config, init, tokenizer)
         trained = train_seeds(config, workdir, data, start, [int(seed) for seed in seeds], workdir.name)
         score = score_name(data.task)
         scores = {str(one.seed): dict(one.figures) for one in trained}

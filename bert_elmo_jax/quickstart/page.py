@@ -1,4 +1,4 @@
-"""The quickstart's page: one file with what was learned, what it is worth, and how each part was made."""
+"""The quickstart's page: scores, transfer, senses, attention, and the command of each part, in one file."""
 
 import statistics
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ possible score is known, and what that is worth on three tasks.</p>
 def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld]) -> Path:
     """Write `report.html` from the run directories of the parts."""
     sections = [
-        ("What was learned of the language", show_scores(folders.workdir)),
-        ("What it is worth", show_transfer(folders, parts)),
+        ("How well the models know the language", show_scores(folders.workdir)),
+        ("How much pretraining helps", show_transfer(folders, parts)),
         ("Senses of a word, layer by layer", show_senses(folders.workdir, worlds)),
-        ("Which layers of the ELMo the tasks took", show_weights(folders.workdir, parts)),
+        ("Which layers of the ELMo the tasks use", show_weights(folders.workdir, parts)),
         ("Where the BERT looks when it is asked", show_attention(folders, parts)),
-        ("How each part was made", show_commands(folders, parts)),
+        ("The command of each part", show_commands(folders, parts)),
     ]
     return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
 
@@ -55,7 +55,7 @@ def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     commands = ((part.point, sum_costs(folders.run(part.point))) for part in parts)
     lines = "\n".join(f"# {seconds:.0f} seconds\n{folders.command(point)}" for point, seconds in commands)
     about = (
-        "Each command makes its part by itself, one seed after the other. Here the seeds were trained side by side, "
+        "Each command makes one part, one seed after the other. Here the seeds were trained side by side, "
         "which is faster and gives the same result except for rounding. Any field of a config can be changed."
     )
     return f"<p>{about}</p>{draw_code(lines)}"

@@ -22,7 +22,7 @@ TASKS: Mapping[str, tuple[dict[str, str], str, str]] = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """The size of every part, as overrides of the configs; the default is what a newcomer will wait for."""
+    """The size of every part, as overrides of the configs; the default takes minutes."""
 
     bert: Mapping[str, Any] = field(default_factory=dict)
     elmo: Mapping[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Part:
     """A run, the seconds it usually takes on one core, and its place in the table of transfer."""
 
     point: Point
-    seconds: float
+    seconds: int
     task: str = ""
     column: str = ""
 
@@ -50,7 +50,7 @@ CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": compare_seeds}
 
 @dataclass(frozen=True)
 class QuickstartFolders(Folders):
-    """The folders of the quickstart: runs lie there under their names, and a task's seeds train side by side."""
+    """The folders of the quickstart, named like their runs; a task's seeds train side by side."""
 
     calls: Mapping[str, Call] = field(default_factory=lambda: CALLS)
 
@@ -77,7 +77,7 @@ def list_parts(sizes: Sizes) -> list[Part]:
     for task, (flags, ending, network) in TASKS.items():
         files = {part: File(f"{task}/{part}.{ending}", made=True) for part in ("train", "dev")}
         head = "finetune:quickstart"
-        rows: list[tuple[str, str, dict[str, Point], Mapping[str, Any], float]] = [
+        rows: list[tuple[str, str, dict[str, Point], Mapping[str, Any], int]] = [
             ("bert_from_scratch", head, {"tokenizer": bert, "preset": bert}, sizes.head, 15),
             ("bert", head, {"init": bert}, sizes.head, 15),
             ("network", network, {}, fixed, 33),

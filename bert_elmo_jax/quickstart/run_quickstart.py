@@ -8,8 +8,7 @@ from bert_elmo_jax.inference.toy_worlds import worlds_of
 from bert_elmo_jax.quickstart.page import write_quickstart_report
 from bert_elmo_jax.quickstart.parts import QuickstartFolders, Sizes, list_parts
 from bert_elmo_jax.quickstart.tasks import write_tasks
-from bert_elmo_jax.runs.start_run import cache_compiled
-from bert_elmo_jax.runs.starting_weights import may_have_accelerator, say
+from bert_elmo_jax.runs.start_run import cache_compiled, may_have_accelerator, say
 from bert_elmo_jax.sweeps.processes import Processes
 from bert_elmo_jax.sweeps.progress import Progress
 from bert_elmo_jax.sweeps.schedule import run_points

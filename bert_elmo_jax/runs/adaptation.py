@@ -1,6 +1,6 @@
-"""Adapt a word encoder to a task: it first reads the training texts as a language model, without labels.
+"""Adapt a word encoder to a task: train it as a language model on the training texts, without labels.
 
-See Peters et al. 2018, section 3.4. The adapted encoder is a run directory like any other, `adapted/` in the task's.
+See Peters et al. 2018, section 3.4. The adapted encoder is a run directory, `adapted/`, inside the task's.
 """
 
 import contextlib
@@ -20,28 +20,26 @@ from bert_elmo_jax.inference.read_model import StoredModel, read_model
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.runs.pretraining import pretrain
-from bert_elmo_jax.runs.starting_weights import say
+from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
 from bert_elmo_jax.runs.with_network import NetworkStart
 from bert_elmo_jax.text import WordVocabulary
 
-HELD_OUT = 0.05  # of the texts: what the perplexity is measured on
-FULL_SOFTMAX = 20_000  # words; of a larger vocabulary the softmax is sampled
+HELD_OUT = 0.05  # the share of the texts on which the perplexity is measured
+FULL_SOFTMAX = 20_000  # words; the softmax over a larger vocabulary is sampled
 
 
-def wanted(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the config asks for it; what cannot be meant is said."""
+def wants_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if the config adapts its encoder; raise ValueError on contradictory fields or settings of a grid."""
     for name in (name for setting in settings for name in setting):
         if name.startswith("adapt.") or (name == "encoder" and "adapt" in config and config.adapt.epochs):
             raise ValueError(
-                f"--grid names {name}, and all of its runs share one adapted encoder: start a run for each"
+                f"--grid names {name}, but all runs of a grid share one adapted encoder: start a run for each value"
             )
     if "adapt" not in config or config.adapt.epochs == 0:
         return False
     if not config.encoder:
-        raise ValueError(
-            f"config.adapt.epochs={config.adapt.epochs} was asked for without an encoder: give --config.encoder=…"
-        )
+        raise ValueError(f"config.adapt.epochs={config.adapt.epochs} needs an encoder: give --config.encoder=…")
     if config.adapt.epochs < 0 or config.adapt.batch_size < 1:
         raise ValueError(
             f"config.adapt.epochs={config.adapt.epochs}, config.adapt.batch_size={config.adapt.batch_size}: expected "
@@ -50,38 +48,37 @@ def wanted(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> bool:
     return True
 
 
-def adapted(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) -> tuple[NetworkStart, int]:
-    """The start with its encoder adapted in `workdir/adapted`, and an exit status: 0, or that of a stopped run."""
+def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) -> tuple[NetworkStart, int]:
+    """Adapt the encoder in `workdir/adapted`; return it, and the exit status: 0, or 75 if it was stopped."""
     asked, folder = config.adapt, workdir / "adapted"
     stored = read_model(config.encoder)
     family = None if stored.network else get_family(stored.kind)
     if family is None or family.inputs != "words":
         raise ValueError(
-            f"config.adapt.epochs={asked.epochs} adapts encoders that read words, and {config.encoder} is a "
+            f"config.adapt.epochs={asked.epochs} is for encoders that read words, and {config.encoder} is of the kind "
             f"{stored.kind}: adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory "
             "as --config.encoder=…"
         )
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
-    say(f"the encoder reads {texts:,} texts first, as a language model: {folder}")
+    say(f"the encoder is first trained as a language model on {texts:,} texts: {folder}")
     request = Request(
         (str(folder / "texts.txt"),), str(folder / "corpus"), word_rule="whitespace", heldout=HELD_OUT, shards=1,
-        tokenizer=words_of(stored, folder / "vocabulary"), vocab_size=50_000, reading=Reading(on_bad="skip"),
+        tokenizer=save_words(stored, folder / "vocabulary"), vocab_size=50_000, reading=Reading(on_bad="skip"),
     )  # fmt: skip
     manifest = prepare(request, local_runner(1), quiet)
     if not manifest["counts"]["heldout"]["documents"]:
         raise ValueError(
-            f"{config.train} has {texts:,} texts, too few to hold any out for the language model's perplexity: leave "
-            "config.adapt out, or adapt with `experiments.pretrain` on more text"
+            f"{config.train} has {texts:,} texts, too few to hold some out for the language model's perplexity: set "
+            "config.adapt.epochs=0, or adapt with `experiments.pretrain` on more text"
         )
-    recipe = adaptation_recipe(config, stored, manifest)
-    recipe.data = str(folder / "corpus")
+    recipe = build_recipe(config, stored, manifest, folder / "corpus")
     status = pretrain(recipe, folder, init=config.encoder, program="adapt")
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
 
 
-def words_of(stored: StoredModel, folder: Path) -> str:
-    """The folder of the words that the weights' softmax knows; "words", for new ones, where it has none of them."""
+def save_words(stored: StoredModel, folder: Path) -> str:
+    """Save the words of the weights' softmax and return the folder, or "words", for new ones, if it has none."""
     if not isinstance(stored.tokenizer, WordVocabulary) or (
         "lm" not in stored.params and not get_family(stored.kind).reads_vocabulary(stored.config, ())
     ):
@@ -91,7 +88,7 @@ def words_of(stored: StoredModel, folder: Path) -> str:
     return str(folder)
 
 
-def adaptation_recipe(config: ConfigDict, stored: StoredModel, manifest: dict) -> ConfigDict:
+def build_recipe(config: ConfigDict, stored: StoredModel, manifest: dict, corpus: Path) -> ConfigDict:
     """Return the config of the language model's run: single sentences, and a rate that falls to zero."""
     counts, asked = manifest["counts"]["train"], config.adapt
     length = 20
@@ -104,7 +101,7 @@ def adaptation_recipe(config: ConfigDict, stored: StoredModel, manifest: dict) -
         "long_learning_rate": 0.0, "long_warmup": 0.0, "decay": 0.0, "clip": 1.0, "gradient_scale": 1.0,
     }  # fmt: skip
     return ConfigDict({
-        "family": stored.kind, "data": "", "steps": steps, "batch_size": asked.batch_size, "accumulate": 1,
+        "family": stored.kind, "data": str(corpus), "steps": steps, "batch_size": asked.batch_size, "accumulate": 1,
         "seed": config.seed, "log_every": config.log_every, "eval_every": every, "eval_batches": None,
         "checkpoint_every": every, "keep": 3, "stop_after_failures": config.stop_after_failures, "workers": 0,
         "mesh": config.mesh, "optimizer": optimizer, "reading": "sentences", "length": length,
@@ -114,7 +111,7 @@ def adaptation_recipe(config: ConfigDict, stored: StoredModel, manifest: dict) -
 
 
 def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
-    """Each text a document of one line; how many there are. The same texts leave the file as it is."""
+    """Write each different text as a document of one line, and return their number; keep a file with the same texts."""
     lines = list(dict.fromkeys(" ".join(words) for words in texts if words))
     text = "\n\n".join(lines) + "\n"
     if not file.is_file() or file.read_bytes() != text.encode():
@@ -124,6 +121,6 @@ def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
 
 @contextlib.contextmanager
 def quiet(name: str, size: int) -> Iterator[Report]:
-    """No bar: texts of a task are prepared in a moment."""
+    """Report no progress; the texts of a task are prepared in a moment."""
     del name, size
     yield lambda done: None

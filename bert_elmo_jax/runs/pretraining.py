@@ -2,32 +2,43 @@
 
 import contextlib
 import functools
+import html
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 from ml_collections import ConfigDict
+from optax import GradientTransformation
 
 from bert_elmo_jax import train
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.phases import Phases
 from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.families.family import Objective
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
-from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
-from bert_elmo_jax.runs.objectives import build_step
+from bert_elmo_jax.optim import Schedule
+from bert_elmo_jax.runs.initial_state import (
+    ROW_SPARSE,
+    adopt_config,
+    build_optimizer,
+    build_schedule,
+    fill_missing,
+)
 from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.starting_weights import adopt_config, fill_missing, say
-from bert_elmo_jax.runs.what_next import what_next
+from bert_elmo_jax.runs.start_run import cache_compiled, keep_freed_memory, say
+from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
+from bert_elmo_jax.train.step import Step
 
 # Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding).
 FREE = ("data", "workers", "mesh", "log_every", "checkpoint_every", "keep")
-
 BEFORE = "before.json"  # the held-out figures of given weights, before the first step
 
 
@@ -47,13 +58,12 @@ def pretrain(
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)
         train.meet("run directory")
-        if jax.config.values["jax_compilation_cache_dir"] is None:  # unless JAX_COMPILATION_CACHE_DIR names another
-            jax.config.update("jax_compilation_cache_dir", str((workdir / "compiled").absolute()))
+        cache_compiled(workdir / "compiled", small=False)
         mesh = None if parallel == "pmap" else train.make_mesh(**config.mesh)
 
         # Data, model and objective.
         corpora = load_corpora(config, workdir, family.inputs)
-        tokenizer = load_tokenizer_of(corpora, family.inputs)
+        tokenizer = load_corpus_tokenizer(corpora, family.inputs)
         model, stored = start_model(family, config, init, tokenizer)
         objective = family.objective(config, model)
         params = objective.init(jax.random.key(config.seed))
@@ -72,7 +82,7 @@ def pretrain(
         rate, method, step = build_step(config, objective, axis=None if mesh else DEVICES)
         if config.optimizer.warmup > config.steps:
             say(f"the warm-up, {config.optimizer.warmup:,.0f} steps, is longer than the run: its rate is not reached")
-        if first:  # only now, when everything asked for has been found possible
+        if first:  # after all checks: a refused run leaves no run.json
             train.same_run(workdir, asked, FREE)
             describe_run(workdir, model, params, tokenizer)
             say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
@@ -82,6 +92,7 @@ def pretrain(
         put: Any = run.put if mesh else dict
         means = train.make_evaluate(objective.held_out_loss, held_out, put=put, carry=objective.carry(rows))
 
+        # The loop.
         with train.Checkpoints(workdir, keep=config.keep) as checkpoints:
             if first and (halves := checkpoints.discard_unfinished()):
                 say(f"removed the unfinished checkpoint of step {', '.join(map(str, halves))}")
@@ -97,18 +108,52 @@ def pretrain(
                     if first:
                         write_json(workdir / BEFORE, before)
                         say(f"before the first step: {', '.join(f'{name} {x:.4g}' for name, x in before.items())}")
+                peak = train.matmul_rate(model.dtype) * jax.device_count()
                 state, stopped = train.train(
-                    state, run, batches, run=workdir, schedule=schedule_of(config), checkpoints=checkpoints,
-                    evaluate=lambda state: objective.figures(means(state)), score=objective.score, size=objective.size,
-                    top_speed=train.matmul_rate(model.dtype) * jax.device_count() / objective.work(
-                        params, config.length
+                    state, run, batches, run=workdir, checkpoints=checkpoints,
+                    schedule=train.Schedule(
+                        config.steps, config.log_every, config.eval_every, config.checkpoint_every,
+                        config.stop_after_failures,
                     ),
+                    evaluate=lambda state: objective.figures(means(state)), score=objective.score, size=objective.size,
+                    top_speed=peak / objective.work(params, config.length),
                     extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
                 )  # fmt: skip
+
+        # The report.
         if first and stopped is None:
-            page = train.write_report(workdir, [what_next(workdir, family.inputs)])
+            page = train.write_report(workdir, [suggest_next(workdir, family.inputs)])
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
+
+
+def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
+    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
+
+    `inputs` is "pieces" or "words".
+    """
+    if config.data == "toyworld":
+        tokenizer = "words" if inputs == "words" else "wordpiece"
+        return {str(toy_corpus(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
+    if not config.data:
+        raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
+    pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
+    try:
+        return {folder: float(weight) for folder, _, weight in pairs}
+    except ValueError:
+        raise ValueError(f"config.data={config.data!r}: expected folders with weights, such as wiki=3,news=1") from None
+
+
+def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str) -> Any:
+    """Return the tokenizer or word vocabulary of the first corpus."""
+    store = open_store(next(iter(corpora)))
+    folder, kind = store.folder / "tokenizer", store.manifest["tokenizer"]["kind"]
+    if (inputs == "words") != (kind == "words"):
+        asked = "words" if inputs == "words" else "wordpiece or sentencepiece"
+        raise ValueError(
+            f"{store.folder} was made with {kind}, and this model reads {inputs}: prepare it with --tokenizer={asked}"
+        )
+    return WordVocabulary.load(folder) if inputs == "words" else load_tokenizer(folder)
 
 
 def start_model(
@@ -116,7 +161,7 @@ def start_model(
 ) -> tuple[Any, Mapping[str, Any] | None]:
     """Return the model's configuration, and the parameters of `init` if given.
 
-    A word encoder of characters may be given data with another vocabulary: its softmax is then new.
+    A word encoder of characters accepts data with another vocabulary; its softmax is then new.
     """
     asked = dict(config.model)
     if init is None:
@@ -136,8 +181,84 @@ def start_model(
     return adopt_config(stored.config, asked), stored.params
 
 
-def schedule_of(config: ConfigDict) -> train.Schedule:
-    """Return the intervals of a run: logging, evaluation, checkpoints."""
-    return train.Schedule(
-        config.steps, config.log_every, config.eval_every, config.checkpoint_every, config.stop_after_failures
-    )
+def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family, Objective]:
+    """Return the family and the objective of a config, without a run.
+
+    Without `vocab_size`, the vocabulary has the size of the data's, or without data of the released models'.
+    """
+    family = get_family(config.family)
+    if vocab_size is None and config.data == "toyworld":
+        vocab_size = config.toyworld.vocab_size
+    elif vocab_size is None and config.data:
+        vocab_size = load_corpus_tokenizer(load_corpora(config, Path(), family.inputs), family.inputs).vocab_size
+    return family, family.objective(config, family.config(vocab_size=vocab_size or family.vocab_size, **config.model))
+
+
+def build_step(
+    config: ConfigDict, objective: Objective, axis: str | None = None
+) -> tuple[Schedule, GradientTransformation, Step]:
+    """Return the learning rate, the optimizer and the training step of a config; `axis` is the axis of `pmap`."""
+    options: Mapping[str, Any] = objective.step
+    if config.optimizer.name not in ROW_SPARSE:
+        options = {name: value for name, value in options.items() if name != "touched"}
+    rate = build_schedule(config.optimizer, config.steps, objective.long_steps)
+    method = build_optimizer(config.optimizer, rate)
+    step = train.make_step(
+        objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,
+        carry_axis=2, axis=axis, **options,
+    )  # fmt: skip
+    return rate, method, step
+
+
+def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
+    """Return the coefficient of each term of the loss from `config.coefficients`, or the objective's `default`.
+
+    A sampled term has the coefficient of the term that it estimates. Other terms in the config are ignored, since one
+    config may serve several objectives.
+
+    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "nsp": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
+    {'mlm': 1.0, 'nsp': 0.5}
+    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "npm": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
+    Traceback (most recent call last):
+    ValueError: config.coefficients has mlm, npm, but the loss has the terms mlm, nsp: give a number for each term
+    """
+    given = config.get("coefficients")
+    if not given:
+        return dict(default)
+    names = {term: term if term in given else term.removesuffix("_sampled") for term in default}
+    if not set(names.values()) <= set(given):
+        raise ValueError(
+            f"config.coefficients has {', '.join(given)}, but the loss has the terms {', '.join(names.values())}: give "
+            "a number for each term"
+        )
+    return {term: float(given[name]) for term, name in names.items()}
+
+
+LOAD = """from bert_elmo_jax import load
+encoding = load({run!r}).encode(["강가의 은행", "the bank of the river"])"""
+NEIGHBOURS = """python -m experiments.probe --what=neighbours --model={run} --train=texts.txt --words=bank,은행 \\
+    --output=analysis"""
+OWN = "--train=my.csv --dev=0.1 --text=review --label=stars"
+FINETUNE = {
+    "pieces": f"""python -m experiments.finetune --task=classification {OWN} \\
+    --init={{run}} --workdir={{run}}_reviews""",
+    "words": f"""python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder={{run}} \\
+    --task=classification {OWN} --workdir={{run}}_reviews""",
+}
+
+
+def suggest_next(run: Path, inputs: str) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: commands that use the pretrained model.
+
+    >>> "--init=runs/bert " in suggest_next(Path("runs/bert"), "pieces")[1]
+    True
+    >>> "--config.encoder=runs/elmo " in suggest_next(Path("runs/elmo"), "words")[1]
+    True
+    """
+    quoted = shlex.quote(str(run))
+    steps = [
+        ("Its vectors, in Python", LOAD.format(run=str(run))),
+        ("Other uses of a word in your texts with a similar meaning", NEIGHBOURS.format(run=quoted)),
+        ("A task of your own: a table with a column of texts and one of labels", FINETUNE[inputs].format(run=quoted)),
+    ]
+    return "What next", "".join(f"<p>{title}:</p><pre>{html.escape(code)}</pre>" for title, code in steps)

@@ -1,9 +1,8 @@
-"""Several seeds of one fine-tuning run trained together: `vmap` over parameters, optimisers and batches.
+"""Train several seeds of one fine-tuning run together: `vmap` over parameters, optimizers and batches.
 
-What `finetune --seeds=` does one after the other, for models so small that most of a step is not arithmetic. The rows
-of a step are those that each seed would have had by itself, padded to one width; so the figures are the same to
-rounding, but for the draws of dropout, which depend on the width. Nothing is kept on the way: a part that takes
-seconds begins again.
+This is faster than `finetune --seeds=` for models so small that most of a step is not arithmetic. Each seed has the
+same rows as in a run of its own, padded to one width. The figures are therefore the same to rounding, except for
+dropout, whose random numbers depend on the width. There are no checkpoints: a stopped run starts again.
 """
 
 import copy
@@ -19,16 +18,14 @@ from tqdm import tqdm
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan
-from bert_elmo_jax.runs.finetuning import lengths_of
 from bert_elmo_jax.runs.task_data import Data
 from bert_elmo_jax.runs.task_scores import figures_of
-from bert_elmo_jax.runs.transfer import Start
-from bert_elmo_jax.runs.with_head import prepare_head
+from bert_elmo_jax.runs.with_head import Start, prepare_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network
 
 
 class Trained(NamedTuple):
-    """What a seed has come to after its last step."""
+    """The result of one seed after its last step."""
 
     seed: int
     step: int
@@ -40,16 +37,14 @@ class Trained(NamedTuple):
 def train_seeds(
     config: ConfigDict, workdir: Any, data: Data, start: Start | NetworkStart, seeds: Sequence[int], name: str = ""
 ) -> list[Trained]:
-    """Train all seeds, and score each on the dev data at its end; `workdir` says then what its model is."""
+    """Train all seeds, and score each on the dev data at the end; the model is described in `workdir`."""
     ready = []
     for seed in seeds:
         own = copy.deepcopy(config)
         own.seed = seed
         ready.append(prepare_head(own, data, start) if isinstance(start, Start) else prepare_network(own, data, start))
     first = ready[0]
-    epoch = -(-len(first.rows) // config.batch_size)
-    steps, _, _ = lengths_of(config, epoch)
-    _, method = first.method(steps, epoch)
+    steps, method = first.length.steps, first.method
     states = [train.new_state(r.params, method, jax.random.key(seed)) for r, seed in zip(ready, seeds)]
     state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
     step = jax.jit(
@@ -57,7 +52,7 @@ def train_seeds(
         donate_argnums=0,
     )
     collate, predict = first.begin(workdir)
-    batches = batches_of(first.rows, config.batch_size, seeds, collate)
+    batches = join_batches(first.rows, config.batch_size, seeds, collate)
     with tqdm(total=steps, desc=name, unit="step") as bar:
         for n, batch in enumerate(itertools.islice(batches, steps)):
             state, metrics = step(state, batch)
@@ -75,18 +70,18 @@ def train_seeds(
     return done
 
 
-def batches_of(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], collate: Collate) -> Iterator[Batch]:
-    """For each step the batches that `TaskBatches` has for each seed, [seeds, batch_size, …], as wide as the longest.
+def join_batches(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], collate: Collate) -> Iterator[Batch]:
+    """Yield the batches of `TaskBatches` for each seed, [seeds, batch_size, …], as wide as the longest row.
 
-    One width for all steps: compiling another takes longer than the padding ever will.
+    All steps have one width, since compiling another takes longer than the padding.
     """
     lengths = np.array([row.width for row in rows])
     longest = rows[int(lengths.argmax())]
-    nothing = len(seeds) * batch_size + 1  # a row beyond those that there are
+    padding = len(seeds) * batch_size + 1  # the number of an empty row
     for epoch in itertools.count():
         for chosen in zip(*(plan(lengths, batch_size, seed, epoch) for seed in seeds)):
-            together = collate([*(rows[n] for part in chosen for n in part), longest], nothing + 1)
-            places = np.full((len(seeds), batch_size), nothing)
+            together = collate([*(rows[n] for part in chosen for n in part), longest], padding + 1)
+            places = np.full((len(seeds), batch_size), padding)
             at = 0
             for part, own in zip(chosen, places):
                 own[: len(part)] = np.arange(at, at + len(part))

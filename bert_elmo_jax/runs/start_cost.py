@@ -1,4 +1,4 @@
-"""What each start of a run costs, recorded in its run directory by the run itself."""
+"""The cost of each start of a run, which the run itself records in its directory."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The data that a fine-tuning config names, read and checked before anything else is done."""
+"""Read and check the data of a fine-tuning config, and count the steps that they take."""
 
 import dataclasses
 from collections import Counter
@@ -11,14 +11,14 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.examples import a_number
 from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels
-from bert_elmo_jax.runs.starting_weights import say
+from bert_elmo_jax.runs.start_run import say
 
 LENGTH, QUESTION_LENGTH = 128, 384
-OPTIONS = ("context", "stride", "question_length", "longest_answer")  # of a task; a config names those it has
+OPTIONS = ("context", "stride", "question_length", "longest_answer")  # fields of tasks that a config may have
 
 
 class Data(NamedTuple):
-    """A task with its labels, and the examples of its parts."""
+    """A task with its labels, and its examples."""
 
     task: Task
     train: Sequence[Any]
@@ -26,46 +26,50 @@ class Data(NamedTuple):
     test: Sequence[Any]
 
 
+class Length(NamedTuple):
+    """The steps of a run, of an epoch, and between evaluations and checkpoints."""
+
+    steps: int
+    epoch: int
+    eval_every: int
+    checkpoint_every: int
+
+
 def read_data(config: ConfigDict) -> Data:
-    """Read all files of a run; labels are those of the training data, and the others must know no more."""
+    """Read all files of a run; a task has the labels of its training data."""
     missing = [name for name in ("task", "train", "dev") if not config[name]]
     if missing:
         raise ValueError(
             f"{', '.join(f'--{name}' for name in missing)} {'is' if len(missing) == 1 else 'are'} needed, such as "
             "--task=classification --train=my.csv --dev=dev.csv --text=review --label=stars (--dev=0.1: of --train)"
         )
-    task = task_named(
-        config.task,
-        text=config.text or None,
-        pair=config.pair or None,
-        label=config.label or None,
-        file=config.train,
-        **{name: config[name] for name in OPTIONS if name in config},
-    )
+    columns = {name: config[name] or None for name in ("text", "pair", "label")}
+    options = {name: config[name] for name in OPTIONS if name in config}
+    task = task_named(config.task, **columns, file=config.train, **options)
     if task.context and task.kind != "tags":
-        raise ValueError(f"config.context says nothing to {config.task}, whose examples are no words; leave it out")
+        raise ValueError(f"config.context is for tasks with words, and {config.task} has texts; leave it out")
     if task.kind != "questions" and task.stride < 1:
         raise ValueError(f"config.stride={task.stride}: expected 1 or more")
     train = read_examples(config.train, task, encoding=config.encoding)
     task = with_labels(task, train)
-    share = share_of(config.dev)
-    files = {"dev": None if share else config.dev, "test": config.test}
-    dev, test = (read_examples(file, task, encoding=config.encoding) if file else [] for file in files.values())
+    share = parse_share(config.dev)
+    files = (None if share else config.dev, config.test)
+    dev, test = (read_examples(file, task, encoding=config.encoding) if file else [] for file in files)
     if share:
-        train, dev = kept_aside(train, task, share)
-        say(f"--dev={config.dev}: by a fixed shuffle, {len(dev):,} examples of {config.train} are kept aside; "
+        train, dev = hold_out(train, task, share)
+        say(f"--dev={config.dev}: {len(dev):,} examples of {config.train} are held out by a fixed shuffle; "
             f"{len(train):,} are trained on")  # fmt: skip
     for examples in (dev, test):
         check_labels(task, examples)
         if task.kind == "regression" and len(examples) == 1:
-            raise ValueError(f"{examples[0].file} has one example, of which there is no correlation; give two or more")
-    return Data(task, shared(train, config.share), dev, test)
+            raise ValueError(f"{examples[0].file} has one example, but a correlation needs two; give more")
+    return Data(task, take_share(train, config.share), dev, test)
 
 
-def share_of(dev: str) -> float | None:
-    """The share of the training examples that dev asks for; None where it names a file.
+def parse_share(dev: str) -> float | None:
+    """Return the share of the training examples that `--dev` holds out, or None if it is a file.
 
-    >>> share_of("0.1"), share_of("dev.csv")
+    >>> parse_share("0.1"), parse_share("dev.csv")
     (0.1, None)
     """
     share = a_number(dev)
@@ -74,13 +78,13 @@ def share_of(dev: str) -> float | None:
     return share
 
 
-def kept_aside(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequence[Any], Sequence[Any]]:
-    """What is trained on, and a share of the examples for dev: of a fixed shuffle the first, each in its order.
+def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Split examples into a train and a dev part by a fixed shuffle; both keep the order.
 
     Questions about one context stay together, and so do the sentences of a document that are read with it.
 
-    >>> train, dev = kept_aside(range(100), task_named("sst2"), 0.1)
-    >>> len(train), len(dev), set(train) & set(dev), dev == kept_aside(range(100), task_named("sst2"), 0.1)[1]
+    >>> train, dev = hold_out(range(100), task_named("sst2"), 0.1)
+    >>> len(train), len(dev), set(train) & set(dev), dev == hold_out(range(100), task_named("sst2"), 0.1)[1]
     (90, 10, set(), True)
     """
     groups: dict[Any, list[int]] = {}
@@ -98,16 +102,16 @@ def kept_aside(examples: Sequence[Any], task: Task, share: float) -> tuple[Seque
             f"--dev={share:g} of {len(examples):,} examples would be {len(chosen)} of them: use another share, or give "
             "a file"
         )
-    train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == aside] for aside in (False, True))
+    train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == held] for held in (False, True))
     return train, dev
 
 
-def shared(examples: Sequence[Any], share: float) -> Sequence[Any]:
-    """A share of the examples, in their order: of a fixed shuffle the first, so that more of them are those and others.
+def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
+    """Return a share of the examples, in order, by a fixed shuffle: a larger share contains a smaller one.
 
-    >>> [len(shared(range(1000), share)) for share in (0.001, 0.25, 1.0)]
+    >>> [len(take_share(range(1000), share)) for share in (0.001, 0.25, 1.0)]
     [1, 250, 1000]
-    >>> set(shared(range(9), 0.3)) < set(shared(range(9), 0.6))
+    >>> set(take_share(range(9), 0.3)) < set(take_share(range(9), 0.6))
     True
     """
     if not 0 < share <= 1:
@@ -116,20 +120,41 @@ def shared(examples: Sequence[Any], share: float) -> Sequence[Any]:
     return examples if share == 1 else [examples[n] for n in sorted(chosen.tolist())]
 
 
-def fitted(task: Task, config: ConfigDict, positions: int) -> Task:
-    """The task with the length of its rows."""
+def count_steps(config: ConfigDict, rows: int) -> Length:
+    """Return the length of a run on training data of so many rows.
+
+    >>> config = ConfigDict({"epochs": 2.5, "batch_size": 8, "eval_every": 0, "checkpoint_every": 0})
+    >>> count_steps(config, 60)
+    Length(steps=20, epoch=8, eval_every=8, checkpoint_every=8)
+    """
+    if config.batch_size < 1:
+        raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
+    epoch = -(-rows // config.batch_size)
+    steps = round(config.epochs * epoch)
+    eval_every = config.eval_every or epoch
+    checkpoint_every = config.checkpoint_every or eval_every
+    if steps < 1 or min(eval_every, checkpoint_every) < 1:
+        raise ValueError(f"config.epochs={config.epochs} of {epoch} steps is less than a step: use more epochs")
+    if eval_every % checkpoint_every:
+        raise ValueError(
+            f"an evaluation every {eval_every} steps and a checkpoint every {checkpoint_every}: the best model could "
+            "not be kept; let config.checkpoint_every divide config.eval_every (an epoch by default)"
+        )
+    return Length(steps, epoch, eval_every, checkpoint_every)
+
+
+def fit_length(task: Task, config: ConfigDict, positions: int) -> Task:
+    """Return the task with the length of its rows, at most the `positions` of the model by default."""
     usual = QUESTION_LENGTH if task.kind == "questions" else LENGTH
     return dataclasses.replace(task, max_length=config.max_length or min(usual, positions))
 
 
 def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] | None:
-    """How much each label weighs: `balanced`, as much together as every other, or as is written label by label."""
+    """Return the weight of each label: `balanced`, inversely to its frequency, or as `asked` label by label."""
     if not asked:
         return None
     if task.kind not in ("classification", "tags"):
-        raise ValueError(
-            f"config.class_weights={asked!r} says nothing to {task.name}, which has no labels; leave it out"
-        )
+        raise ValueError(f"config.class_weights={asked!r} is for labels, and {task.name} has none; leave it out")
     if asked == "balanced":
         found: Counter[Any] = Counter(
             chain.from_iterable(e.tags for e in train) if task.kind == "tags" else (e.label for e in train)

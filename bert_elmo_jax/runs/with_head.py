@@ -1,5 +1,6 @@
-"""A BERT with a task's head, made ready for fine-tuning: rows, parameters, loss, and what is written before."""
+"""Prepare a pretrained encoder with a task head for fine-tuning."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,51 +15,111 @@ from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate, collate
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.heads.task_head import coefficients, task_loss, task_outputs
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families import Family, all_families, get_family
+from bert_elmo_jax.families.init_params import init_task_params
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import predictions_of
+from bert_elmo_jax.inference.read_model import StoredModel, read_model
 from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
 from bert_elmo_jax.inference.task_model import head_of
-from bert_elmo_jax.runs.task_data import Data, class_weights, fitted
-from bert_elmo_jax.runs.transfer import Start, features_of, method_of, params_of
+from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
+from bert_elmo_jax.runs.start_run import say
+from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps, fit_length
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
+WAYS = ("all", "frozen", "head_first", "top_down")  # of transfer
 Put = Callable[[Mapping[str, np.ndarray]], Any]
 
 
-class Prepared(NamedTuple):
-    """A model for a task before its first step, whatever it is made of.
+class Start(NamedTuple):
+    """A model without a task head: its family, configuration and tokenizer, and its weights if it has any."""
 
-    `method` makes the learning rate and the optimiser for so many steps, and steps an epoch. `begin` writes into the
-    run directory what the run is of, and gives what makes batches of training rows, and the function that predicts the
-    dev data from parameters (with a function that places a batch on the devices).
+    family: Family
+    model: Any
+    tokenizer: Tokenizer
+    stored: StoredModel | None
+
+
+class Prepared(NamedTuple):
+    """A model for a task before its first step.
+
+    `begin(workdir)` describes the model in the run directory. It returns a function that makes batches of rows, and one
+    that predicts the dev data from parameters, given a function that places a batch on the devices.
     """
 
     task: Task
     rows: Sequence[Any]
+    length: Length
     params: dict[str, Any]
     loss: Any
     coefficients: dict[str, float]
-    method: Callable[[int, int], tuple[optim.Schedule, optax.GradientTransformation]]
+    rate: optim.Schedule
+    method: optax.GradientTransformation
     begin: Callable[[Path], tuple[Collate, Callable[[Any, Put], list[Any]]]]
-    size: Callable[[Mapping[str, np.ndarray]], int]
+    size: Callable[[Mapping[str, np.ndarray]], int]  # tokens in a batch
     sharding: Sequence[Any] = ()  # rules of the encoder's family
 
 
-def prepare_head(config: ConfigDict, data: Data, start: Start, begins: bool = True) -> Prepared:
-    """A BERT, whole or as features, with the head of the task; what is new in it is said where the run begins."""
-    model, tokenizer = start.model, start.tokenizer
-    task, features = (
-        fitted(data.task, config, model.max_positions),
-        features_of(config, start.family, model.num_layers, data.task.kind),
-    )
+def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:
+    """Return the model of `init`, or one of `config.preset` without weights for a given tokenizer."""
+    asked: dict[str, Any] = {"dtype": config.dtype, "implementation": config.implementation}
+    if config.dropout is not None:
+        asked |= {"dropout": config.dropout, "attention_dropout": config.dropout}
+    if init is not None:
+        if tokenizer is not None:
+            raise ValueError(f"--tokenizer={tokenizer} was given with --init={init}, which has its own: leave it out")
+        stored, family = _read_encoder(init, "--init")
+        if stored.tokenizer is None or isinstance(stored.tokenizer, WordVocabulary | Lexicon):
+            raise ValueError(f"--init={init} has no tokenizer (vocab.txt or a SentencePiece model): copy one there")
+        return Start(family, adopt_config(stored.config, asked), stored.tokenizer, stored)
+    if tokenizer is None:
+        raise ValueError("--init=… is needed (anything `load` understands), or --tokenizer=… for a model from scratch")
+    folder = Path(tokenizer) / "tokenizer"
+    pieces = load_tokenizer(folder if folder.is_dir() else tokenizer)
+    presets = {name: family for family in all_families() if family.inputs == "pieces" for name in family.presets}
+    if config.preset in presets:
+        family = presets[config.preset]
+        model = family.config(**family.presets[config.preset])
+    elif Path(config.preset).exists():
+        stored, family = _read_encoder(config.preset, "config.preset")
+        model = stored.config
+    else:
+        raise ValueError(
+            f"config.preset={config.preset!r} is neither a preset ({', '.join(presets)}) nor a model: name one of them"
+            + did_you_mean(config.preset, presets)
+        )
+    known = {field.name for field in dataclasses.fields(model)}
+    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if name in known}
+    return Start(family, dataclasses.replace(adopt_config(model, asked), **sizes), pieces, None)
+
+
+def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
+    stored = read_model(source)
+    if stored.network or get_family(stored.kind).inputs != "pieces":
+        known = ", ".join(family.name for family in all_families() if family.inputs == "pieces")
+        raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {known}")
+    return stored, get_family(stored.kind)
+
+
+def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = True) -> Prepared:
+    """Return a model with the head of the task; `report` which of its parameters are new."""
+    model, tokenizer, family = start.model, start.tokenizer, start.family
+    task = fit_length(data.task, config, model.max_positions)
     check_length(task, model.max_positions)
+    features = read_features(config, family, model.num_layers, task.kind)
     head = head_of(task, features, model)
-    module = start.family.build(model, pooler=head.pooled)
-    params, new_pooler = params_of(start, task, head, config.seed, begins)
+    module = family.build(model, pooler=head.pooled)
+    params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
+    length = count_steps(config, len(rows))
+    rate, method = build_transfer(config, family, params, length, new_pooler)
+    weights = class_weights(config.class_weights, task, data.train)
+    loss = task_loss(module, head, weights, frozen=config.transfer == "frozen")
     shape: Any = {"limit": task.max_length, "pad_id": model.pad_id}
-    frozen = config.transfer == "frozen"
-    loss = task_loss(module, head, class_weights(config.class_weights, task, data.train), frozen)
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
         describe_run(workdir, model, params, tokenizer, task=task, features=features)
@@ -72,7 +133,85 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, begins: bool = Tr
         return functools.partial(collate, **shape), predict
 
     return Prepared(
-        task, rows, params, loss, coefficients(task.kind),
-        lambda steps, epoch: method_of(config, start.family, params, steps, epoch, new_pooler), begin,
-        lambda batch: int((batch["segments"] > 0).sum()), start.family.sharding,
+        task, rows, length, params, loss, coefficients(task.kind), rate, method, begin,
+        lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
     )  # fmt: skip
+
+
+def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
+    """Return the layers of `config.features` that the head reads; None for the last layer.
+
+    A family without a pooler gives its last layer, averaged, to heads that read one vector per row.
+    """
+    f = config.features
+    if not f.layers:
+        no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
+        return Features((num_layers,)) if no_pooler else None
+    try:
+        layers: Any = "all" if f.layers == "all" else [int(part) for part in str(f.layers).split(",")]
+    except ValueError:
+        raise ValueError(f"config.features.layers={f.layers!r}: use numbers, such as -4,-3,-2,-1, or all") from None
+    return Features(tuple(layer_numbers(layers, num_layers)), f.combine, f.lstm_layers, f.lstm_size, f.dropout)
+
+
+def init_params(
+    start: Start, task: Task, head: TaskHead, seed: int, report: bool = True
+) -> tuple[dict[str, Any], bool]:
+    """Return the stored parameters, completed from the seed, and True if the pooler is new.
+
+    A stored head for another task or other labels is not used.
+    """
+    fresh = init_task_params(start.family, start.model, head, jax.random.key(seed))
+    if start.stored is None:
+        return fresh, True
+    stored = dict(start.stored.params)
+    shapes, needed = (jax.tree.map(np.shape, params.get(head.name)) for params in (stored, fresh))
+    same = tuple(start.stored.labels or ()) == task.labels and shapes == needed
+    if not same or start.stored.features != head.features:
+        if report and head.name in stored:
+            say(f"the weights have a head {head.name} for another task or other labels: it is not used")
+        stored.pop(head.name, None)
+        stored.pop("reader", None)
+    new_pooler = "pooler" in fresh["encoder"] and "pooler" not in stored["encoder"]
+    return jax.tree.map(lambda x: jax.numpy.asarray(x), fill_missing(fresh, stored, report)), new_pooler
+
+
+def build_transfer(
+    config: ConfigDict, family: Family, params: Mapping[str, Any], length: Length, new_pooler: bool
+) -> tuple[optim.Schedule, optax.GradientTransformation]:
+    """Return the learning rate, and the optimizer for `config.transfer`."""
+    choose("transfer", config.transfer, dict.fromkeys(WAYS))
+    o = config.optimizer
+    rate = build_schedule(o, length.steps)
+    if config.transfer in ("head_first", "top_down"):
+        unclipped = ConfigDict({**o, "clip": float("inf")})
+        starts = plan_unfreezing(config, family, params, length.epoch, new_pooler)
+        method = optim.join_later(starts, rate, lambda later: build_optimizer(unclipped, later), o.clip)
+    else:
+        method = build_optimizer(o, rate)
+    if config.transfer == "frozen":
+        patterns = [f"encoder/{name}(/.*)?" for name in params["encoder"] if name != "pooler" or not new_pooler]
+        method = optim.freeze(method, patterns)
+    if config.layer_decay != 1:
+        method = optax.chain(method, optim.scale_by_depth(config.layer_decay, family.depth_of))
+    return rate, method
+
+
+def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool) -> Any:
+    """Return the step from which each parameter is trained: 0 for the head and a new pooler.
+
+    An old pooler is unfrozen with the last layer.
+    """
+    depths = optim.depths(dict(params), family.depth_of)
+    top = max(jax.tree.leaves(depths))
+    first = round(config.head_epochs * epoch)
+    if first < 1:
+        raise ValueError(f"config.head_epochs={config.head_epochs} is less than a step; use more, or transfer=all")
+
+    def start(depth: int) -> int:
+        return first + (max(0, top - 1 - depth) * epoch if config.transfer == "top_down" else 0)
+
+    starts = jax.tree.map(lambda depth: 0, depths) | {"encoder": jax.tree.map(start, depths["encoder"])}
+    if new_pooler and "pooler" in starts["encoder"]:
+        starts["encoder"]["pooler"] = jax.tree.map(lambda _: 0, starts["encoder"]["pooler"])
+    return starts

@@ -1,8 +1,14 @@
-"""A task's own network, made ready for training: words and their vectors, an encoder's layers, parameters and loss."""
+"""Prepare a task network for training: its words and their vectors, an encoder's layers, parameters and loss.
+
+The run directory of a network has its encoder in `encoder/`, which is itself a run directory without heads:
+`load("runs/tagger/encoder")` returns the encoder.
+"""
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +18,16 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate
+from bert_elmo_jax.data.tasks.schemes import find_scheme
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.run_directory import describe_run
+from bert_elmo_jax.inference.model_json import read_facts
+from bert_elmo_jax.inference.run_directory import (
+    describe_encoder,
+    describe_run,
+    is_run_directory,
+    write_run_directory,
+)
 from bert_elmo_jax.inference.task_forward import scores_of
 from bert_elmo_jax.inference.task_network import encode_of, layers_of
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
@@ -23,115 +35,189 @@ from bert_elmo_jax.inference.vector_cache import fill_cache
 from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
-from bert_elmo_jax.runs import optimisation
-from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
-from bert_elmo_jax.runs.network_sizes import SIZES
-from bert_elmo_jax.runs.starting_weights import say
-from bert_elmo_jax.runs.task_data import Data
-from bert_elmo_jax.runs.task_words import words_of
+from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
+from bert_elmo_jax.runs.start_run import say
+from bert_elmo_jax.runs.task_data import Data, count_steps
 from bert_elmo_jax.runs.with_head import Prepared, Put
+from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
+from bert_elmo_jax.text.lexicon import KEPT, places_of
 
 
 class NetworkStart(NamedTuple):
-    """The encoder that a network reads, None for none, and where it came from."""
+    """The encoder that a network reads, or None, and its source."""
 
     encoder: Encoder | None
     source: str
 
 
-def network_start(config: ConfigDict, init: str | None, tokenizer: str | None) -> NetworkStart:
-    """The encoder of the config; a network begins from scratch."""
-    if config.network not in NETWORKS:
-        hint = did_you_mean(config.network, NETWORKS)
-        raise ValueError(f"config.network={config.network!r} is not known; it is one of {', '.join(NETWORKS)}{hint}")
+def start_network(config: ConfigDict, init: str | None, tokenizer: str | None) -> NetworkStart:
+    """Return the encoder of the config; a network is always trained from scratch."""
+    choose("network", config.network, NETWORKS)
     for flag, value in (("init", init), ("tokenizer", tokenizer)):
         if value is not None:
             raise ValueError(
-                f"--{flag}={value} says nothing to a {config.network}, which begins from scratch: give the encoder "
+                f"--{flag}={value} has no use for a {config.network}, which is trained from scratch: give the encoder "
                 "that it reads with --config.encoder=…"
             )
     return NetworkStart(word_encoder(config.encoder) if config.encoder else None, config.encoder)
 
 
 def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prepared:
-    """A network with its words, and the encoder that it reads."""
+    """Return a network with its words, and with the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
-        start = network_start(config, None, None)
-    task, encoder, own = with_length(data.task, config), start.encoder, NETWORKS[config.network]
+        start = start_network(config, None, None)
+    task, encoder, own = cut_texts(data.task, config), start.encoder, NETWORKS[config.network]
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
-        raise ValueError(
-            "config.tune_encoder was asked for without an encoder: give --config.encoder=… or leave it out"
-        )
-    lexicon, known = words_of(config, own.words(task, data.train))
-    layers, width = (0, 0) if encoder is None else size_of(encoder)
-    network = own.config(
-        num_words=len(lexicon.words), num_specials=len(lexicon.specials), word_size=lexicon.width,
-        characters=lexicon.unknown == "characters", encoder_layers=layers, encoder_width=width, places=config.places,
-        layers=config.layers,
-        mix_dropout=config.mix_dropout, mix_l2=config.mix_l2, tuned=config.tune_encoder,
-        **({} if own.counted is None else {own.counted: len(task.labels)}),
-        **SIZES[config.network](config, data),
-    )  # fmt: skip
+        raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
+    lexicon, known = build_lexicon(config, own.words(task, data.train))
+    network = build_config(config, data, lexicon, encoder)
     params = own.init(network, jax.random.key(config.seed), *lexicon.table(known))
     if encoder is not None and network.tuned:
-        params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # steps give their arrays away
+        params["encoder"] = jax.tree.map(jax.numpy.array, encoder.params["encoder"])  # a copy: steps donate arrays
     rows, notes = own.training_rows(task, data.train, lexicon)
     dev_rows = own.reading_rows(task, data.dev, lexicon)
     for note in notes:
         say(f"{config.train}: {note}")
+    length = count_steps(config, len(rows))
+    rate, method = build_training(config, network, encoder, length.steps)
     encode = encode_of(network, encoder)
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
-        check_begun(workdir, network, task.labels, lexicon.fingerprint)
-        described = None if encoder is None else keep_encoder(workdir / "encoder", encoder)
+        check_same_network(workdir, network, task.labels, lexicon.fingerprint)
+        described = None if encoder is None else save_encoder(workdir / "encoder", encoder)
         describe_run(workdir, network, params, lexicon, task=task, encoder=described)
-        read = layers_of(network, encoder)
+        layers = layers_of(network, encoder)
         if encoder is not None and not network.tuned:
             folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
-            read = fill_cache(folder, encoder, [text.words for row in (*rows, *dev_rows) for text in row.texts]).batch
+            layers = fill_cache(folder, encoder, [text.words for row in (*rows, *dev_rows) for text in row.texts]).batch
         outputs = jax.jit(own.outputs(network, task, encode))
-        make = functools.partial(own.collate, lexicon=lexicon, layers=read)
+        make = functools.partial(own.collate, lexicon=lexicon, layers=layers)
         inputs = functools.partial(make, targets=False)
 
         def predict(params: Any, put: Put) -> list[Any]:
             found = scores_of(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
-            # As many answers as in use: the threshold for none is looked for with the best that is one.
+            # 20 answers per question, as `predict` has: the threshold for no answer depends on the best of them.
             return own.predictions(task, data.dev, dev_rows, found, 20)
 
         return make, predict
 
     return Prepared(
-        task, rows, params, own.loss(network, encode), own.coefficients(network),
-        lambda steps, epoch: method_of(config, network, encoder, steps), begin,
-        lambda batch: int(batch["lengths"].sum()),
-        () if encoder is None else find_family(encoder.config).sharding,
+        task, rows, length, params, own.loss(network, encode), own.coefficients(network), rate, method, begin,
+        lambda batch: int(batch["lengths"].sum()), () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 
 
-def with_length(task: Task, config: ConfigDict) -> Task:
-    """The task with the number of words that its texts are cut to, where the config names one."""
+def cut_texts(task: Task, config: ConfigDict) -> Task:
+    """Return the task with `config.max_length`, the number of words that its texts are cut to, if the config has it."""
     if "max_length" not in config:
         return task
-    if config.max_length < 1:
-        raise ValueError(f"config.max_length={config.max_length}: a text is cut to 1 word or more")
+    least = 2 if task.kind == "questions" else 1
+    if config.max_length < least:
+        raise ValueError(f"config.max_length={config.max_length}: expected {least} or more words")
     return dataclasses.replace(task, max_length=config.max_length)
 
 
-def method_of(
+def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:
+    """Return the words of the training texts, and the pretrained vectors of `config.vectors`."""
+    counts = Counter(word for words in texts for word in words)
+    size = config.word_size or 100
+    known = later = None
+    if config.unknown == "vectors" and not config.vectors:
+        raise ValueError("config.unknown=vectors needs a file: give --config.vectors=…, or choose another value")
+    if config.vectors:
+        size = width_of(config.vectors)
+        if config.word_size and config.word_size != size:
+            raise ValueError(
+                f"config.word_size={config.word_size}, and {config.vectors} has vectors of {size} numbers: leave "
+                "word_size out, or give a file of that width"
+            )
+        known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
+        there = int((places_of(list(counts), known) >= 0).sum())
+        twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
+        say(f"{config.vectors}: vectors of {there:,} of the {len(counts):,} words of the training data{twice}")
+        if not there:
+            raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
+        later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
+    lexicon = Lexicon.build(
+        counts, config.unknown, size, known=known, tuned=config.tune_words, seed=config.seed, later=later
+    )
+    return lexicon, known
+
+
+def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:
+    """Return the network's configuration: fields of the run's config, and sizes of the data, words and encoder."""
+    if data.task.kind == "questions" and config.longest_answer < 1:
+        raise ValueError(f"config.longest_answer={config.longest_answer}: expected 1 or more words")
+    own = NETWORKS[config.network]
+    known = {field.name for field in dataclasses.fields(own.config)}
+    layers, width = (0, 0) if encoder is None else size_of(encoder)
+    found = {name: config[name] for name in known if name in config} | {
+        "num_words": len(lexicon.words), "num_specials": len(lexicon.specials), "word_size": lexicon.width,
+        "characters": lexicon.unknown == "characters", "encoder_layers": layers, "encoder_width": width,
+        "tuned": config.tune_encoder, "pairs": data.task.pairs, "unanswerable": data.task.unanswerable,
+    }  # fmt: skip
+    if own.counted is not None:
+        found[own.counted] = len(data.task.labels)
+    if "scheme" in known and data.task.entities:
+        found["scheme"] = find_scheme(data.train)
+    return own.config(**{name: value for name, value in found.items() if name in known})
+
+
+def build_training(
     config: ConfigDict, network: NetworkConfig, encoder: Encoder | None, steps: int
 ) -> tuple[optim.Schedule, optax.GradientTransformation]:
-    """The learning rate and the optimiser: frozen vectors of words stay as they are."""
-    rate = optimisation.learning_rate(config.optimizer, steps)
-    method = optimisation.optimizer(config.optimizer, rate)
+    """Return the learning rate and the optimizer; word vectors are frozen without `config.tune_words`."""
+    rate = build_schedule(config.optimizer, steps)
+    method = build_optimizer(config.optimizer, rate)
     if not config.tune_words and network.num_words:
         method = optim.freeze(method, ["words/table"])
     if config.layer_decay == 1:
         return rate, method
-    if not network.tuned:
+    if encoder is None or not network.tuned:
         raise ValueError(
-            f"config.layer_decay={config.layer_decay} is for the layers of an encoder that is trained along: add "
+            f"config.layer_decay={config.layer_decay} is for the layers of a fine-tuned encoder: add "
             "--config.tune_encoder=true, or leave it out"
         )
-    assert encoder is not None
     return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay, find_family(encoder.config).depth_of))
+
+
+def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[str], words: str) -> None:
+    """Raise ValueError if a run directory has a network with other words, labels or sizes.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.networks import TaggerConfig
+    >>> check_same_network(Path(tempfile.mkdtemp()), TaggerConfig(num_tags=2, num_words=9), ("ADV", "NOUN"), "0123")
+    """
+    if not is_run_directory(workdir):
+        return
+    facts = read_facts(workdir / "model.json")
+    there = (facts["config"], facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
+    if there != (dataclasses.asdict(network), list(labels), words):
+        raise ValueError(
+            f"{workdir} was started with other training data, vectors or encoder (its words, labels or sizes differ): "
+            "resume with the same, or choose another run directory"
+        )
+
+
+def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
+    """Copy an encoder into a folder, and return its description; raise ValueError if another one is there.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "encoder"
+    >>> save_encoder(folder, word_encoder("tests/goldens/elmo_tiny"))["family"], is_run_directory(folder)
+    ('elmo', True)
+    """
+    described = describe_encoder(encoder)
+    if is_run_directory(folder):
+        there = word_encoder(str(folder)).fingerprint
+        if there != encoder.fingerprint:
+            raise ValueError(
+                f"this run was started with another encoder ({there}, and {encoder.source} is {encoder.fingerprint}): "
+                "resume with that one, or choose another run directory"
+            )
+        return described
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while writing it
+    asked = {"program": "finetune", "encoder": encoder.source}
+    write_run_directory(folder, encoder.config, encoder.params, encoder.reads, run=asked)
+    return described

@@ -12,14 +12,12 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.families import all_families, get_family
 from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
-from bert_elmo_jax.runs.adaptation import wanted
+from bert_elmo_jax.runs.adaptation import wants_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
-from bert_elmo_jax.runs.corpora import load_corpora, load_tokenizer_of
-from bert_elmo_jax.runs.finetuning import lengths_of
-from bert_elmo_jax.runs.objectives import build_objective
-from bert_elmo_jax.runs.optimisation import choose, learning_rate, optimizer
-from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, read_data
-from bert_elmo_jax.runs.transfer import WAYS, features_of
+from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
+from bert_elmo_jax.runs.pretraining import build_objective, load_corpora, load_corpus_tokenizer
+from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
+from bert_elmo_jax.runs.with_head import WAYS, read_features
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import File, Point, Step
@@ -38,14 +36,14 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
         names = "\n".join(f"  {file.name}" for file in missing)
         raise FileNotFoundError(
             f"--data={folders.data} lacks\n{names}\nPut them there under these names (links will do), or choose "
-            f"another folder; the docstring of {sweep.name} describes them."
+            f"another folder; see experiments/sweeps/_scales.py."
         )
 
 
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
     """Raise if data have changed, under the same names, since runs of the working directory have read them.
 
-    A run has read its own data and those of the runs that it begins with. Files are hashed again only when their size
+    A run has read its own data and the data of the runs that it begins with. Files are hashed again only if their size
     or time has changed; a corpus is represented by its manifest.
     """
     reads: dict[str, set[File]] = {}
@@ -112,28 +110,28 @@ def _check_pretraining(config: ConfigDict) -> None:
     if config.data != "toyworld":
         inputs = get_family(config.family).inputs
         corpora = load_corpora(config, Path(), inputs)
-        size = load_tokenizer_of(corpora, inputs).vocab_size
+        size = load_corpus_tokenizer(corpora, inputs).vocab_size
     _, objective = build_objective(config, size)
     if config.data != "toyworld":
         for phase in objective.phases:
             train_batches(corpora, phase.examples, phase.rows, seed=config.seed, workers=0).close()
-    optimizer(config.optimizer, learning_rate(config.optimizer, config.steps, objective.long_steps))
+    build_optimizer(config.optimizer, build_schedule(config.optimizer, config.steps, objective.long_steps))
 
 
 def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
-    if config.batch_size < 1:
-        raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
     choose("transfer", config.get("transfer", "all"), dict.fromkeys(WAYS))
-    steps, _, _ = lengths_of(config, -(-len(data.train) // config.batch_size))
-    optimizer(config.optimizer, learning_rate(config.optimizer, steps))
+    steps = count_steps(config, len(data.train)).steps
+    build_optimizer(config.optimizer, build_schedule(config.optimizer, steps))
     if "network" in config:
-        wanted(config, [])
+        wants_adaptation(config, [])
         check_task(config.network, data.task)
     else:
         class_weights(config.class_weights, data.task, data.train)
         if pretrained := _find_pretraining(point):
             family, model = get_family(pretrained.family), pretrained.model
-            features_of(config, family, family.config(vocab_size=family.vocab_size, **model).num_layers, data.task.kind)
+            read_features(
+                config, family, family.config(vocab_size=family.vocab_size, **model).num_layers, data.task.kind
+            )
 
 
 def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, Point]) -> None:

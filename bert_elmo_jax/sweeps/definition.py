@@ -3,7 +3,7 @@
 import contextlib
 import runpy
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,18 @@ class Paper:
                 )
         if self.reference not in self.rows:
             raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
+
+    @classmethod
+    def without_figures(
+        cls, columns: Iterable[str], rows: Iterable[str], reference: str, source: str = "none"
+    ) -> "Paper":
+        """Return a table without published figures.
+
+        >>> Paper.without_figures(["MNLI"], ["5%", "15%"], "15%").rows
+        {'5%': (None,), '15%': (None,)}
+        """
+        names = tuple(columns)
+        return cls(source, names, {row: (None,) * len(names) for row in rows}, reference)
 
     def figure(self, row: str, column: str) -> float | None:
         """Return the published figure of a cell."""
@@ -121,7 +133,7 @@ class Add:
     def runs(self, name: str, config: str, *, seeds: Sequence[int], **settings: Any) -> tuple[Point, ...]:
         """Add runs of `finetune`, one per seed, without a cell; `figure` shows their figures."""
         if "seed" in settings:
-            raise ValueError(f"{name}: seed={settings['seed']!r} beside seeds={list(seeds)}: leave one of them out")
+            raise ValueError(f"{name}: seed={settings['seed']!r} and seeds={list(seeds)}: leave one of them out")
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
         return tuple(
@@ -169,7 +181,7 @@ experiments/sweeps/bert_table8.py?
     path = Path(file)
     if not path.is_file():
         near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
-        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"those of the repository are in {SWEEPS}"
+        told = f"did you mean experiments/sweeps/{near}.py?" if near else f"see {SWEEPS}"
         raise FileNotFoundError(f"--sweep={file}: there is no such file; {told}")
     with _locate_errors(path):
         found = runpy.run_path(file)
@@ -177,7 +189,7 @@ experiments/sweeps/bert_table8.py?
     about = (found["__doc__"] or "").strip()
     if lacking or not about:
         raise ValueError(
-            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see those of experiments/sweeps"
+            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see the files of experiments/sweeps"
         )
     if scale not in found["SCALES"]:
         there = ", ".join(found["SCALES"])

@@ -129,7 +129,7 @@ def write_command(program: str, job: Job) -> str:
     flags = NAMED if program == "finetune" else ()
     words = [f"--config={job.config}"]
     words += [f"--{'' if name in flags else 'config.'}{name}={text}" for name, text in job.fields.items()]
-    words += [f"--{name}={show_value(value)}" for name, value in job.options.items()]
+    words += [f"--{name}={','.join(text) if isinstance(text, tuple) else text}" for name, text in job.options.items()]
     return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
 
 

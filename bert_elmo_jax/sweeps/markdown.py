@@ -1,4 +1,4 @@
-"""`table.md` and `table.csv`: byte-identical for equal results, whatever runner and order computed them."""
+"""`table.md` and `table.csv`: byte-identical for equal results, in any order and by any runner."""
 
 import csv
 import io
@@ -65,14 +65,14 @@ def explain_marks(table: Table) -> Iterator[str]:
     seeds = max(len(cell.seeds) for cell in table.sweep.cells)
     compared = [p for row in table.rows for column in table.columns if (p := table.p(row, column)) is not None]
     if seeds < 2:
-        yield "One seed: nothing can be said about chance."
+        yield "One seed: no test for chance."
         return
     if not any(row == table.sweep.paper.reference for row, _ in table.scores):
         yield f"No row is marked: the reference row, {table.sweep.paper.reference}, has no cells at this scale."
         return
     yield (
         f"\\* differs from the reference row, {table.sweep.paper.reference}, by a paired t-test over the seeds "
-        f"(p < {LEVEL}, two-sided). {seeds} seeds show only what is large: with so few the mean difference must be "
+        f"(p < {LEVEL}, two-sided). {seeds} seeds detect only large differences: the mean difference must be "
         f"{find_least_difference(seeds):.2f} times the standard deviation of the differences."
     )
     if table.constant:
@@ -85,8 +85,8 @@ def explain_marks(table: Table) -> Iterator[str]:
         times = "once" if len(compared) == 1 else f"{len(compared)} times"
         yield (
             f"Compared {times}: {LEVEL * len(compared):.2g} would be marked by chance if no row differed; "
-            f"{sum(p < LEVEL for p in compared)} are. Seeds are those of the task; the pretraining behind a row is one "
-            "run, whose own chance they do not show."
+            f"{sum(p < LEVEL for p in compared)} are. The seeds vary the task only: each row has one pretraining, "
+            "and they do not show its variation."
         )
 
 

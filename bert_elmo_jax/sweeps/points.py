@@ -106,7 +106,7 @@ class Point:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def _check_flag(self, name: str, value: Any) -> None:
-        kinds = (list,) if name == "seeds" else (str, Path, Point, Step, File)
+        kinds = (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)
         if not isinstance(value, kinds):
             raise ValueError(
                 f"{self.name}: {name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
@@ -177,4 +177,4 @@ def identify(value: Any) -> Any:
         return f"step {value.step} of point {value.point.identity}"
     if isinstance(value, File):
         return f"file {value.name}"
-    return type(value)(map(identify, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(identify, value)) if isinstance(value, list | tuple) else value

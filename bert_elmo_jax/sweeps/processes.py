@@ -19,7 +19,7 @@ LOG = "log.txt"  # in a run directory: standard output and error of all its star
 
 
 class Job(NamedTuple):
-    """A run to start: `call(config, workdir, **options)` on a config file, some of whose fields are overridden."""
+    """A run to start: `call(config, workdir, **options)` with a config file and overrides of its fields."""
 
     key: str
     call: Call
@@ -30,7 +30,7 @@ class Job(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a job ended: its exit status, or the negative number of the signal that killed it."""
+    """The end of a job: its exit status, or the negative number of the signal that killed it."""
 
     key: str
     status: int
@@ -57,7 +57,7 @@ class Runner(Protocol):
 
 
 class Slot(NamedTuple):
-    """What one process has for itself: an environment that shows it one device, or some cores."""
+    """The share of one process: an environment that shows it one device, or some cores."""
 
     environment: Mapping[str, str]
     cores: Sequence[int]
@@ -83,7 +83,7 @@ class Processes:
         self._running: dict[str, tuple[BaseProcess, Slot, float]] = {}
 
     def start(self, job: Job, environment: Mapping[str, str] | None = None) -> None:
-        """Start a job; there must be a free slot. `environment` replaces that of the slot."""
+        """Start a job; there must be a free slot. `environment` replaces the slot's."""
         slot = self._free.pop(0)
         Path(job.workdir).mkdir(parents=True, exist_ok=True)
         told = slot.environment if environment is None else environment
@@ -120,7 +120,7 @@ class Processes:
 
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
-    """Return the environment in which a process sees one GPU or TPU chip, which `share` processes have together.
+    """Return environment variables that show a process one GPU or TPU chip, which `share` processes use.
 
     >>> show_device("1")["CUDA_VISIBLE_DEVICES"]
     '1'

@@ -18,12 +18,12 @@ from bert_elmo_jax.sweeps.schedule import SweepState
 
 
 class Progress:
-    """Shows what is done, what is running, and how long the rest takes.
+    """Shows the finished and the running points, and the time left.
 
     `usual` returns the seconds that a point usually takes, until points of its kind have shown their own.
     """
 
-    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], float] | None = None):
+    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], int] | None = None):
         self._folders, self._jobs, self._usual = folders, jobs, usual
         self._done: dict[str, tuple[Point, float]] | None = None  # points by identity, and their seconds
         self._bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar:24}| {desc}", leave=False, disable=None,
@@ -34,13 +34,15 @@ class Progress:
         tqdm.write(line, file=sys.stderr)
 
     def changed(self, state: SweepState) -> None:
-        """Report the points that have ended; those that were done at the start are counted only."""
+        """Report the points that have ended, but of those that were done at the start only their number."""
         first, self._done = self._done is None, self._done or {}
         for point in state.points:
             if point.identity in state.done and point.identity not in self._done:
                 self._done[point.identity] = point, sum_costs(self._folders.run(point))
                 if not first:
                     self.say(f"{point.name}: done · {self.describe(state)}")
+        if first:
+            self.say(self.describe(state))
 
     def tick(self, state: SweepState) -> None:
         """Redraw the bar."""
@@ -66,7 +68,7 @@ class Progress:
         return " · ".join(parts)
 
     def expect(self, point: Point) -> float | None:
-        """Return how many seconds a point takes, judged by those that are done; None where nothing is known."""
+        """Return how many seconds a point takes, judged by finished ones, or None."""
         known = [(done, seconds) for done, seconds in (self._done or {}).values() if seconds]
         if self._usual is not None:
             usual = sum(self._usual(done) for done, _ in known)
@@ -76,14 +78,14 @@ class Progress:
         return sum(seconds) / len(seconds) if seconds else None
 
     def share(self, point: Point, state: SweepState) -> float:
-        """Return how much of a running point is done: what a pretraining's own bar says, else by the time passed."""
+        """Return the finished share of a running point: from a pretraining's own bar, else from the time passed."""
         if point.program == "pretrain":
             return read_last_percent(self._folders.run(point) / LOG) / 100
         expected = self.expect(point)
         return min(0.95, (time.monotonic() - state.running[point.identity]) / expected) if expected else 0.0
 
     def time_left(self, state: SweepState) -> float | None:
-        """Return how many seconds the rest takes, or None where nothing is known."""
+        """Return how many seconds the rest takes, or None before any point has finished."""
         rest = []
         for point in [*state.left, *_find_running(state).values()]:
             seconds = self.expect(point)

@@ -22,7 +22,7 @@ END = 1 << 16  # bytes at the end of a log that are read
 
 @dataclass
 class SweepState:
-    """What has become of each point, by its identity."""
+    """The points of a sweep, and by their identity which of them run, are done, or have failed."""
 
     points: Sequence[Point]
     running: dict[str, float] = field(default_factory=dict)  # when it started
@@ -71,7 +71,7 @@ def run_points(
             asked = times
             state.stopping = True
             if state.running:
-                say("asked to stop: what is running saves and stops" if times == 1 else "ended at once")
+                say("asked to stop: running points save and stop" if times == 1 else "ended at once")
             runner.stop(hard=times > 1)
     return state
 
@@ -105,7 +105,7 @@ def _record_end(
     _write_facts(point, folders, ended.status)
     if len(read_costs(run)) == state.costs[name]:  # it was killed, or refused at once
         add_cost(run, ended.seconds)
-    if folders.is_done(point):  # the result counts, whatever the exit status
+    if folders.is_done(point):  # the result counts, not the exit status
         state.done.add(name)
         return
     if state.stopping or (ended.status == REFUSED and is_locked(run / "lock")):  # another sweep was first
@@ -145,7 +145,7 @@ def read_last_lines(log: Path, count: int = LAST) -> str:
 def _write_facts(point: Point, folders: Folders, *statuses: int) -> None:
     """Write point.json: the run's command, and the exit statuses of its starts, to which new ones are added."""
     run = folders.run(point)
-    run.mkdir(parents=True, exist_ok=True)  # somebody may have deleted it
+    run.mkdir(parents=True, exist_ok=True)  # it may have been deleted
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = read_json(run / "point.json", default={})

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def ancestors(prefix: str, separator: str) -> list[str]:
-    """Return a prefix and what is left as its last names are dropped: where the heads beside an encoder may be.
+    """Return a prefix and all its parents, the possible scopes of an encoder's heads.
 
     >>> ancestors("module.bert.", ".")
     ['module.bert.', 'module.', '']
@@ -15,7 +15,7 @@ def ancestors(prefix: str, separator: str) -> list[str]:
 
 
 def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: str, source: str) -> str:
-    """Return what stands before an encoder's names, seen from where its word embeddings are.
+    """Return the prefix of an encoder's tensor names, found by its word embeddings.
 
     >>> encoder_prefix({"bert.embeddings.word.weight": 0, "bert.pooler.bias": 0}, "embeddings.word.weight", ".", "x")
     'bert.'
@@ -24,34 +24,30 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
     if not ends:
         some = ", ".join(sorted(names)[:5]) or "nothing"
         raise ValueError(
-            f"{source} does not hold the encoder: no name ends with {word_embeddings!r}. Among its {len(names)} "
-            f"tensors: {some}"
+            f"{source} has no such encoder: no name ends with {word_embeddings!r}. It has {len(names)} tensors: {some}"
         )
     if len(ends) > 1:
-        raise ValueError(
-            f"{source} holds {len(ends)} encoders, and nothing says which is meant: {', '.join(sorted(ends))}"
-        )
+        raise ValueError(f"{source} has {len(ends)} encoders: {', '.join(sorted(ends))}. Save one model per file.")
     return ends[0].removesuffix(word_embeddings)
 
 
 def locate(
     table: Mapping[str, str], stored: Mapping[str, str], prefix: str, separator: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the name in the file of every path that is there, and for all paths the name it should have.
+    """Return the stored name of every path found in the file, and the expected name of every path.
 
-    `table` has their names without prefix, `stored` the names as the table writes them -> as the file does. An
-    encoder's tensors stand under its prefix, those of a head under it or nearer to the top.
+    `table` maps paths to names without prefix, `stored` maps names as the table spells them to names as the file does.
+    An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it.
 
     >>> locate({"nsp/bias": "cls.bias"}, {"module.cls.bias": "module.cls.bias"}, "module.bert.", ".")
     ({'nsp/bias': 'module.cls.bias'}, {'nsp/bias': 'cls.bias'})
     """
-    found, called = {}, {}
+    found, expected = {}, {}
     for path, name in table.items():
         inside = path.startswith("encoder/")
-        places = [prefix] if inside else ancestors(prefix, separator)
-        called[path] = prefix + name if inside else name
-        for place in places:
-            if place + name in stored:
-                found[path] = stored[place + name]
+        expected[path] = prefix + name if inside else name
+        for scope in [prefix] if inside else ancestors(prefix, separator):
+            if scope + name in stored:
+                found[path] = stored[scope + name]
                 break
-    return found, called
+    return found, expected

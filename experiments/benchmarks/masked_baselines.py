@@ -27,7 +27,7 @@ from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.corpora import load_corpora
+from bert_elmo_jax.runs.pretraining import load_corpora
 from bert_elmo_jax.train import State, make_evaluate
 from experiments.command_line.start import start
 

@@ -15,6 +15,7 @@ def fields(preset: str) -> ConfigDict:
     c.long_length = 512
     c.long_batch_size = 0  # 0: as in the first phase
     c.objective = "nsp"  # sop, sentences, documents
+    c.coefficients = ConfigDict({"mlm": 1.0, "nsp": 1.0})  # of the terms of the loss; nsp is for pairs (nsp, sop)
     c.short_share = 0.1
     c.short_per = "document"  # chunk
     c.sequences = 1  # the largest number of examples that share a row

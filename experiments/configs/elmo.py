@@ -14,6 +14,7 @@ def fields(preset: str) -> ConfigDict:
     c.reading = "streams"  # sentences: each from a zero state, both directions read the same words
     c.length = 20
     c.negatives = 8192  # 0: the full softmax
+    c.coefficients = ConfigDict({"forward": 0.5, "backward": 0.5})  # of the terms of the loss
     c.optimizer.update({"name": "adagrad", "schedule": "constant", "learning_rate": 0.2, "warmup": 0.0})
     c.optimizer.update({"clip": 10.0, "gradient_scale": 20.0, "decay": 0.0})
     return c

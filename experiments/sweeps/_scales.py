@@ -1,11 +1,11 @@
-"""What the sweeps of a scale have in common: models, tasks, sizes, seeds, and the names of the files of real data.
+"""The scales of the sweeps: models, tasks, sizes, seeds, and the names of the data files.
 
-`toy` makes its own data (the toy world) and takes minutes of two cores; `laptop` about an hour of them on real text;
-`one_gpu` about a day of one GPU; `paper` is the paper's own size. Below `--data` lie under these names (links will do):
+`toy` makes its own data (the toy world) and takes minutes on two cores; `laptop` takes about an hour there, on real
+text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` must have these files (links will do):
 
-  corpora/novels, corpora/novels_words     novels, prepared (recipes bert.py:novels and elmo.py:novels)
+  corpora/novels, corpora/novels_words     novels, prepared as the recipes bert.py:novels and elmo.py:novels say
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
-  corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: little but characters
+  corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: almost only characters
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
   conll2003/{train,dev}.txt                CoNLL-2003, English, four columns
@@ -22,67 +22,107 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert_elmo_jax.sweeps.points import File
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.sweeps.definition import Add, Means, Paper
+from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.toy_tasks import ToyData
 
 Settings = Mapping[str, Any]
 
 
-class TaskOf(NamedTuple):
-    """A task that stands for one of the paper's: what it is, and the settings that name it and its files."""
+class ScaleTask(NamedTuple):
+    """A task that replaces one of the paper's: its description, and the settings that name it and its files."""
 
     of: str
     settings: Settings
 
 
-class BertScale(NamedTuple):
-    """BERT at a scale: its pretraining, its tasks, and how they are learned.
+TUNED = ("MNLI", "NER fine-tuned")  # the columns of `BertScale.tune_two`
 
-    `tasks` are by the paper's name what stands for it, with the config of fine-tuning; `pairs` and `entities` are those
-    that every scale has.
+
+class BertScale(NamedTuple):
+    """BERT at a scale: its pretraining, its tasks, and how it is fine-tuned.
+
+    `pairs` and `entities` exist at every scale; `tasks` are the other tasks by the paper's name, with their config.
     """
 
     config: str
     pretraining: Settings
     layers: int
-    pairs: TaskOf
-    entities: TaskOf
-    tuning: Settings  # beside the config of fine-tuning
-    features: Settings  # beside the config that reads frozen layers
+    pairs: ScaleTask
+    entities: ScaleTask
+    tuning: Settings  # of fine-tuning
+    features: Settings  # of heads that read frozen layers
     seeds: tuple[int, ...]
-    tasks: Mapping[str, tuple[str, TaskOf]] = {}
+    tasks: Mapping[str, tuple[str, ScaleTask]] = {}
+
+    def pretrain(self, add: Add, name: str, more: Settings | None = None) -> Point:
+        """Add the pretraining with some settings changed."""
+        return add.pretrain(name, self.config, **{**self.pretraining, **(more or {})})
+
+    def tune(self, add: Add, row: str, init: Point, **more: Any) -> None:
+        """Add a row's cells for all `tasks` that the table has a column for."""
+        for column, (config, task) in self.tasks.items():
+            if column in add.paper.columns:
+                how = {**task.settings, **self.tuning, **more}
+                add.transfer(row, column, config, of=task.of, init=init, seeds=self.seeds, **how)
+
+    def tune_two(self, add: Add, row: str, init: Point, **more: Any) -> None:
+        """Add a row's cells for `pairs` and `entities`."""
+        for column, config, task in zip(TUNED, ("finetune", "finetune:entities"), (self.pairs, self.entities)):
+            how = {**task.settings, **self.tuning, **more}
+            add.transfer(row, column, config, of=task.of, init=init, seeds=self.seeds, **how)
 
 
 class ElmoScale(NamedTuple):
-    """ELMo at a scale: its pretraining, and of each task of the paper what stands for it and how it is learned."""
+    """ELMo at a scale: its pretraining, and by the paper's name each task with its network's config and settings."""
 
     config: str
     pretraining: Settings
-    tasks: Mapping[str, tuple[str, TaskOf, Settings]]  # by the paper's name: the network's config, the task, how
+    tasks: Mapping[str, tuple[str, ScaleTask, Settings]]
     seeds: tuple[int, ...]
-    fewer_seeds: Mapping[str, tuple[int, ...]] = {}  # of tasks whose runs take longest
+    fewer_seeds: Mapping[str, tuple[int, ...]] = {}  # of the slowest tasks
 
     def seeds_of(self, task: str) -> tuple[int, ...]:
-        """The seeds that a task is learned with."""
+        """Return the seeds of a task."""
         return self.fewer_seeds.get(task, self.seeds)
 
 
+SHARES = {"toy": (0.1, 0.3, 1.0), "one_gpu": (0.001, 0.01, 0.1, 1.0), "paper": (0.001, 0.01, 0.1, 1.0)}
+
+
+def list_shares(*tasks: str) -> dict[str, tuple[str, float]]:
+    """Return a column for each task and share of its training data, at all scales together."""
+    shares = sorted({share for some in SHARES.values() for share in some})
+    return {f"{task}, {100 * share:g}%": (task, share) for task in tasks for share in shares}
+
+
+def plot_shares(means: Means, paper: Paper, columns: Mapping[str, tuple[str, float]]) -> Lines:
+    """Plot a line per task and row over the share of the training data."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in paper.rows:
+        for column, (task, share) in columns.items():
+            if (row, column) in means:
+                lines.setdefault(f"{task}, {row}", []).append((100 * share, means[row, column]))
+    return Lines("Score against the share of the training data", "% of it", "score", lines, logarithmic=True)
+
+
 def files(folder: str, train: str, dev: str) -> dict[str, File]:
-    """The settings that name a task's files of real data."""
+    """Return the settings that name a task's files of real data."""
     return {"train": File(f"{folder}/{train}"), "dev": File(f"{folder}/{dev}")}
 
 
 def toy(data: ToyData, which: str, **settings: str) -> dict[str, Any]:
-    """The settings of a task of the toy world."""
+    """Return the settings of a task of the toy world."""
     return {**settings, "train": data.file(which, "train"), "dev": data.file(which, "dev")}
 
 
-# Few examples: what words have to do with one another is learned from text, or not at all.
+# Few examples: how words are related can only be learned from text.
 TOY_DATA = ToyData(topics=4, words=4, train=128, dev=256)
 TOY_DOCUMENTS = 3_000
 TOY_TOPICS = toy(TOY_DATA, "topics", task="classification", text="text", label="label")
 TOY_SENSES = toy(TOY_DATA, "senses", task="entities", text="0", label="1")
-# Texts that a biLM of TOY_DATA's world has not read: of other topics, with other words.
+# Texts that a biLM of TOY_DATA's world does not know: other topics with other words.
 TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics", task="classification", text="text",
                     label="label")  # fmt: skip
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
@@ -97,24 +137,24 @@ KLUE_NER = {"task": "klue_ner", "context": False, **files("klue_ner", "train.tsv
 SQUAD = {"task": "squad", **files("squad", "train-v1.1.json", "dev-v1.1.json")}
 GLOVE = {"vectors": File("glove/glove.txt"), "tune_words": False}
 
-LEFT_TO_RIGHT = {"model.attention": "causal", "masking.kind": "next"}  # each word from those before it
+LEFT_TO_RIGHT = {"model.attention": "causal", "masking.kind": "next"}  # each word is predicted from the words before it
 _GLUE = {
-    "MNLI": ("finetune", TaskOf("MNLI, matched, accuracy", MNLI)),
-    "QNLI": ("finetune", TaskOf("QNLI, accuracy", QNLI)),
-    "MRPC": ("finetune", TaskOf("MRPC, accuracy", MRPC)),
-    "SST-2": ("finetune", TaskOf("SST-2, accuracy", SST2)),
-    "SQuAD": ("finetune:squad", TaskOf("SQuAD 1.1, F1", SQUAD)),
+    "MNLI": ("finetune", ScaleTask("MNLI, matched, accuracy", MNLI)),
+    "QNLI": ("finetune", ScaleTask("QNLI, accuracy", QNLI)),
+    "MRPC": ("finetune", ScaleTask("MRPC, accuracy", MRPC)),
+    "SST-2": ("finetune", ScaleTask("SST-2, accuracy", SST2)),
+    "SQuAD": ("finetune:squad", ScaleTask("SQuAD 1.1, F1", SQUAD)),
 }
 
-# Rows of one short example: so a small model leaves "how frequent are words" behind within 700 steps.
+# With rows of one short example, so small a model knows more than word frequencies within 700 steps.
 _TOY_BERT: dict[str, Any] = {
     "data": TOY_DATA.corpus("wordpiece", 8_192, TOY_DOCUMENTS),
     "model.hidden_size": 64, "model.feed_forward_size": 256, "model.max_positions": 64,
     "steps": 2_250, "batch_size": 64, "length": 24, "sequences": 1, "optimizer.learning_rate": 5e-3,
     "optimizer.warmup": 0.1, "eval_every": 2_250, "checkpoint_every": 750, "eval_batches": 4,
 }  # fmt: skip
-# Where all places show [MASK], the slowest row, such a model knows more than how frequent words are after 300 steps in
-# rows of 32 pieces, after 900 in rows of 64.
+# The slowest rows show [MASK] only. With 32 pieces per row, such a model knows more than word frequencies after 300
+# steps, with 64 after 900.
 _LAPTOP_BERT = {
     "data": File("corpora/novels"), "model.num_layers": 2, "model.hidden_size": 128, "model.num_heads": 2,
     "model.feed_forward_size": 512, "steps": 1_800, "length": 32, "batch_size": 128, "long_length": 64,
@@ -125,9 +165,9 @@ _ONE_GPU_BERT = {
     "checkpoint_every": 2_500, "keep": 40,
 }  # fmt: skip
 
-_TOY_PAIRS = TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS)
-# Sentences by themselves, as in the pretraining: what stands around one has nothing to do with it.
-_TOY_ENTITIES = TaskOf("words of several senses as entities (toy world), F1", {**TOY_SENSES, "context": False})
+_TOY_PAIRS = ScaleTask("topic of a sentence (toy world), accuracy", TOY_TOPICS)
+# Single sentences, as in the pretraining: the sentences around one are unrelated.
+_TOY_ENTITIES = ScaleTask("words of several senses as entities (toy world), F1", {**TOY_SENSES, "context": False})
 
 BERT = {
     "toy": BertScale(
@@ -145,8 +185,8 @@ BERT = {
     ),
     "laptop": BertScale(
         "bert:novels", _LAPTOP_BERT, 2,
-        TaskOf("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
-        TaskOf("UNER English EWT, F1", {**UNER, "context": False}),  # rows no longer than those of the pretraining
+        ScaleTask("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
+        ScaleTask("UNER English EWT, F1", {**UNER, "context": False}),  # so rows are not longer than in the pretraining
         {"epochs": 2.0, "dropout": 0.1, "optimizer.learning_rate": 5e-4},
         {"epochs": 3.0, "dropout": 0.1, "features.layers": "-2,-1", "features.lstm_size": 64,
          "features.lstm_layers": 1},
@@ -154,37 +194,37 @@ BERT = {
     ),
     "one_gpu": BertScale(
         "bert:small", _ONE_GPU_BERT, 4,
-        TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
+        ScaleTask("MNLI, matched, accuracy", MNLI), ScaleTask("CoNLL-2003, dev, F1", CONLL),
         {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2), _GLUE,
     ),
     "paper": BertScale(
         "bert:base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12,
-        TaskOf("MNLI, matched, accuracy", MNLI), TaskOf("CoNLL-2003, dev, F1", CONLL),
+        ScaleTask("MNLI, matched, accuracy", MNLI), ScaleTask("CoNLL-2003, dev, F1", CONLL),
         {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4), _GLUE,
     ),
 }  # fmt: skip
 
-# The same world prepared with another vocabulary, of more pieces a word: then rows are longer.
+# Longer rows for the same world with a vocabulary of more pieces per word.
 TOY_PIECES = {"length": 40, "batch_size": 40}
 
 _TOY_KOREAN = TOY_DATA._replace(language="ko")
 KOREAN = {
     "toy": {
-        "NSMC": ("finetune", TaskOf("topic of a sentence (toy world in Korean), accuracy",
+        "NSMC": ("finetune", ScaleTask("topic of a sentence (toy world in Korean), accuracy",
                                     toy(_TOY_KOREAN, "topics", task="classification", text="text", label="label"))),
         "KLUE NER": ("finetune:entities",
-                     TaskOf("words of several senses as entities (toy world in Korean), F1",
+                     ScaleTask("words of several senses as entities (toy world in Korean), F1",
                             {**toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"), "context": False})),
     },
     "real": {
-        "NSMC": ("finetune", TaskOf("NSMC, accuracy", NSMC)),
-        "KLUE NER": ("finetune:entities", TaskOf("KLUE's named entities, F1", KLUE_NER)),
+        "NSMC": ("finetune", ScaleTask("NSMC, accuracy", NSMC)),
+        "KLUE NER": ("finetune:entities", ScaleTask("KLUE's named entities, F1", KLUE_NER)),
     },
 }  # fmt: skip
 
 
 def toy_corpus(tokenizer: str, vocab_size: int, language: str = "en") -> File:
-    """The toy world of BERT's toy scale with a vocabulary of its own."""
+    """Return the corpus of BERT's toy scale with another vocabulary."""
     return TOY_DATA._replace(language=language).corpus(tokenizer, vocab_size, TOY_DOCUMENTS)
 
 
@@ -197,8 +237,8 @@ _TOY_NETWORK = {
     "lstm_size": 24, "word_size": 24, "dropout": 0.1, "mix_dropout": 0.1, "unknown": "unk", "batch_size": 64,
     "optimizer.learning_rate": 5e-3, "patience": 0, "eval_every": 100_000,
 }  # fmt: skip
-# Small batches: an hour has few updates otherwise. Words without a GloVe vector are one and the same: the paper's
-# networks for SNLI and SRL read no characters either, which would be compiled in three widths.
+# Small batches, because an hour has few updates. Words without a GloVe vector share one: the paper's networks for SNLI
+# and SRL read no characters either, and these would compile for three widths.
 _LAPTOP_NETWORK = {
     "lstm_size": 64, "dropout": 0.2, "mix_dropout": 0.2, "unknown": "unk", "batch_size": 16,
     "optimizer.learning_rate": 1e-3, "patience": 0, **GLOVE,
@@ -209,10 +249,10 @@ ELMO = {
     "toy": ElmoScale(
         "elmo:toy", _TOY_ELMO,
         {
-            # A reader's functions take minutes to compile: no SQuAD here.
-            "SNLI": ("bcn", TaskOf("topic of a sentence (toy world), accuracy", TOY_TOPICS),
+            # No SQuAD, because a reader compiles for minutes.
+            "SNLI": ("bcn", ScaleTask("topic of a sentence (toy world), accuracy", TOY_TOPICS),
                      {**_TOY_NETWORK, "feed_size": 24, "epochs": 100.0}),
-            "SRL": ("tagger", TaskOf("words of several senses as entities (toy world), F1", TOY_SENSES),
+            "SRL": ("tagger", ScaleTask("words of several senses as entities (toy world), F1", TOY_SENSES),
                     {**_TOY_NETWORK, "epochs": 100.0, "lstm_layers": 1}),
         },
         (0, 1),
@@ -221,11 +261,11 @@ ELMO = {
         "elmo:novels",
         {"data": File("corpora/novels_words"), "steps": 2_500, "eval_every": 2_500, "eval_batches": 50},
         {
-            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD),
+            "SQuAD": ("bidaf", ScaleTask("SQuAD 1.1, F1", SQUAD),
                       {**_LAPTOP_NETWORK, "epochs": 3.0, "max_length": 200}),
-            "SNLI": ("esim", TaskOf("SNLI, accuracy", SNLI), {**_LAPTOP_NETWORK, "epochs": 6.0, "max_length": 48}),
-            # All 12,543 sentences make up for what the biLM brings.
-            "SRL": ("tagger", TaskOf(f"UNER English EWT, a quarter of its sentences, F1: {_SRL}", UNER),
+            "SNLI": ("esim", ScaleTask("SNLI, accuracy", SNLI), {**_LAPTOP_NETWORK, "epochs": 6.0, "max_length": 48}),
+            # With all 12,543 sentences the biLM has no advantage.
+            "SRL": ("tagger", ScaleTask(f"UNER English EWT, a quarter of its sentences, F1: {_SRL}", UNER),
                     {**_LAPTOP_NETWORK, "epochs": 8.0, "share": 0.25}),
         },
         (0, 1, 2),
@@ -234,18 +274,18 @@ ELMO = {
     "one_gpu": ElmoScale(
         "elmo:medium", {"data": File("corpora/1b"), "steps": 300_000, "model.dtype": "bfloat16"},
         {
-            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
-            "SNLI": ("esim", TaskOf("SNLI, a fifth of its pairs, accuracy", SNLI), {**GLOVE, "share": 0.2}),
-            "SRL": ("tagger", TaskOf(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
+            "SQuAD": ("bidaf", ScaleTask("SQuAD 1.1, F1", SQUAD), GLOVE),
+            "SNLI": ("esim", ScaleTask("SNLI, a fifth of its pairs, accuracy", SNLI), {**GLOVE, "share": 0.2}),
+            "SRL": ("tagger", ScaleTask(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
         },
         (0, 1, 2),
     ),
     "paper": ElmoScale(
         "elmo:original", {"data": File("corpora/1b")},
         {
-            "SQuAD": ("bidaf", TaskOf("SQuAD 1.1, F1", SQUAD), GLOVE),
-            "SNLI": ("esim", TaskOf("SNLI, accuracy", SNLI), {**GLOVE, "lstm_size": 300}),
-            "SRL": ("tagger", TaskOf(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
+            "SQuAD": ("bidaf", ScaleTask("SQuAD 1.1, F1", SQUAD), GLOVE),
+            "SNLI": ("esim", ScaleTask("SNLI, accuracy", SNLI), {**GLOVE, "lstm_size": 300}),
+            "SRL": ("tagger", ScaleTask(f"CoNLL-2003, dev, F1: {_SRL}", CONLL), {"vectors": GLOVE["vectors"]}),
         },
         (0, 1, 2, 3, 4),
     ),

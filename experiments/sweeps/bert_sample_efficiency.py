@@ -1,45 +1,32 @@
-r"""BERT: what pretraining is worth with little training data.
+"""BERT: the value of pretraining with little training data.
 
-Rows differ in the weights to begin with alone: those of the pretraining, or such as are drawn, of a model of the same
-size and pieces.
+Rows differ only in their first weights: pretrained ones, or random ones for a model of the same size and pieces.
 
-Paper and expected score: none in a paper of BERT's own, so there are no figures to print beside ours; Peters et al.
-2018, figure 1, is the same for ELMo (elmo_figure1).
-Scales: toy (minutes of two cores), one_gpu (BERT-small), paper (BERT-base). Smaller shares are parts of larger ones
-(`config.share`). The pretraining is that of bert_table8's first row. What lies below --data:
-experiments/sweeps/_scales.py. Cost: toy, 180 seconds of processor time in 25 runs; the others are not measured yet.
+Paper and expected score: no paper on BERT has these figures; Peters et al. 2018, figure 1, has them for ELMo
+(elmo_figure1).
+Scales: toy (minutes on two cores), one_gpu (BERT-small), paper (BERT-base). Smaller shares are parts of larger ones
+(`config.share`). The pretraining is shared with the first row of bert_table8.
+Cost: toy, 180 seconds of processor time in 25 runs; the others are not measured yet.
 
 Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 \
-      --workdir=runs/sweeps
+  python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from experiments.sweeps._scales import BERT
+from experiments.sweeps._scales import BERT, SHARES, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
-TASKS = ("MNLI", "NER")
-SHARES = {"toy": (0.1, 0.3, 1.0), "one_gpu": (0.001, 0.01, 0.1, 1.0), "paper": (0.001, 0.01, 0.1, 1.0)}
-COLUMNS = {
-    f"{task}, {100 * share:g}%": (task, share)
-    for task in TASKS
-    for share in sorted({share for some in SHARES.values() for share in some})
-}
-PAPER = Paper(
-    source="none",
-    columns=tuple(COLUMNS),
-    rows={row: (None,) * len(COLUMNS) for row in ("from nothing", "pretrained")},
-    reference="from nothing",
-)
+COLUMNS = list_shares("MNLI", "NER")
+PAPER = Paper.without_figures(COLUMNS, ("from nothing", "pretrained"), "from nothing")
 
 
 def sweep(add: Add) -> None:
-    """One pretraining, and two tasks with and without it on more and more of their training data."""
+    """Add one pretraining, and two tasks with and without it on growing shares of their training data."""
     s = BERT[add.scale]
-    bert = add.pretrain("BERT", s.config, **s.pretraining)
+    bert = s.pretrain(add, "BERT")
     begin: dict[str, dict[str, Any]] = {
         "from nothing": {"tokenizer": bert, "preset": bert},
         "pretrained": {"init": bert},
@@ -54,10 +41,5 @@ def sweep(add: Add) -> None:
 
 
 def plot(means: Means) -> Lines:
-    """A line for each task with and without pretraining, over the share of the training data."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in PAPER.rows:
-        for column, (task, share) in COLUMNS.items():
-            if (row, column) in means:
-                lines.setdefault(f"{task}, {row}", []).append((100 * share, means[row, column]))
-    return Lines("Score against the share of the training data", "% of it", "score", lines, logarithmic=True)
+    """Plot a line per task, with and without pretraining, over the share of the training data."""
+    return plot_shares(means, PAPER, COLUMNS)

@@ -1,19 +1,18 @@
-r"""BERT, table 5: what the second objective is worth, and what seeing both sides of a word is worth.
+r"""BERT, table 5: the value of the second objective, and of seeing both sides of a word.
 
-"No NSP" reads as many sentences of a document as fit, without pairs. "LTR & No NSP" predicts every next word, each word
-seeing those before it alone, in fine-tuning, too (a text is then judged from its last piece, which alone has seen all
-of it). "+ BiLSTM" puts a BiLSTM that begins from nothing on top of that model; it reads texts by the mean of its
-pieces.
+"No NSP" reads as many sentences of a document as fit, without pairs. "LTR & No NSP" predicts every next word from the
+words before it, also in fine-tuning (a text is classified by its last piece, the only one that sees all of it). "+
+BiLSTM" adds a randomly initialised BiLSTM to that model; it represents a text by the mean of its pieces.
 
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.1, table 5, BERT-base, dev:
-left-to-right is worse everywhere, most of all on SQuAD, where the BiLSTM makes up for a part.
-Scales: toy (minutes of two cores: two tasks; words with several senses stand for SQuAD, as a task on words), one_gpu
-(BERT-small, 100,000 steps a row), paper. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 320 seconds
-of processor time in 19 runs; the others are not measured yet.
+left-to-right is worse everywhere, most of all on SQuAD, where the BiLSTM recovers a part.
+Scales: toy (minutes on two cores, two tasks; words with several senses replace SQuAD), one_gpu (BERT-small, 100,000
+steps per row), paper.
+Cost: toy, 320 seconds of processor time in 19 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py --jobs=2 --workdir=runs/sweeps
-On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
+With a limit of nine minutes on a GPU, again as long as the exit status is 75:
   timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
@@ -36,10 +35,10 @@ PAPER = Paper(
     reference="BERT",
 )
 NOTES = {
-    "toy": "Topics are told by single words: all rows are within a point of 99, which leaves no order. On words with "
-    "several senses (here in the place of SQuAD) the rows lie as in the paper, but for No NSP and + BiLSTM, a "
-    "tenth of a point apart. Left to right predicts every word, not one in six, and is ahead at first, as in "
-    "the paper's appendix C.1: after a third of the steps 99.8 against 91.0 on topics (bert_steps)."
+    "toy": "Single words reveal the topic: all rows are within a point of 99 and have no order. On words with several "
+    "senses (instead of SQuAD) the order is the paper's, except for No NSP and + BiLSTM, a tenth of a point apart. "
+    "Left to right predicts every word, not one in six, and leads at first, as in the paper's appendix C.1: after a "
+    "third of the steps 99.8 against 91.0 on topics (bert_steps).",
 }
 PRETRAINED: dict[str, dict[str, Any]] = {
     "BERT": {},
@@ -49,14 +48,12 @@ PRETRAINED: dict[str, dict[str, Any]] = {
 
 
 def sweep(add: Add) -> None:
-    """Three pretrainings, one of them used twice, and every task."""
+    """Add three pretrainings and every task; one pretraining serves two rows."""
     s = BERT[add.scale]
-    berts = {row: add.pretrain(row, s.config, **{**s.pretraining, **how}) for row, how in PRETRAINED.items()}
+    berts = {row: s.pretrain(add, row, how) for row, how in PRETRAINED.items()}
     on_top: dict[str, Any] = {"features.layers": "-1", "features.lstm_layers": 1}
-    if add.scale == "toy":  # what begins from nothing has few steps, and learns faster than what it stands on
+    if add.scale == "toy":  # in few steps, a new BiLSTM needs a higher rate than the layers below it
         on_top |= {"features.lstm_size": 32, "optimizer.learning_rate": 5e-3, "layer_decay": 0.2}
     for row in PAPER.rows:
         begin, more = (berts["LTR & No NSP"], on_top) if row == "+ BiLSTM" else (berts[row], {})
-        for column, (config, task) in s.tasks.items():
-            how = {**task.settings, **s.tuning, **more}
-            add.transfer(row, column, config, of=task.of, init=begin, seeds=s.seeds, **how)
+        s.tune(add, row, begin, **more)

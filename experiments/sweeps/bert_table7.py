@@ -1,14 +1,14 @@
-r"""BERT, table 7: which frozen layers are the best features for named entities, and how far they are from fine-tuning.
+r"""BERT, table 7: frozen layers as features for named entities, compared with fine-tuning.
 
-Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3, table 7, BERT-base on
-CoNLL-2003's dev data: the last four layers side by side come within 0.3 F1 of fine-tuning all of the model. Scales:
-toy (minutes of two cores; a model of four layers, so that the last four are all of them, and two rows the same runs),
-one_gpu (BERT-small, 100,000 steps; the same holds), paper. Files below --data: see experiments/sweeps/_scales.py.
+Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3, table 7, BERT-base on the
+dev data of CoNLL-2003: the concatenation of the last four layers is within 0.3 F1 of fine-tuning the whole model.
+Scales: toy (minutes on two cores; a model of four layers, so two rows are the same runs), one_gpu (BERT-small, 100,000
+steps; also four layers), paper.
 Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
-On a GPU, in slices of nine minutes, again for as long as the exit status is 75:
+With a limit of nine minutes on a GPU, again as long as the exit status is 75:
   timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
@@ -34,17 +34,17 @@ PAPER = Paper(
     reference="fine-tuned",
 )
 NOTES = {
-    "toy": "The layers that lie otherwise are less than two points apart, and the model has four layers: the "
-    "weighted sums of the last four and of all are the same runs."
+    "toy": "Rows in another order than the paper's differ by less than two points. The model has four layers, so the "
+    "weighted sums of the last four and of all are the same runs.",
 }
 LAST_FOUR = "-4,-3,-2,-1"
 
 
 def sweep(add: Add) -> None:
-    """One pretraining, fine-tuned as a whole and read layer by layer."""
+    """Add one pretraining, fine-tuned as a whole and used layer by layer."""
     s = BERT[add.scale]
     size, layers = ({"model.num_layers": 4}, 4) if add.scale == "toy" else ({}, s.layers)
-    bert = add.pretrain(f"BERT, {layers} layers", s.config, **s.pretraining, **size)
+    bert = s.pretrain(add, f"BERT, {layers} layers", size)
     same: dict[str, Any] = {"of": s.entities.of, "init": bert, "seeds": s.seeds, **s.entities.settings}
     add.transfer("fine-tuned", "NER", "finetune:entities", **same, **s.tuning)
     every = ",".join(map(str, range(1, layers + 1)))

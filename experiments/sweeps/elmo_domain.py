@@ -1,11 +1,10 @@
-r"""ELMo, domain adaptation: the biLM reads the task's own texts, without labels, before its layers go into a network.
+"""ELMo, domain adaptation: the biLM reads the task's texts, without labels, before a network uses its layers.
 
-Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 3.4 and the appendix's table 7:
-on SNLI's texts an epoch takes the perplexity from 72.1 to 16.8, and the task gains by it.
-Scales: toy (minutes of two cores: the biLM knows a toy world of four topics, the task speaks of eight), laptop (novels,
-SNLI), one_gpu, paper. The biLM is that of elmo_table2. The perplexity is that of texts of the task that were held out
-of the reading. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 190 seconds of processor time in 5
-runs; the others are not measured yet.
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 3.4 and table 7 of the appendix:
+one epoch on SNLI's texts lowers the perplexity from 72.1 to 16.8, and the task gains.
+Scales: toy (minutes on two cores; the biLM knows a toy world of four topics, the task has eight), laptop (novels,
+SNLI), one_gpu, paper. The biLM is shared with elmo_table2. The perplexity is measured on held-out texts of the task.
+Cost: toy, 190 seconds of processor time in 5 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
@@ -27,12 +26,12 @@ PAPER = Paper(
 
 NOTES = {
     "toy": "The perplexity falls as in the paper. The task does not gain: three epochs over 128 sentences teach the "
-    "biLM the words of a world that it does not know, not what these have to do with one another."
+    "biLM the words of a world that it does not know, but not how they are related.",
 }
 
 
 def sweep(add: Add) -> None:
-    """One biLM, and a task's network on its layers before and after it has read the task's texts."""
+    """Add one biLM, and a network on its layers before and after it has read the task's texts."""
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     network, task, how = s.tasks["SNLI"]

@@ -1,10 +1,10 @@
-r"""ELMo, figure 1: what the biLM is worth with little training data.
+"""ELMo, figure 1: the value of the biLM with little training data.
 
-Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.4, figure 1, dev (a picture,
-so there are no figures to print beside ours): with ELMo every point lies higher, most of all the leftmost; with 1
-percent of the training data the network for semantic roles has with ELMo what it has without on 10 percent. There is
-no network for semantic roles here: named entities stand for them. Scales: toy (minutes of two cores), one_gpu, paper.
-Files below --data: see experiments/sweeps/_scales.py. Smaller shares are parts of larger ones (`config.share`).
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.4, figure 1, dev (a picture
+without figures to compare with): ELMo raises every point, the leftmost ones most. For semantic roles, 1 percent of the
+training data with ELMo equals 10 percent without. There is no network for semantic roles here; named entities replace
+them.
+Scales: toy (minutes on two cores), one_gpu, paper. Smaller shares are parts of larger ones (`config.share`).
 Cost: toy, 430 seconds of processor time in 25 runs; the others are not measured yet.
 
 Command:
@@ -15,26 +15,16 @@ from typing import Any
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from experiments.sweeps._scales import ELMO
+from experiments.sweeps._scales import ELMO, SHARES, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
-TASKS = ("SNLI", "SRL")
-SHARES = {"toy": (0.1, 0.3, 1.0), "one_gpu": (0.001, 0.01, 0.1, 1.0), "paper": (0.001, 0.01, 0.1, 1.0)}
-COLUMNS = {
-    f"{task}, {100 * share:g}%": (task, share)
-    for task in TASKS
-    for share in sorted({share for some in SHARES.values() for share in some})
-}
-PAPER = Paper(
-    source="Peters et al. 2018, figure 1",
-    columns=tuple(COLUMNS),
-    rows={row: (None,) * len(COLUMNS) for row in ("without ELMo", "with ELMo")},
-    reference="without ELMo",
-)
+COLUMNS = list_shares("SNLI", "SRL")
+ROWS = ("without ELMo", "with ELMo")
+PAPER = Paper.without_figures(COLUMNS, ROWS, "without ELMo", "Peters et al. 2018, figure 1")
 
 
 def sweep(add: Add) -> None:
-    """One biLM, and two tasks with and without it on more and more of their training data."""
+    """Add one biLM, and two tasks with and without it on growing shares of their training data."""
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (task, share) in COLUMNS.items():
@@ -46,10 +36,5 @@ def sweep(add: Add) -> None:
 
 
 def plot(means: Means) -> Lines:
-    """A line for each task with and without ELMo, over the share of the training data."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in PAPER.rows:
-        for column, (task, share) in COLUMNS.items():
-            if (row, column) in means:
-                lines.setdefault(f"{task}, {row}", []).append((100 * share, means[row, column]))
-    return Lines("Score against the share of the training data", "% of it", "score", lines, logarithmic=True)
+    """Plot a line per task, with and without ELMo, over the share of the training data."""
+    return plot_shares(means, PAPER, COLUMNS)

@@ -1,14 +1,13 @@
-r"""ELMo, figure 2: how much of each layer of the biLM the tasks take, at the input and at the output of their networks.
+"""ELMo, figure 2: the learned weights of the biLM's layers, at the input and at the output of the tasks' networks.
 
-The softmax of the weights that a finished network has learned for each layer, in percent.
+Cells are the softmax of the weights in a finished network, in percent.
 
-Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.5, figure 2 (a picture, so
-there are no figures to print beside ours): at the input the tasks favour the first BiLSTM layer, at the output the
-weights are nearly even, a little more on the lower layers. There is no network for semantic roles here: named entities
-stand for them.
-Scales: toy (nothing beyond elmo_table3), one_gpu, paper. The networks are those of elmo_table3 with the layers at both
-places. What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 180 seconds of processor time in 5 runs; the
-others are not measured yet.
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.5, figure 2 (a picture without
+figures to compare with): at the input the tasks prefer the first BiLSTM layer; at the output the weights are nearly
+even, slightly larger for lower layers. There is no network for semantic roles here; named entities replace them.
+Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row
+"input and output").
+Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
@@ -23,20 +22,15 @@ from experiments.sweeps._scales import ELMO
 SCALES = ("toy", "one_gpu", "paper")
 LAYERS = {"words": 0, "first BiLSTM": 1, "second BiLSTM": 2}
 COLUMNS = {f"{task}, {place}": (task, place) for place in ("input", "output") for task in ("SQuAD", "SNLI", "SRL")}
-PAPER = Paper(
-    source="Peters et al. 2018, figure 2",
-    columns=tuple(COLUMNS),
-    rows={row: (None,) * len(COLUMNS) for row in LAYERS},
-    reference="first BiLSTM",
-)
+PAPER = Paper.without_figures(COLUMNS, LAYERS, "first BiLSTM", "Peters et al. 2018, figure 2")
 NOTES = {
-    "toy": "At the input the last layer has more than the first BiLSTM's, otherwise than in the paper: in this world "
-    "it tells topics and senses best (alone it is ahead in elmo_table2, too)."
+    "toy": "Unlike in the paper, the last layer has a larger weight than the first BiLSTM at the input: in this world "
+    "it separates topics and senses best (it also leads alone in elmo_table2).",
 }
 
 
 def sweep(add: Add) -> None:
-    """One biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
+    """Add one biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     runs = {}
@@ -52,7 +46,7 @@ def sweep(add: Add) -> None:
 
 
 def plot(means: Means) -> Bars:
-    """A row of bars for each task and place, one for each layer."""
+    """Plot a row of bars per task and place, one bar per layer."""
     columns = [column for column in COLUMNS if all((row, column) in means for row in LAYERS)]
     shares = {column: [means[row, column] / 100 for row in LAYERS] for column in columns}
     return Bars("Softmax of the layers' weights", list(LAYERS), shares)

@@ -1,12 +1,13 @@
-r"""ELMo, table 2: all layers of the biLM or the last one alone, and how far the learned weights may go.
+"""ELMo, table 2: all layers of the biLM or only the last, and the regularisation of the learned weights.
 
-λ·‖w‖² holds the weights of a task's mixture near their mean: with λ = 1 nearly an average, with 0.001 they are free.
+λ·‖w‖² keeps the weights of a task's mixture near their mean: λ = 1 is nearly an average, λ = 0.001 leaves them free.
 
-Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row
-better than the one before, in every task. There is no network for semantic roles here: named entities stand for them.
-Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD,
-SNLI, UNER), one_gpu, paper. Files below --data: see experiments/sweeps/_scales.py. Cost: toy, 420 seconds of
-processor time in 17 runs; laptop, about 112 minutes of it in 29 runs; the others are not measured yet.
+Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row is
+better than the one before, in every task. There is no network for semantic roles here; named entities replace them.
+Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
+UNER), one_gpu, paper.
+Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs; the others are not
+measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
@@ -30,15 +31,14 @@ PAPER = Paper(
     reference="baseline",
 )
 NOTES = {
-    "toy": "The last layer alone is ahead of all of them. At λ = 1 the shares of the layers stay within two percent "
-    "of a third each, and even at 0.001 the last has 38 to 53 percent after 200 steps (layer_shares in "
-    "result.json); in this world it tells senses best, and a mixture has the others in it, too. The paper's "
-    "difference is half a point.",
-    "laptop": "SQuAD's rows with a biLM are a reader each, within 1.4 points: one seed cannot tell them apart. On SNLI "
-    "the last layer alone gains nothing: left free (λ = 0.001) its mixtures have most of layer 0 (36 to 38 percent in "
-    "five of six), which reads a word's characters and so tells words apart that have no vector, and least of the last "
-    "one. λ = 1 and 0.001 differ by less than a fifth of a point on SNLI and on entities, and their seeds by more; of "
-    "entities the lower BiLSTM has most, left free (35 percent).",
+    "toy": "The last layer alone is ahead of all layers. At λ = 1 the weights stay within two percent of a third "
+    "each, and even at 0.001 the last layer has only 38 to 53 percent after 200 steps (layer_shares in result.json). "
+    "In this world it separates senses best, and a mixture dilutes it. The paper's difference is half a point.",
+    "laptop": "SQuAD's rows with a biLM are one reader each and within 1.4 points: one seed cannot order them. On "
+    "SNLI the last layer alone gains nothing: with λ = 0.001 the mixtures prefer layer 0 (36 to 38 percent in five of "
+    "six), which reads characters and so distinguishes words without a vector, and use the last layer least. λ = 1 "
+    "and 0.001 differ by less than a fifth of a point on SNLI and on entities, their seeds by more; for entities the "
+    "lower BiLSTM has the largest free weight (35 percent).",
 }
 LAYERS: dict[str, dict[str, Any]] = {
     "last layer only": {"layers": "-1", "mix_l2": 0.0},
@@ -48,7 +48,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 
 
 def sweep(add: Add) -> None:
-    """One biLM, and each task with and without it."""
+    """Add one biLM, and each task with and without it."""
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():

@@ -1,12 +1,12 @@
-r"""ELMo, table 3: where a task's network takes the biLM's layers in: at its input, at its output, or at both.
+"""ELMo, table 3: the biLM's layers at the input of a task's network, at its output, or at both.
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.2, table 3, dev: both places
-are best for SQuAD and SNLI, whose networks attend behind their first BiLSTM; for semantic roles the input alone is.
-There is no network for semantic roles here: named entities stand for them.
-Scales: toy (minutes of two cores, without SQuAD, whose network takes minutes to compile), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper. What lies below --data: experiments/sweeps/_scales.py. The biLM is that of elmo_table2, and λ is
-0.001: so the last row of that table is run once for both. Cost: toy, 340 seconds of processor time in 13 runs; laptop,
-about 36 minutes of it in 14 runs behind table 2; the others are not measured yet.
+are best for SQuAD and SNLI, whose networks attend after their first BiLSTM; for semantic roles the input alone is best.
+There is no network for semantic roles here; named entities replace them.
+Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
+UNER), one_gpu, paper. The biLM, and with λ = 0.001 the row "input", are shared with elmo_table2.
+Cost: toy, 340 seconds of processor time in 13 runs; laptop, about 36 minutes of it in 14 runs after table 2; the others
+are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
@@ -23,19 +23,18 @@ PAPER = Paper(
     reference="input",
 )
 NOTES = {
-    "toy": "Both places together are best for words with several senses (here in the place of SRL), in the paper for "
-    "SNLI; with two seeds none of these differences can be told from chance.",
-    "laptop": "Both places are best for SQuAD, as in the paper, and on SNLI level with the output, ahead of the "
-    "input, which the paper has the other way round. At the output the layers are learned from sooner, and nothing has "
-    "levelled off at the end: on SNLI the output has 56.4 to 61.0 after three of six epochs where the input has 53.7 "
-    "to 56.5, and is 2.2 ahead at its best; on SQuAD, one seed, 17.0 against 12.6 after the first of three, 1.2 ahead "
-    "after the last.",
+    "toy": "Both places together are best for words with several senses (instead of SRL), in the paper for SNLI; with "
+    "two seeds none of these differences is significant.",
+    "laptop": "Both places are best for SQuAD, as in the paper. On SNLI they equal the output and beat the input; in "
+    "the paper the input beats the output. Layers at the output are learned sooner, and no run has converged: on SNLI "
+    "the output has 56.4 to 61.0 after three of six epochs, the input 53.7 to 56.5, and its best is 2.2 ahead; on "
+    "SQuAD, one seed, 17.0 against 12.6 after the first of three epochs, and 1.2 ahead after the last.",
 }
 PLACES = {"input": "input", "input and output": "input,output", "output": "output"}
 
 
 def sweep(add: Add) -> None:
-    """One biLM, and each task with its layers at each place."""
+    """Add one biLM, and each task with its layers at each place."""
     s = ELMO[add.scale]
     elmo = add.pretrain("ELMo", s.config, **s.pretraining)
     for column, (network, task, how) in s.tasks.items():

@@ -1,38 +1,30 @@
-r"""Packing: several examples in a row, each seeing itself alone, against one example and padding.
+"""Packing: several examples per row, each attending to itself, or one example and padding.
 
-The same steps over rows of the same length, so the same arithmetic: packed rows hold more text.
+The steps and the row length are the same, so the arithmetic is, too; packed rows hold more text.
 
-Paper and expected score: none, so there are no figures to print beside ours; packing should lose nothing at equal
-steps, and gains by what the padding would have cost.
-Scales: toy (minutes of two cores: rows of 64 pieces), one_gpu (BERT-small, 100,000 steps a row), paper (BERT-base).
-What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 180 seconds of processor time in 10 runs; the others
-are not measured yet.
+Paper and expected score: none. Packing should lose nothing at equal steps, and gains the cost of the padding.
+Scales: toy (minutes on two cores, rows of 64 pieces), one_gpu (BERT-small, 100,000 steps per row), paper (BERT-base).
+Cost: toy, 180 seconds of processor time in 10 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/own_packing.py --jobs=2 --workdir=runs/sweeps
 """
 
-from typing import Any
-
 from bert_elmo_jax.sweeps.definition import Add, Paper
-from experiments.sweeps._scales import BERT
+from experiments.sweeps._scales import BERT, TUNED
 
 SCALES = ("toy", "one_gpu", "paper")
 MASKED = "masked words"
-COLUMNS = (MASKED, "MNLI", "NER fine-tuned")
 ROWS = {"one example a row": 1, "up to eight": 8}
-PAPER = Paper("none", COLUMNS, {row: (None,) * len(COLUMNS) for row in ROWS}, "one example a row")
+PAPER = Paper.without_figures((MASKED, *TUNED), ROWS, "one example a row")
 
 
 def sweep(add: Add) -> None:
-    """Two pretrainings with many short examples, and two tasks."""
+    """Add two pretrainings with many short examples, and two tasks."""
     s = BERT[add.scale]
     rows = {"length": 64, "batch_size": 24} if add.scale == "toy" else {}
     for row, sequences in ROWS.items():
-        # Half of the documents aim at a random shorter length: as where short texts are what one has.
-        settings: dict[str, Any] = {**s.pretraining, **rows, "short_share": 0.5, "sequences": sequences}
-        bert = add.pretrain(f"BERT, {row}", s.config, **settings)
+        # Half of the documents are cut to a random shorter length, as in collections of short texts.
+        bert = s.pretrain(add, f"BERT, {row}", {**rows, "short_share": 0.5, "sequences": sequences})
         add.figure(row, MASKED, bert, of="held-out accuracy, %", score="held_out/mlm_accuracy", percent=True)
-        begin: dict[str, Any] = {"init": bert, "seeds": s.seeds, **s.tuning}
-        add.transfer(row, "MNLI", "finetune", of=s.pairs.of, **begin, **s.pairs.settings)
-        add.transfer(row, "NER fine-tuned", "finetune:entities", of=s.entities.of, **begin, **s.entities.settings)
+        s.tune_two(add, row, bert)

@@ -1,11 +1,10 @@
-r"""What is masked together: single pieces, whole words, or stretches of words.
+"""Masked together: single pieces, whole words, or spans of words.
 
-Paper and expected score: none for BERT's own recipe, so there are no figures to print beside ours. Google's release
-notes report gains of one or two points for whole words (BERT-large); Joshi et al. 2019, https://arxiv.org/abs/1907.10529,
-gains for spans, most of all where spans are asked for (SQuAD).
-Scales: toy (minutes of two cores: a vocabulary of 150, of which a word takes two pieces), one_gpu (BERT-small, 100,000
-steps a row), paper (BERT-base). What lies below --data: experiments/sweeps/_scales.py. Cost: toy, 300 seconds of
-processor time in 15 runs; the others are not measured yet.
+Paper and expected score: none for BERT's own recipe. Google's release notes report gains of one or two points for whole
+words (BERT-large); Joshi et al. 2019, https://arxiv.org/abs/1907.10529, report gains for spans, most of all on SQuAD.
+Scales: toy (minutes on two cores, a vocabulary of 150, about two pieces per word), one_gpu (BERT-small, 100,000 steps
+per row), paper (BERT-base).
+Cost: toy, 300 seconds of processor time in 15 runs; the others are not measured yet.
 
 Command:
   python -m experiments.sweep --sweep=experiments/sweeps/own_span_masking.py --jobs=2 --workdir=runs/sweeps
@@ -19,21 +18,17 @@ from experiments.sweeps._scales import BERT, TOY_PIECES, toy_corpus
 SCALES = ("toy", "one_gpu", "paper")
 COLUMNS = ("MNLI", "SQuAD")
 ROWS = {"pieces": "token", "whole words": "word", "spans": "span"}
-PAPER = Paper("none", COLUMNS, {row: (None,) * len(COLUMNS) for row in ROWS}, "pieces")
+PAPER = Paper.without_figures(COLUMNS, ROWS, "pieces")
 NOTES = {
-    "toy": "Whole words and spans are behind here: a word's other piece gives it away (held-out perplexity 1.6 for "
-    "pieces, 4.1 for whole words, 10.6 for spans), so these have more to learn, and the steps are the same."
+    "toy": "Whole words and spans are behind: a word's other piece reveals it (held-out perplexity 1.6 for pieces, "
+    "4.1 for whole words, 10.6 for spans), so they have more to learn in the same number of steps.",
 }
 
 
 def sweep(add: Add) -> None:
-    """Three pretrainings and two tasks."""
+    """Add three pretrainings and two tasks."""
     s = BERT[add.scale]
     data: dict[str, Any] = {"data": toy_corpus("wordpiece", 150), **TOY_PIECES} if add.scale == "toy" else {}
     for row, kind in ROWS.items():
-        settings = {**s.pretraining, **data, "masking.kind": kind}
-        bert = add.pretrain(f"BERT, {row} masked", s.config, **settings)
-        for column in COLUMNS:
-            config, task = s.tasks[column]
-            how: dict[str, Any] = {**task.settings, **s.tuning}
-            add.transfer(row, column, config, of=task.of, init=bert, seeds=s.seeds, **how)
+        bert = s.pretrain(add, f"BERT, {row} masked", {**data, "masking.kind": kind})
+        s.tune(add, row, bert)

@@ -124,7 +124,7 @@ def write_model(folder):
 def run_network(program, config, workdir):
     """One run of a task's own network, in this process."""
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
     workdir.mkdir(exist_ok=True)
     return program("bert_elmo_jax.runs.finetuning").run(
         config, workdir, data, start, {"program": "finetune", **config.to_dict()}

@@ -56,8 +56,8 @@ def config_of(files, encoder, epochs=3.0, changes=None):
 
 def adapt(program, config, workdir):
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
-    return program("bert_elmo_jax.runs.adaptation").adapted(config, workdir, data, start)
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
+    return program("bert_elmo_jax.runs.adaptation").adapt_encoder(config, workdir, data, start)
 
 
 @pytest.fixture(scope="module")
@@ -141,13 +141,13 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
 )
 def test_what_cannot_be_meant(program, files, changes, settings, message):
     with pytest.raises(ValueError, match=message):
-        program("bert_elmo_jax.runs.adaptation").wanted(config_of(files, ELMO, changes=changes), settings)
+        program("bert_elmo_jax.runs.adaptation").wants_adaptation(config_of(files, ELMO, changes=changes), settings)
 
 
 def test_not_asked_for(program, files):
     adaptation = program("bert_elmo_jax.runs.adaptation")
-    assert not adaptation.wanted(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
-    assert not adaptation.wanted(importlib.import_module("experiments.configs.finetune").get_config(), [])
+    assert not adaptation.wants_adaptation(config_of(files, ELMO, epochs=0.0), [{"encoder": "a"}])
+    assert not adaptation.wants_adaptation(importlib.import_module("experiments.configs.finetune").get_config(), [])
 
 
 def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):

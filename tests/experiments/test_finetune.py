@@ -47,9 +47,9 @@ def config_of(fields, **changes):
 
 def run(program, config, workdir, init):
     """One run in this process; the signal that ended it."""
-    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.transfer")
+    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
-    start = transfer.start_of(config, str(init), None)
+    start = transfer.start_head(config, str(init), None)
     workdir.mkdir(exist_ok=True)
     return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
 
@@ -125,7 +125,9 @@ def test_when_each_part_joins(program):
 
     def starts(new_pooler=False, **changes):
         config = config_of({}, **changes)
-        found = program("bert_elmo_jax.runs.transfer").starts_of(config, params, 10, new_pooler, get_family("bert"))
+        found = program("bert_elmo_jax.runs.with_head").plan_unfreezing(
+            config, get_family("bert"), params, 10, new_pooler
+        )
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
         return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
 
@@ -170,11 +172,14 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
     grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
-    settings = grid.settings_of(config, "epochs=1,2", ["0", "1"])
+    settings = grid.list_settings(config, "epochs=1,2", ["0", "1"])
     assert settings[2] == {"epochs": 2.0, "seed": 0}
     settings = settings[:2]
-    start = program("bert_elmo_jax.runs.transfer").start_of(config, str(model), None)
-    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    start = program("bert_elmo_jax.runs.with_head").start_head(config, str(model), None)
+    assert (
+        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
+        is None
+    )
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     best = max(runs["runs"], key=lambda of: of["dev"]["accuracy"])
     scores = [of["dev"]["accuracy"] for of in runs["runs"]]
@@ -187,7 +192,10 @@ def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "(2 seeds)" in said
     assert "run 2 of 2: epochs=1.0,seed=1" in said
-    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    assert (
+        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
+        is None
+    )
     assert "run 1 of" not in capsys.readouterr().err
 
 
@@ -253,15 +261,14 @@ def test_every_recipe_makes_a_step(program, name, files, model):
         assert part in said
     theirs = config.task
     config.update(files[KINDS.get(name, name)])
-    transfer, task_data = program("bert_elmo_jax.runs.transfer"), program("bert_elmo_jax.runs.task_data")
+    transfer, task_data = program("bert_elmo_jax.runs.with_head"), program("bert_elmo_jax.runs.task_data")
     if config.features.layers:
         config.features.update({"layers": "-2,-1", "lstm_size": 8})  # the model has two, and is small
-    data, start = task_data.read_data(config), transfer.start_of(config, str(model), None)
+    data, start = task_data.read_data(config), transfer.start_head(config, str(model), None)
     assert not theirs or task_data.task_named(theirs).kind == data.task.kind
     ready = prepare_head(config, data, start)
-    _, method = ready.method(100, 10)
-    step = train.make_step(ready.loss, method, ready.coefficients)
+    step = train.make_step(ready.loss, ready.method, ready.coefficients)
     batch = collate(ready.rows[:4], 4, ready.task.max_length, 0)
-    state, metrics = jax.eval_shape(step, train.new_state(ready.params, method, jax.random.key(0)), batch)
+    state, metrics = jax.eval_shape(step, train.new_state(ready.params, ready.method, jax.random.key(0)), batch)
     assert jax.tree.structure(state.params) == jax.tree.structure(ready.params)
     assert metrics["loss"].shape == ()

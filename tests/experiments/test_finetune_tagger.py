@@ -76,7 +76,7 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
     shares = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))["layer_shares"]
     assert all(sum(layers) == pytest.approx(1) and min(layers) > 0 for layers in shares.values()) and shares
     with pytest.raises(ValueError, match="is a task network and has no layers"):
-        program("bert_elmo_jax.runs.with_network").network_start(
+        program("bert_elmo_jax.runs.with_network").start_network(
             config_of({}, encoder=str(tmp_path / "run")), None, None
         )
 
@@ -95,7 +95,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
     tagger = load(tmp_path / "run")
     assert ("LOC", "서울 역") in tagger.predict(["영화 배우 서울 역"])[0].entities
     tables = tagger.params["words"]["table"]
-    np.testing.assert_array_equal(tables, tagger.lexicon.table(program("bert_elmo_jax.runs.task_words").read_vectors(
+    np.testing.assert_array_equal(tables, tagger.lexicon.table(program("bert_elmo_jax.runs.with_network").read_vectors(
         files["vectors"], tagger.lexicon.words
     ))[1])  # fmt: skip
     assert "처음" not in tagger.lexicon.words
@@ -119,9 +119,12 @@ def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     config = config_of(files["plain"], encoder=ELMO)
     grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
     assert data.task.labels == ("O",)
-    settings = grid.settings_of(config, None, ["0", "1"])
-    start = program("bert_elmo_jax.runs.with_network").network_start(config, None, None)
-    assert grid.run_grid(config, tmp_path, data, start, config.to_dict(), settings) is None
+    settings = grid.list_settings(config, None, ["0", "1"])
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
+    assert (
+        program("bert_elmo_jax.runs.finetuning").run_grid(config, tmp_path, data, start, config.to_dict(), settings)
+        is None
+    )
     runs = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))
     assert [of["dev"]["f1"] for of in runs["runs"]] == [0.0, 0.0]
     assert [of["dev"]["accuracy"] for of in runs["runs"]] == [1.0, 1.0]
@@ -135,10 +138,10 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
     """A cache, and a run directory, of another encoder."""
     with_network = program("bert_elmo_jax.runs.with_network")
     first, second = (with_network.word_encoder(model) for model in (ELMO, str(ROOT / "tests/goldens/bert_tiny")))
-    described = with_network.keep_encoder(tmp_path / "encoder", first)
-    assert with_network.keep_encoder(tmp_path / "encoder", first) == described  # the same one is
-    with pytest.raises(ValueError, match=r"this run was begun with another encoder \(.*bert_tiny is"):
-        with_network.keep_encoder(tmp_path / "encoder", second)
+    described = with_network.save_encoder(tmp_path / "encoder", first)
+    assert with_network.save_encoder(tmp_path / "encoder", first) == described  # the same one is
+    with pytest.raises(ValueError, match=r"this run was started with another encoder \(.*bert_tiny is"):
+        with_network.save_encoder(tmp_path / "encoder", second)
     config = config_of(files["entities"], encoder=ELMO, cache=str(tmp_path / "cache"))
     program("bert_elmo_jax.runs.with_network").fill_cache(tmp_path / "cache", first, [("다른", "글")], progress=False)
     with pytest.raises(ValueError, match="are those of other sentences"):
@@ -174,7 +177,7 @@ def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
     with pytest.raises(ValueError, match=r"is for tags, and --task=sst2 is classification: choose another config"):
         run_network(program, config_of(files["sst2"]), tmp_path / "run")
     with pytest.raises(ValueError, match="--init=runs/bert says nothing to a tagger"):
-        program("bert_elmo_jax.runs.with_network").network_start(config_of({}), "runs/bert", None)
+        program("bert_elmo_jax.runs.with_network").start_network(config_of({}), "runs/bert", None)
 
 
 def test_a_label_never_seen_in_training(program, files, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 # In its own process: the cost of a block depends on all that was freed before it.
 FAULTS = """
 import resource, sys, threading
-from bert_elmo_jax.runs.freed_memory import keep_freed_memory
+from bert_elmo_jax.runs.start_run import keep_freed_memory
 
 if sys.argv[1] == "kept":
     keep_freed_memory()

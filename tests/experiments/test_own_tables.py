@@ -62,15 +62,15 @@ def test_a_share_is_kept_aside(program, reviews, capsys):
 
 
 def test_what_belongs_together_is_kept_together(program):
-    kept_aside = program("bert_elmo_jax.runs.task_data").kept_aside
+    hold_out = program("bert_elmo_jax.runs.task_data").hold_out
     questions = [Question(str(n), "?", f"context {n // 5}", (), "a.json", n) for n in range(50)]
-    train, dev = kept_aside(questions, task_named("squad"), 0.2)
+    train, dev = hold_out(questions, task_named("squad"), 0.2)
     assert (len(train), len(dev)) == (40, 10)
     assert {question.context for question in train}.isdisjoint({question.context for question in dev})
     sentences = [TaggedSentence(("서울",), ("O",), "a.conll", (n,), n // 5) for n in range(50)]
-    train, dev = kept_aside(sentences, task_named("entities", context=True), 0.2)
+    train, dev = hold_out(sentences, task_named("entities", context=True), 0.2)
     assert {sentence.document for sentence in train}.isdisjoint({sentence.document for sentence in dev})
-    assert len({sentence.document for sentence in kept_aside(sentences, task_named("entities"), 0.2)[1]}) > 2
+    assert len({sentence.document for sentence in hold_out(sentences, task_named("entities"), 0.2)[1]}) > 2
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
 from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, lower_step
-from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, links, roofline, sizes, topology_of
+from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
 from bert_elmo_jax.plan.compiled_cost import Cost
-from bert_elmo_jax.plan.report import describe, too_large
+from bert_elmo_jax.plan.plan import describe_shortage, describe_step
 from bert_elmo_jax.runs.config_files import read_config
-from bert_elmo_jax.runs.objectives import build_objective, build_step
+from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
 ROOT = Path(__file__).parents[2]
 LIBTPU = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu, of the extra `tpu`")
@@ -65,7 +65,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     theirs = parallel.step.lower(parallel.place(state), placed).as_text()
 
     assert objective.phases[0].rows == config.batch_size
-    step, state, shapes = planning.inputs_of(config, objective, objective.phases[0], config.batch_size, mesh)
+    step, state, shapes = planning.build_inputs(config, objective, objective.phases[0], config.batch_size, mesh)
     assert shapes.keys() == batch.keys()
     if family == "elmo":  # its words are as many and as long as the text has them
         shapes["characters"] = batch["characters"]
@@ -74,7 +74,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
 
 
 def test_a_plan_for_simulated_devices(capsys):
-    fits, said = planned(toy("bert", long_share=0.0), topology_of("cpu:8"), 100, capsys)
+    fits, said = planned(toy("bert", long_share=0.0), find_topology("cpu:8"), 100, capsys)
     assert fits
     for part in (
         "on 8 devices (data=8 × fsdp=1 × tensor=1)",
@@ -88,7 +88,7 @@ def test_a_plan_for_simulated_devices(capsys):
     assert "largest batch" not in said
 
 
-def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypatch):
+def test_search_for_the_largest_batch_that_fits(capsys, monkeypatch):
     """The search itself, with a compiler that needs 1 GiB and a quarter for every row of a device."""
 
     def compiled(step, state, batch, mesh, rules):
@@ -98,33 +98,33 @@ def test_what_does_not_fit_is_told_and_what_would_is_looked_for(capsys, monkeypa
 
     monkeypatch.setattr(planning, "compile_step", compiled)
     config = toy("elmo", batch_size=128)
-    fits, said = planned(config, topology_of("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)
+    fits, said = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)
     assert not fits
     assert "128 rows: does not fit: needs 5.00 GiB, has 3.50 GiB" in said
     assert "largest batch found: 80 rows fit, 10 a device; 88 do not" in said
     assert said.count("in all 3.00 GiB") == said.count("memory: ") == 1  # of the first that fits, once
     config.accumulate = 4
-    said = planned(config, topology_of("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)[1]
+    said = planned(config, find_topology("cpu:8"), 100, capsys, memory=3.5 * GIB, tries=6)[1]
     assert "largest batch found: 64 rows fit, 8 a device; 96 do not" in said
     config.accumulate = 3
     with pytest.raises(ValueError, match=r"128 rows cannot be shared by 24 \(data · fsdp · accumulate\): use a mult"):
-        planning.plan(config, topology_of("cpu:8"), 100, None, 0)
+        planning.plan(config, find_topology("cpu:8"), 100, None, 0)
 
 
-def test_both_phases_are_told_of(capsys, monkeypatch):
+def test_both_phases_are_reported(capsys, monkeypatch):
     def refused(step, state, batch, mesh, rules):
         raise TooLarge(2.0 * GIB, 1.0 * GIB)
 
     monkeypatch.setattr(planning, "compile_step", refused)
-    fits, said = planned(toy("bert", long_batch_size=8), topology_of("cpu:8"), 100, capsys, memory=1.0 * GIB, tries=3)
+    fits, said = planned(toy("bert", long_batch_size=8), find_topology("cpu:8"), 100, capsys, memory=1.0 * GIB, tries=3)
     assert not fits
     assert "2,000 steps of 16 rows of 32, 2 a device" in said
     assert "2,000 steps of 8 rows of 64, 1 a device" in said
     assert said.count("largest batch found: 0 rows fit, 0 a device; 8 do not") == 2
 
 
-def test_layers_that_ask_where_they_run_are_told(monkeypatch):
-    with planning.traced_for("tpu"):
+def test_layers_are_traced_for_another_backend(monkeypatch):
+    with planning.trace_for("tpu"):
         assert jax.default_backend() == "tpu"
     assert jax.default_backend() == "cpu"
 
@@ -172,32 +172,34 @@ def test_vocabularies():
      ("v5p", "2x2x1", 2), ("v5p", "4x4x4", 6), ("v4", "2x4x4", 5)],
 )  # fmt: skip
 def test_links(name, shape, wires):
-    assert links(CHIPS[name], sizes(shape)) == wires
+    assert count_links(CHIPS[name], tuple(map(int, shape.split("x")))) == wires
 
 
 def test_every_slice_that_is_listed_exists():
-    from bert_elmo_jax.plan.chips import exists
-
     for name, chip in CHIPS.items():
-        assert all(exists(name, sizes(shape)) for shape in chip.slices.split(", ") if shape[0].isdigit())
+        assert all(
+            slice_exists(name, tuple(map(int, shape.split("x"))))
+            for shape in chip.slices.split(", ")
+            if shape[0].isdigit()
+        )
 
 
 @pytest.mark.parametrize("name", ["", "v5e", "v5e:", "v5e:3x5", "v5e:32x32", "v5e:2x2x2", "v9:2x2", "v4:2x2", "cpu",
                                   "cpu:0", "cpu:-1", "cpu:many", "v5p:4x4x6", "v5e:0x0"])  # fmt: skip
 def test_topologies_that_are_not(name):
     with pytest.raises(ValueError, match=r"is not known\. There are v4: .* v5e: 1x1, 2x2, 2x4.* or cpu:8"):
-        topology_of(name)
+        find_topology(name)
 
 
 def test_more_devices_than_jax_was_started_with():
     with pytest.raises(ValueError, match="cpu:9: JAX was started with 8 devices"):
-        topology_of("cpu:9")
+        find_topology("cpu:9")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is not None, reason="libtpu is installed")
 def test_without_the_tpus_compiler():
     with pytest.raises(ImportError, match=r"pip install 'bert_elmo_jax\[tpu\]'"):
-        topology_of("v5e:2x4")
+        find_topology("v5e:2x4")
 
 
 def test_the_bound_is_the_slowest():
@@ -205,30 +207,33 @@ def test_the_bound_is_the_slowest():
     from bert_elmo_jax.plan.compiled_cost import Collective
 
     cost = Cost(flops=chip.bfloat16, bytes=chip.bandwidth * 2, collectives={"all-reduce": Collective(1, 1.0, 300e9)})
-    assert roofline(cost, chip, links=2) == {"compute": 1.0, "memory": 2.0, "network": 3.0}
-    assert roofline(cost, chip, links=0)["network"] == float("inf")
+    assert compute_roofline(cost, chip, links=2) == {"compute": 1.0, "memory": 2.0, "network": 3.0}
+    assert compute_roofline(cost, chip, links=0)["network"] == float("inf")
     text = """ENTRY %main (x: f32[819000000]) -> f32[819000000] {
   %x = f32[819000000]{0} parameter(0)
   ROOT %y = f32[819000000]{0} negate(%x)
 }"""
     compiled = Compiled(text, 2 * GIB, GIB, GIB, 3 * GIB, 0, 0.0, 0.0, 1.0)
-    lines = describe(compiled, tokens=1000, work=chip.bfloat16 * 0.004, topology=Topology([], chip, 2))
+    lines = describe_step(compiled, tokens=1000, work=chip.bfloat16 * 0.004, topology=Topology([], chip, 2))
     assert "in all 5.00 GiB of 16.00 GiB" in lines[0]
     assert "no collectives" in lines
     assert "bound by memory: 125,000 tokens a second" in lines[-1]
     assert lines[-1].endswith("at 50% of the peak")
 
 
-def test_a_program_that_jaxlib_cannot_read_still_has_its_memory_told():
+def test_memory_is_reported_for_programs_that_jaxlib_cannot_read():
     compiled = Compiled(None, 2 * GIB, GIB, GIB, 3 * GIB, 0, 0.0, 0.0, 1.0)
-    lines = describe(compiled, tokens=1, work=1.0, topology=Topology([], CHIPS["v6e"], 1))
+    lines = describe_step(compiled, tokens=1, work=1.0, topology=Topology([], CHIPS["v6e"], 1))
     assert "in all 5.00 GiB of 32.00 GiB" in lines[0]
-    assert "pip install 'jax[tpu]' has the two that belong together" in lines[1]
+    assert "pip install 'jax[tpu]' installs matching versions" in lines[1]
     assert len(lines) == 2
 
 
 def test_too_large_without_numbers():
-    assert too_large(TooLarge(None, None, "RESOURCE_EXHAUSTED:\n  vmem")) == "does not fit: RESOURCE_EXHAUSTED: vmem"
+    assert (
+        describe_shortage(TooLarge(None, None, "RESOURCE_EXHAUSTED:\n  vmem"))
+        == "does not fit: RESOURCE_EXHAUSTED: vmem"
+    )
 
 
 @LIBTPU
@@ -236,16 +241,16 @@ def test_too_large_without_numbers():
 @pytest.mark.parametrize("name", ["v5e:2x4", "v4:2x2x1", "v5p:2x2x1", "v6e:1x1"])
 def test_a_plan_for_a_tpu(capsys, name):
     config = toy("elmo")
-    fits, said = planned(config, topology_of(name), 1000, capsys)
+    fits, said = planned(config, find_topology(name), 1000, capsys)
     assert fits
-    assert "bound by " in said or "cannot be told" in said  # libtpu need not be the one that jaxlib belongs to
-    assert "GiB, of which the system keeps some" in said
+    assert "bound by " in said or "are unknown" in said  # libtpu need not be the one that jaxlib belongs to
+    assert "GiB, including a part for the system" in said
 
 
 @LIBTPU
 @pytest.mark.long
 def test_a_batch_too_large_for_a_tpu(capsys):
     config = toy("bert", batch_size=2**17, long_share=0.0, length=512)
-    fits, said = planned(config, topology_of("v5e:1x1"), 30_000, capsys)
+    fits, said = planned(config, find_topology("v5e:1x1"), 30_000, capsys)
     assert not fits
     assert "does not fit: needs " in said and "has 15." in said

@@ -15,8 +15,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.runs.config_files import list_recipes, read_config
-from bert_elmo_jax.runs.objectives import build_objective, build_step
-from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.pretraining import build_objective, build_step, pretrain
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 

@@ -9,10 +9,10 @@ import pytest
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.runs.finetuning import run
-from bert_elmo_jax.runs.side_by_side import batches_of, train_seeds
+from bert_elmo_jax.runs.side_by_side import join_batches, train_seeds
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.runs.transfer import start_of
-from bert_elmo_jax.runs.with_network import network_start
+from bert_elmo_jax.runs.with_head import start_head
+from bert_elmo_jax.runs.with_network import start_network
 from experiments.configs import bcn, finetune
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -54,7 +54,7 @@ def numbers(rows, height):
 @pytest.mark.parametrize("count", [1, 4, 11])
 def test_each_seed_has_the_batches_it_would_have_alone(count):
     rows = [Row(n, 1 + n * 5 % 7) for n in range(count)]
-    together = itertools.islice(batches_of(rows, 4, SEEDS, numbers), 9)
+    together = itertools.islice(join_batches(rows, 4, SEEDS, numbers), 9)
     alone = [TaskBatches(rows, 4, seed, numbers) for seed in SEEDS]
     for batch in together:
         for at, own in enumerate(alone):
@@ -107,7 +107,7 @@ def test_a_bert(files):
     config.dropout = 0.0
     config.optimizer.learning_rate = 1e-3
     config.preset = "tests/goldens/bert_tiny"
-    compare(config, files, start_of(config, None, "tests/goldens/bert_tiny"))
+    compare(config, files, start_head(config, None, "tests/goldens/bert_tiny"))
 
 
 @pytest.mark.long
@@ -115,7 +115,7 @@ def test_a_network(files):
     config = asked(bcn.get_config(), files)
     config.update({"dropout": 0.0, "word_dropout": 0.0, "mix_dropout": 0.0, "feed_size": 6, "lstm_size": 3})
     config.word_size = 8
-    compare(config, files, network_start(config, None, None))
+    compare(config, files, start_network(config, None, None))
 
 
 def test_a_rate_that_is_too_high_is_told(files):
@@ -124,5 +124,5 @@ def test_a_rate_that_is_too_high_is_told(files):
     config.optimizer.update({"name": "adamw", "learning_rate": 1e38, "clip": float("inf")})
     with pytest.raises(train.Diverged, match=r"no finite loss with seed 3, 1"):
         train_seeds(
-            config, files / "together", read_data(config), start_of(config, None, "tests/goldens/bert_tiny"), SEEDS
+            config, files / "together", read_data(config), start_head(config, None, "tests/goldens/bert_tiny"), SEEDS
         )

@@ -141,12 +141,12 @@ def test_features_in_the_tagger(trained, tmp_path):
 
 
 def test_plan(capsys):
-    from bert_elmo_jax.plan.chips import topology_of
+    from bert_elmo_jax.plan.chips import find_topology
     from bert_elmo_jax.plan.plan import plan
 
     config = bag.get_config()
     config.update({"data": "", "batch_size": 8})
-    assert plan(config, topology_of("cpu:8"), 300, None, 0)
+    assert plan(config, find_topology("cpu:8"), 300, None, 0)
     assert "parameters on 8 devices" in capsys.readouterr().out
 
 

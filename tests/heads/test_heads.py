@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bert_elmo_jax.heads.task_loss import TaskHead, coefficients, init_task_params, task_loss, task_outputs
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY

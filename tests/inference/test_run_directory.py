@@ -38,7 +38,7 @@ def edit(run, **fields):
     [
         (
             {"num_layers": 4},
-            ["missing (16): encoder/layer_3/attention/query/kernel", "encoder/layer_3/feed_forward/norm/bias"],
+            ["missing (16): ", "encoder/layer_3/attention/query/kernel", "encoder/layer_3/feed_forward/norm/bias"],
         ),
         ({"num_layers": 2}, ["unknown (16): encoder/layer_2/", "encoder/layer_2/feed_forward/norm/scale"]),
         ({"hidden_size": 32}, ["mis-shaped (57):", "encoder/pooler/kernel [64, 64], expected [32, 32]"]),

@@ -103,7 +103,7 @@ def test_of_a_bert_the_first_piece_and_zeros_for_nothing(bert):
 
 def test_too_long_to_be_trained_along(bert):
     many = ("[MASK]",) * (bert.config.max_positions + 1)
-    with pytest.raises(ValueError, match=r"pieces that .*bert_tiny takes, which is trained along here"):
+    with pytest.raises(ValueError, match=r"pieces that .*bert_tiny, which is fine-tuned here, can take"):
         trained_layers(bert)(rows_of([many]), 1, 2 * len(many))
     assert encode_words(bert, [many])[0].shape == (4, len(many), 64)  # frozen, it is read in windows
 

@@ -1,4 +1,4 @@
-"""Compiling from shapes: errors in words, memory, and the search for what still fits."""
+"""Compiling from shapes: errors, memory, and the search for the largest batch."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from bert_elmo_jax.plan.ahead_of_time import TooLarge, compile_step, explained, largest
+from bert_elmo_jax.plan.ahead_of_time import TooLarge, compile_step, explain, find_largest
 from bert_elmo_jax.train import make_mesh, make_step, new_state
 
 
@@ -24,7 +24,7 @@ def compiled(rows, mesh, rules):
     return compile_step(make_step(loss, method, {"square": 1.0}), state, batch, mesh, rules)
 
 
-def test_memory_is_that_of_one_device():
+def test_memory_of_one_device():
     weights = 64 * 256 * 4
     whole = compiled(16, make_mesh(), ())
     split = compiled(16, make_mesh(1, 8), [("w$", P("fsdp"))])
@@ -32,7 +32,7 @@ def test_memory_is_that_of_one_device():
     assert state < whole.arguments < state + 16 * 64 * 4 // 8 + 200
     assert state / 8 < split.arguments < state / 8 + 16 * 64 * 4 // 8 + 200
     for one in (whole, split):
-        assert one.aliased > 0.9 * one.outputs - 200  # the state is given away
+        assert one.aliased > 0.9 * one.outputs - 200  # the state is donated
         assert one.total == one.arguments + one.outputs - one.aliased + one.temporaries + one.code
 
 
@@ -53,17 +53,17 @@ TEMPORARIES = """RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory
 HLO temporaries (20.66G) exceeds available HBM (15.75G). HLO module: jit_step."""
 
 
-def test_what_does_not_fit_is_said_in_numbers():
-    error = explained(RuntimeError(TEMPORARIES))
+def test_out_of_memory_errors_have_numbers():
+    error = explain(RuntimeError(TEMPORARIES))
     assert (error.needs, error.has) == (20.66 * 2**30, 15.75 * 2**30)
-    error = explained(RuntimeError(TPU))
+    error = explain(RuntimeError(TPU))
     assert isinstance(error, TooLarge)
     assert (error.needs, error.has) == (17.63 * 2**30, 15.75 * 2**30)
-    error = explained(RuntimeError("RESOURCE_EXHAUSTED: out of something else"))
+    error = explain(RuntimeError("RESOURCE_EXHAUSTED: out of something else"))
     assert isinstance(error, TooLarge)
     assert (error.needs, error.has) == (None, None)
     other = RuntimeError("INTERNAL: no such operation")
-    assert explained(other) is other
+    assert explain(other) is other
 
 
 @given(st.integers(0, 5000), st.integers(1, 3000), st.integers(1, 40))
@@ -74,7 +74,7 @@ def test_the_largest_that_fits(limit, first, tries):
         asked.append(n)
         return n <= limit
 
-    good, bad = largest(fits, first, tries=tries)
+    good, bad = find_largest(fits, first, tries=tries)
     assert len(asked) == len(set(asked)) <= tries
     assert asked[0] == first
     assert good <= limit and (good == 0 or good in asked)
@@ -84,4 +84,4 @@ def test_the_largest_that_fits(limit, first, tries):
 
 
 def test_the_search_stops_at_the_most():
-    assert largest(lambda n: True, 3, most=10) == (10, None)
+    assert find_largest(lambda n: True, 3, most=10) == (10, None)

@@ -1,4 +1,4 @@
-"""The cost of compiled programs: of some written by hand, where everything is known, and of some that XLA compiles."""
+"""The cost of compiled programs, written by hand or compiled by XLA."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def loop(limit=12, begin=0, groups="{{0,1,2,3},{4,5,6,7}}", known=""):
     return text.replace("KNOWN", known)
 
 
-def test_a_collective_in_a_loop_counts_every_turn():
+def test_a_collective_in_a_loop_counts_once_per_iteration():
     (kind, found), *more = compiled_cost(loop()).collectives.items()
     assert (kind, found.count, found.size) == ("all-reduce", 12, 12 * 64 * 32 * 4)
     assert found.sent == 12 * 64 * 32 * 4 * 2 * 3 / 4
@@ -54,13 +54,13 @@ def test_a_collective_in_a_loop_counts_every_turn():
 
 
 @pytest.mark.parametrize(("limit", "begin", "turns"), [(12, 0, 12), (12, 1, 11), (0, 0, 0), (3, 5, 0)])
-def test_a_loop_from_its_condition(limit, begin, turns):
+def test_trip_count_from_the_condition(limit, begin, turns):
     cost = compiled_cost(loop(limit, begin))
     assert cost.collectives["all-reduce"].count == turns
     assert cost.unknown_loops == []
 
 
-def test_what_the_compiler_says_of_a_loop_comes_first():
+def test_trip_count_of_the_compiler_comes_first():
     known = ', backend_config={"known_trip_count":{"n":"7"},"known_init_step":{"init":"0","step":"1"}}'
     assert compiled_cost(loop(known=known)).collectives["all-reduce"].count == 7
 
@@ -121,8 +121,8 @@ ENTRY %main (x: f32[16], y: bf16[16]) -> f32[2] {
 def test_every_kind_of_collective():
     found = compiled_cost(KINDS).collectives
     assert {kind: (one.count, one.size, one.sent) for kind, one in found.items()} == {
-        "all-gather": (1, 64, 64 * 7),  # begun and done is one, and a clone with the same channel is the same one
-        "all-reduce": (1, 96, 96),  # a group of one device sends nothing and is none
+        "all-gather": (1, 64, 64 * 7),  # start and done are one, and a clone with the same channel is not another
+        "all-reduce": (1, 96, 96),  # a group of one device sends nothing and is not counted
         "reduce-scatter": (2, 128, 128 * 7 / 8),
         "all-to-all": (1, 64, 64 * 3 / 4),
         "collective-permute": (1, 32, 32),
@@ -193,7 +193,7 @@ def test_slices_move_what_they_take():
     assert compiled_cost(TRAFFIC).bytes == (32 + 32) + (32 + 32)
 
 
-def test_what_stays_on_the_chip_is_no_traffic():
+def test_on_chip_values_are_free():
     text = """HloModule chip
 ENTRY %main (x: f32[256]) -> f32[256] {
   %x = f32[256]{0:T(256)} parameter(0)
@@ -223,7 +223,7 @@ ENTRY %main (n: s32[], x: f32[4,4]) -> f32[4,4] {
 """
 
 
-def test_of_branches_the_dearest():
+def test_the_most_expensive_branch_counts():
     assert compiled_cost(CHOICE).flops == 2 * 4 * 4 * 4
 
 
@@ -238,14 +238,14 @@ def test_shapes():
 
 
 @pytest.mark.parametrize("text", ["", "HloModule empty", "%f (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}"])
-def test_what_is_no_program(text):
+def test_text_without_a_program(text):
     with pytest.raises(ValueError, match="no ENTRY"):
         parse_hlo(text)
 
 
 @pytest.mark.parametrize("unroll", [1, 2, 6])
-def test_a_scan_costs_what_its_turns_cost(unroll):
-    """Forward and backward, however the compiler unrolls; XLA's own count knows one turn alone."""
+def test_a_scan_costs_all_its_iterations(unroll):
+    """Forward and backward, with any unrolling; XLA's own count has one iteration only."""
     x, weights = jnp.ones((16, 32)), jnp.ones((6, 32, 32))
 
     def loss(weights, x):
@@ -253,5 +253,5 @@ def test_a_scan_costs_what_its_turns_cost(unroll):
 
     compiled = jax.jit(jax.grad(loss)).lower(weights, x).compile()
     once = 2 * 16 * 32 * 32
-    # Forward, and twice that backward, but for the gradient of the first input, which no one asked for.
+    # Forward, and twice that backward, except for the gradient of the first input, which is not needed.
     assert compiled_cost(compiled.as_text()).flops in (17 * once, 18 * once)

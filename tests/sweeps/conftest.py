@@ -16,7 +16,7 @@ Paper and expected score: none.
 from bert_elmo_jax.sweeps.definition import Paper
 
 SCALES = ("toy", "paper")
-PAPER = Paper("somebody, table 1", ("NER", "MNLI"), {"a": (90.0, 80.0), "b": (91.0, 79.0), "c": (None, 70.0)}, "a")
+PAPER = Paper("Author 2020, table 1", ("NER", "MNLI"), {"a": (90.0, 80.0), "b": (91.0, 79.0), "c": (None, 70.0)}, "a")
 
 
 def sweep(add):
@@ -56,7 +56,7 @@ from bert_elmo_jax.sweeps.definition import Paper
 from experiments.sweeps._scales import BERT, TOY_DATA
 
 SCALES = ("toy",)
-PAPER = Paper("somebody, table 1", ("MNLI",), {"from nothing": (70.5,), "pretrained": (84.2,)}, "from nothing")
+PAPER = Paper("Author 2020, table 1", ("MNLI",), {"from nothing": (70.5,), "pretrained": (84.2,)}, "from nothing")
 
 
 def sweep(add):
@@ -77,7 +77,7 @@ from bert_elmo_jax.sweeps.definition import Paper
 from experiments.sweeps._scales import ELMO, TOY_DATA
 
 SCALES = ("toy",)
-PAPER = Paper("somebody, table 2", ("NER", "words, %"), {"input": (84.7, None), "output": (80.9, None)}, "input")
+PAPER = Paper("Author 2020, table 2", ("NER", "words, %"), {"input": (84.7, None), "output": (80.9, None)}, "input")
 
 
 def sweep(add):

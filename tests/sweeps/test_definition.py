@@ -1,46 +1,48 @@
-"""A sweep's file is read, its points are what they are, and whatever cannot be meant is said before anything runs."""
+"""Sweep files, points and commands: every definition of the repository is read, and mistakes raise before a run."""
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 from absl import flags
-from ml_collections import config_flags
 
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.tasks.task import task_named
-from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.task_networks import check_task
-from bert_elmo_jax.runs.config_files import NAMED, fields_of
+from bert_elmo_jax.runs import adaptation, initial_state, with_head
+from bert_elmo_jax.runs.config_files import NAMED, list_fields
+from bert_elmo_jax.runs.pretraining import build_objective
+from experiments.command_line.start import read_given, split_fields
+from experiments.sweeps import _scales
 
 ROOT = Path(__file__).parents[2]
-SWEEPS = sorted((ROOT / "experiments" / "configs" / "sweeps").glob("[!_]*.py"))
-BERT = 'from bert_elmo_jax.sweeps.points import Step\n    b = add.pretrain("b", "pretrain_bert", "bert_toy", steps=8)'
+SWEEPS = sorted((ROOT / "experiments" / "sweeps").glob("[!_]*.py"))
+BERT = 'from bert_elmo_jax.sweeps.points import Step\n    b = add.pretrain("b", "bert:toy", steps=8)'
 TRANSFER = 'add.transfer("a", "NER", "finetune", of="F1", seeds=(0,), task="uner"'
 MISTAKES = [
     (f"{TRANSFER}, epoch=3.0)", "a, NER, seed 0: the config finetune has no field 'epoch'; did you mean epochs?"),
     (f'{TRANSFER}, **{{"optimizer.lr": 1}})', "the config finetune has no field 'optimizer.lr'"),
-    (f'{TRANSFER}, epochs="three")', "a, NER, seed 0: epochs='three', expected a value like 3.0"),
-    (f"{TRANSFER}, batch_size=16.5)", "batch_size=16.5, expected a value like 32"),
-    (f"{TRANSFER}, context=1)", "context=1, expected a value like False"),
+    (f'{TRANSFER}, epochs="three")', "a, NER, seed 0: epochs='three': expected a value like 3.0"),
+    (f"{TRANSFER}, batch_size=16.5)", "batch_size='16.5': expected a value like 32"),
+    (f"{TRANSFER}, context=2)", "context='2': expected a value like false"),
     (f"{TRANSFER})\n    {TRANSFER})", "two points are called 'a, NER, seed 0'"),
-    ('add.figure("a", "NER", *2 * (add.pretrain("x", "pretrain_bert", "bert_toy"),), of="", score="")', "TypeError"),
+    ('add.figure("a", "NER", *2 * (add.pretrain("x", "bert:toy"),), of="", score="")', "TypeError"),
     (TRANSFER.replace('"a"', '"A "') + ")", "there is no row 'A ' in the table: its rows are a, b, c"),
     (TRANSFER.replace("NER", "NRE") + ")", "there is no column 'NRE' in the table: its columns are NER, MNLI; did you"),
     (TRANSFER.replace("(0,)", "()") + ")", "a, NER: seeds=[], expected one or more"),
     (TRANSFER.replace("(0,)", "(1, 1)") + ")", "a, NER: seeds=[1, 1], expected one or more, none of them twice"),
     (TRANSFER.replace("finetune", "finetun") + ")", "did you mean experiments/configs/finetune.py?"),
-    (TRANSFER.replace("finetune", "bert_toy") + ")", "bert_toy is for pretrain_bert, and this is finetune"),
-    (
-        'add.pretrain("b", "pretrain_brt", "bert_toy")',
-        "b: there is no program 'pretrain_brt'; there are pretrain_bert,",
-    ),
-    ('add.pretrain("b", "pretrain_bert", "bert_toy", **{"masking.split": "0.8"})', "masking.split='0.8', expected"),
+    (TRANSFER.replace('"finetune"', '"finetune:squda"') + ")", "there is no recipe 'squda'"),
+    (TRANSFER.replace("finetune", "bert:toy") + ")", "bert:toy is for pretrain, not for finetune"),
+    ('add.pretrain("b", "finetune")', "finetune is for finetune, not for pretrain"),
+    ('add.pretrain("b", "bert:toy", **{"masking.split": "a"})', "masking.split='a': expected"),
     ("pass", "it adds nothing; use add.transfer(row, column, …)"),
     ('add.transfer("a", column="NER")', "mine.py, line 6: TypeError"),
-    (TRANSFER + ", seed=7)", "a, NER: seed=7 beside seeds=[0]: leave one of them out"),
+    (TRANSFER + ", seed=7)", "a, NER: seed=7 and seeds=[0]: leave one of them out"),
     ('add.figure("a", "NER", (), of="", score="f1")', "the cell a, NER has no runs to show a figure of"),
     (f"{TRANSFER}, init=({TRANSFER.replace('NER', 'MNLI')})))", "of several runs name one: runs[0]"),
     ("1 / 0", "mine.py, line 6: ZeroDivisionError: division by zero"),
@@ -52,12 +54,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
-def test_the_sweeps_that_come_along(sweeps, file):
+def test_the_sweeps_of_the_repository(sweeps, file):
     text = file.read_text(encoding="utf-8")
     for part in ("xpected score:", "Cost:", "Command:", f"experiments/sweeps/{file.name}", "Scales:"):
         assert part in text, part
     assert len(text.splitlines()) <= 75
-    told = " ".join(sweeps.scales.__doc__.split())
+    told = " ".join(_scales.__doc__.split())
     scales = re.search(r"SCALES = \((.*)\)", text)[1].replace('"', "").split(", ")
     assert {"toy", "one_gpu", "paper"} <= set(scales) <= set(sweeps.definition.SCALES)
     for scale in scales:
@@ -75,90 +77,91 @@ def test_the_sweeps_that_come_along(sweeps, file):
             assert scale != "toy"
 
 
-@pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # by which ml_collections reads configs
 @pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
-def test_every_command_is_one_that_its_program_takes(sweeps, program, file, tmp_path):
-    """Flags, fields, and what the program would look at before it begins; a seed stands for the others of its cell."""
-    asked = {"pretrain_bert": pretraining, "pretrain_elmo": pretraining, "finetune": finetuning}
+def test_every_command_is_one_that_its_program_takes(sweeps, file, tmp_path):
+    """Flags, fields, and the program's own checks; one seed of each cell is enough."""
     for scale in re.search(r"SCALES = \((.*)\)", file.read_text(encoding="utf-8"))[1].replace('"', "").split(", "):
-        places = sweeps.points.Places(tmp_path, tmp_path / "data")
+        folders = sweeps.folders.Folders(tmp_path, tmp_path / "data")
         sweep = sweeps.definition.read_sweep(str(file), scale)
         seen = set()
         for point in sweep.points:
             cell = point.name.rpartition(", seed ")[0] or point.name
             if cell not in seen:
                 seen.add(cell)
-                asked[point.program](program, point, parsed(point, places.words(point)))
+                config = parse(point, folders.command(point))
+                assert dict(list_fields(config)) == dict(list_fields(folders.config(point))), point.name
+                {"pretrain": check_pretraining, "finetune": check_finetuning}[point.program](point, config)
 
 
-def parsed(point, words):
-    """The config that a point's words come to, by the flags of its program alone."""
-    sources = [f"{point.program}.py", *(["pretraining.py"] if point.program != "finetune" else [])]
-    text = "".join((ROOT / "experiments" / name).read_text(encoding="utf-8") for name in sources)
+def parse(point, command):
+    """Return the config of a point's command, read by the flags of its program."""
+    python, _, program, *words = shlex.split(command)
+    assert (python, program) == ("python", f"experiments.{point.program}")
+    text = (ROOT / "experiments" / f"{point.program}.py").read_text(encoding="utf-8")
     values = flags.FlagValues()
-    config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=[point.program, *words])
     for name in re.findall(r'DEFINE_(?:string|list|enum)\("(\w+)"', text):
         flags.DEFINE_string(name, None, "", flag_values=values)
-    values([point.program, *words])
+    plain, fields = split_fields(words)
+    values([point.program, *plain])
     assert all("Point(" not in word and "File(" not in word and "Step(" not in word for word in words)
-    config = values.config
+    config = read_given(point.program, values.config, fields)
+    config.update({name: values[name].value for name in NAMED if name in values and values[name].value is not None})
     for name, value in point.settings.items():
-        if isinstance(value, bool | int | float | tuple) and name in dict(fields_of(config)):
-            assert dict(fields_of(config))[name] == value, name
-    given = {name: values[name].value for name in NAMED if name in values and values[name].value is not None}
-    config.update(given)
+        if isinstance(value, bool | int | float | tuple) and name in dict(list_fields(config)):
+            assert dict(list_fields(config))[name] == value, name
     return config
 
 
-def pretraining(program, point, config):
+def check_pretraining(point, config):
     """Examples, masking, model and schedule fit each other."""
-    objective = program("bert_elmo_jax.runs.objectives").objective_of(config, 1_000)
+    _, objective = build_objective(config, 1_000)
     assert sum(phase.steps for phase in objective.phases) == config.steps > 0
-    program("bert_elmo_jax.runs.optimisation").optimizer(config.optimizer, lambda step: 0.0)
-    program("bert_elmo_jax.runs.optimisation").learning_rate(config.optimizer, config.steps)
+    initial_state.build_optimizer(config.optimizer, lambda step: 0.0)
+    initial_state.build_schedule(config.optimizer, config.steps)
     assert config.keep >= 1 and config.data
 
 
-def finetuning(program, point, config):
-    """The task is one, a network or a head is there for it, and the schedule is one."""
+def check_finetuning(point, config):
+    """The task, its network or head, and the schedule exist."""
     assert config.train and config.dev and 0 < config.share <= 1
     names = {name: config[name] or None for name in ("text", "pair", "label")}
     task = task_named(config.task, **names, file=config.train)
-    program("bert_elmo_jax.runs.optimisation").optimizer(config.optimizer, lambda step: 0.0)
-    program("bert_elmo_jax.runs.optimisation").learning_rate(config.optimizer, 100)
+    initial_state.build_optimizer(config.optimizer, lambda step: 0.0)
+    initial_state.build_schedule(config.optimizer, 100)
     if "network" in config:
         check_task(config.network, task)
-        assert program("bert_elmo_jax.runs.adaptation").wanted(config, []) == bool(config.adapt.epochs)
+        assert adaptation.wants_adaptation(config, []) == bool(config.adapt.epochs)
         assert set(config.places.split(",")) <= {"input", "between", "output"}
         return
     needs = {name for name, value in point.settings.items() if name in ("init", "tokenizer")}
     assert needs in ({"init"}, {"tokenizer"})
-    layers = point.needs[0].resolved.model.num_layers
-    features = program("bert_elmo_jax.runs.transfer").features_of(config, BertConfig(num_layers=layers))
+    pretrained = point.needs[0].resolved
+    layers = pretrained.model.num_layers
+    features = with_head.read_features(config, get_family(pretrained.family), layers, task.kind)
     assert (features is None) == (not config.features.layers)
-    assert config.transfer in program("bert_elmo_jax.runs.transfer").WAYS
+    assert config.transfer in with_head.WAYS
 
 
 def test_toy_data_are_made(sweeps, tmp_path):
-    """Those of all sweeps together, each once."""
+    """The toy data of all sweeps together, each once."""
     toys = [sweeps.definition.read_sweep(str(file), "toy") for file in SWEEPS]
     made = {data for sweep in toys for point in sweep.points for data in point.files}
     assert all(data.made for data in made)
     small = [data for data in made if "corpus" not in data.name and "vocabulary" not in data.name]
-    sweeps.toy_tasks.write_made(tmp_path, small)
+    sweeps.toy_tasks.make_files(tmp_path, small)
     assert all((tmp_path / data.name).stat().st_size > 1000 for data in small)
     corpora = sorted(data.name for data in made if data not in small)
     assert [re.fullmatch(sweeps.toy_tasks.CORPUS, name) is not None for name in corpora] == [True] * len(corpora)
     tiny = sweeps.toy_tasks.ToyData(2, 2, 300, 300).corpus("wordpiece", 79, 30)
     for _ in range(2):
-        sweeps.toy_tasks.write_made(tmp_path, [tiny])
+        sweeps.toy_tasks.make_files(tmp_path, [tiny])
     assert open_store(tmp_path / tiny.name).manifest["tokenizer"]["vocab_size"] == 79
-    with pytest.raises(ValueError, match="x is no name of toy data, such as toy-en-topics4"):
-        sweeps.toy_tasks.write_made(tmp_path, [sweeps.points.File("x", made=True)])
+    with pytest.raises(ValueError, match="x is not a name of toy data, such as toy-en-topics4"):
+        sweeps.toy_tasks.make_files(tmp_path, [sweeps.points.File("x", made=True)])
 
 
 def test_points_that_sweeps_share_are_one(sweeps):
-    """What two sweeps have in common has one identity, so that one working directory runs it once."""
+    """Common points of two sweeps have one identity, so that one working directory runs them once."""
 
     def of(name, scale):
         sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
@@ -170,19 +173,19 @@ def test_points_that_sweeps_share_are_one(sweeps):
             if (name, scale) == ("bert_table6", "one_gpu"):
                 continue  # whose sizes are its own
             both = table8.keys() & of(name, scale).keys()
-            assert "pretrain_bert" in {table8[identity].program for identity in both}, (name, scale)
+            assert "pretrain" in {table8[identity].program for identity in both}, (name, scale)
         table3 = of("elmo_table3", scale)
         assert of("elmo_figure2", scale).keys() <= table3.keys()
         for name in ("elmo_table2", "elmo_figure1", "elmo_domain", "own_sampled_softmax"):
             shared = {point.program for identity, point in of(name, scale).items() if identity in table3}
-            assert "pretrain_elmo" in shared, (name, scale)
+            assert "pretrain" in shared, (name, scale)
     steps = of("bert_steps", "one_gpu").values()
     assert {point.identity for point in steps if point.program != "finetune"} <= of("bert_table5", "one_gpu").keys()
 
 
 def test_checkpoints_of_a_pretraining(sweeps, tmp_path):
-    Point, Step, places = sweeps.points.Point, sweeps.points.Step, sweeps.points.Places(tmp_path)
-    bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 250, "checkpoint_every": 100, "keep": 2})
+    Point, Step, folders = sweeps.points.Point, sweeps.points.Step, sweeps.folders.Folders(tmp_path)
+    bert = Point("bert", "pretrain", "bert:toy", {"steps": 250, "checkpoint_every": 100, "keep": 2})
     with pytest.raises(ValueError, match="bert keeps no checkpoint of step 100: it keeps 2, one every 100 of 250"):
         Step(bert, 100)
 
@@ -192,7 +195,7 @@ def test_checkpoints_of_a_pretraining(sweeps, tmp_path):
     early = tagger(Step(bert, 200))
     assert early.needs == [bert] and len({early.identity, tagger(bert).identity, tagger(Step(bert, 250)).identity}) == 3
     assert early.identity == tagger(Step(bert, 200)).identity
-    assert f"--init={places.run(bert)}/checkpoints/200" in places.words(early)
+    assert f" --init={folders.run(bert)}/checkpoints/200 " in folders.command(early)
 
 
 def test_laptop_scale_where_real_text_is_at_hand(sweeps):
@@ -202,6 +205,7 @@ def test_laptop_scale_where_real_text_is_at_hand(sweeps):
             assert len(cell.seeds) == (1 if cell.column == "SQuAD" else 3)
 
 
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(("body", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
 def test_mistakes(sweeps, tmp_path, body, message):
     file = tmp_path / "mine.py"
@@ -215,12 +219,13 @@ def test_mistakes(sweeps, tmp_path, body, message):
         sweeps.definition.read_sweep(str(file), "toy")
 
 
+@pytest.mark.usefixtures("as_users_run")
 def test_files_that_are_no_sweeps(sweeps, tmp_path):
     read = sweeps.definition.read_sweep
     with pytest.raises(FileNotFoundError, match=r"did you mean experiments/sweeps/bert_table8\.py\?"):
         read("bert_table9.py", "toy")
     (tmp_path / "x.py").write_text('"""X."""\nSCALES = ()\n')
-    with pytest.raises(ValueError, match="it has no PAPER, sweep; see those of"):
+    with pytest.raises(ValueError, match="it has no PAPER, sweep; see the files of"):
         read(str(tmp_path / "x.py"), "toy")
     with pytest.raises(ValueError, match="elmo_figure1 has no such scale; it has toy, one_gpu, paper"):
         read(str(SWEEPS[0].with_name("elmo_figure1.py")), "laptop")
@@ -256,33 +261,31 @@ def test_files_with_mistakes(sweeps, tmp_path, text, message):
 
 
 def test_values_are_written_as_they_are_meant(sweeps, tmp_path):
-    Point, places = sweeps.points.Point, sweeps.points.Places(tmp_path)
-    usual = Point("b", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
+    Point, folders = sweeps.points.Point, sweeps.folders.Folders(tmp_path)
+    usual = Point("b", "pretrain", "bert:toy", {"masking.split": (0.8, 0.1, 0.1)})
     for split in ([0.8, 0.1, 0.1], tuple(np.array([0.8, 0.1, 0.1]))):
-        other = Point("b", "pretrain_bert", "bert_toy", {"masking.split": split})
-        assert other.identity == usual.identity and places.command(other) == places.command(usual)
-    long = Point("밝" * 300, "pretrain_bert", "bert_toy")
-    places.claim(long)
-    assert places.run(long).is_dir() and len(places.run(long).name.encode()) < 200
+        other = Point("b", "pretrain", "bert:toy", {"masking.split": split})
+        assert other.identity == usual.identity and folders.command(other) == folders.command(usual)
+    long = Point("밝" * 300, "pretrain", "bert:toy")
+    folders.claim(long)
+    assert folders.run(long).is_dir() and len(folders.run(long).name.encode()) < 200
 
 
 def test_missing_data_are_all_named(sweeps, tmp_path):
-    places = sweeps.points.Places
+    folders = sweeps.folders.Folders
     sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
-    with pytest.raises(
-        ValueError, match=r"needs --data=FOLDER, in which there are\n  corpora/novels\n  sst2/train\.tsv"
-    ):
-        sweeps.checks.check_data(sweep, places(tmp_path))
+    with pytest.raises(ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"):
+        sweeps.checks.check_data(sweep, folders(tmp_path))
     (tmp_path / "sst2").mkdir()
     (tmp_path / "sst2" / "train.tsv").touch()
     with pytest.raises(FileNotFoundError, match=r"lacks\n  corpora/novels\n  sst2/dev\.tsv\n  uner/") as error:
-        sweeps.checks.check_data(sweep, places(tmp_path, tmp_path))
+        sweeps.checks.check_data(sweep, folders(tmp_path, tmp_path))
     assert "sst2/train.tsv" not in str(error.value)
 
 
 def test_what_a_point_is(sweeps):
     Point, File = sweeps.points.Point, sweeps.points.File
-    bert = Point("bert", "pretrain_bert", "bert_toy", {"steps": 100})
+    bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
 
     def tagger(name="tagger", init=bert, config="finetune", **settings):
         return Point(name, "finetune", config, {"init": init, "task": "uner", "train": File("x.iob2"), **settings})
@@ -293,7 +296,7 @@ def test_what_a_point_is(sweeps):
         tagger("another name"),
         tagger(epochs=3.0),  # as the config has it
         tagger(log_every=3, checkpoint_every=5, **{"mesh.data": 2}),  # comfort
-        tagger(init=Point("other", "pretrain_bert", "bert_toy", {"steps": 100, "keep": 9})),
+        tagger(init=Point("other", "pretrain", "bert:toy", {"steps": 100, "keep": 9})),
         tagger(config=str(ROOT / "experiments" / "configs" / "finetune.py")),
     ]
     assert {point.identity for point in same} == {first}
@@ -301,33 +304,44 @@ def test_what_a_point_is(sweeps):
         tagger(seed=1),
         tagger(epochs=4.0),
         tagger(train=File("y.iob2")),
-        tagger(init=Point("bert", "pretrain_bert", "bert_toy", {"steps": 101})),
+        tagger(init=Point("bert", "pretrain", "bert:toy", {"steps": 101})),
         tagger(init="some/where"),
-        tagger(config="finetune_entities"),
+        tagger(config="finetune:entities"),
         bert,
     ]
     assert len({first, *(point.identity for point in others)}) == len(others) + 1
 
 
 def test_where_a_point_lies(sweeps, tmp_path):
-    Point, places = sweeps.points.Point, sweeps.points.Places(tmp_path / "w", tmp_path / "data")
-    bert = Point("BERT 80/10/10, 배", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
-    assert places.run(bert).name == f"BERT-80-10-10-배-{bert.identity}"
-    assert "'--config.masking.split=(0.8, 0.1, 0.1)'" in places.command(bert)
-    again = Point("base", "pretrain_bert", "bert_toy", {"masking.split": (0.8, 0.1, 0.1)})
-    places.run(bert).mkdir(parents=True)
-    assert sweeps.points.Places(tmp_path / "w").run(again) == places.run(bert), "one run, whatever it is called"
-    elmo = Point("elmo", "pretrain_elmo", "elmo_toy")
+    Point, folders = sweeps.points.Point, sweeps.folders.Folders(tmp_path / "w", tmp_path / "data")
+    bert = Point("BERT 80/10/10, 배", "pretrain", "bert:toy", {"masking.split": (0.8, 0.1, 0.1)})
+    assert folders.run(bert).name == f"BERT-80-10-10-배-{bert.identity}"
+    assert "'--config.masking.split=(0.8, 0.1, 0.1)'" in folders.command(bert)
+    again = Point("base", "pretrain", "bert:toy", {"masking.split": (0.8, 0.1, 0.1)})
+    folders.run(bert).mkdir(parents=True)
+    assert sweeps.folders.Folders(tmp_path / "w").run(again) == folders.run(bert), "one run under two names"
+    elmo = Point("elmo", "pretrain", "elmo:toy")
     settings = {"encoder": elmo, "task": "uner", "train": sweeps.points.File("x.iob2")}
     taggers = [Point("t", "finetune", "tagger", {**settings, **more}) for more in ({}, {"seed": 1}, {"share": 0.5})]
-    caches = [next(w for w in places.words(tagger) if w.startswith("--config.cache=")) for tagger in taggers]
+    caches = [folders.job(tagger).fields["cache"] for tagger in taggers]
     assert caches[0] == caches[1] != caches[2], "vectors are shared by runs that read the same texts"
-    assert f"--train={tmp_path / 'data' / 'x.iob2'}" in places.words(taggers[0])
+    assert f" --train={tmp_path / 'data' / 'x.iob2'} " in folders.command(taggers[0])
 
 
 @pytest.mark.parametrize(
     "name",
-    ["points", "definition", "schedule", "forks", "table", "markdown", "dashboard", "toy_tasks", "ray_runner"],
+    [
+        "points",
+        "folders",
+        "definition",
+        "schedule",
+        "processes",
+        "table",
+        "markdown",
+        "progress",
+        "toy_tasks",
+        "ray_runner",
+    ],
 )
 def test_examples_of_docstrings(sweeps, name, monkeypatch):
     monkeypatch.chdir(ROOT)

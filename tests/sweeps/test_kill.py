@@ -1,4 +1,4 @@
-"""Killed at any moment and started again, a sweep comes to the same table, and what is shared is made once."""
+"""A sweep that is killed at any moment and restarted has the same table, and runs shared points once."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def test_the_table_is_that_of_the_undisturbed_sweep(write_small, tmp_path):
     undisturbed = start(file, tmp_path / "one", jobs=1)
     _, said = undisturbed.communicate(timeout=120)
     assert undisturbed.returncode == 0, said
-    assert said.count("it is tried again") == 3 and "21 of 21 done" in said
+    assert said.count("trying again") == 3 and "21 of 21 done" in said
     coins = random.Random(0)
     for _ in range(2):
         killed = start(file, tmp_path / "two")
@@ -80,7 +80,7 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     os.kill(stopped.pid, signal.SIGTERM)
     _, said = stopped.communicate(timeout=60)
     assert stopped.returncode == 75, said
-    assert "the same command goes on from there" in said
+    assert "the same command continues" in said
     again = start(file, tmp_path / "w")
     _, said = again.communicate(timeout=120)
     assert again.returncode == 1
@@ -97,7 +97,7 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
 
 @pytest.mark.parametrize(("how", "saved"), [("TERM TERM", True), ("INT", True), ("INT INT", False)])
 def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):
-    """`timeout` sends SIGTERM twice: what is running must not lose what it would save."""
+    """`timeout` sends SIGTERM twice: a run must still save."""
     file = write_small(steps={"a": 10}, seeds=(0,), more={("a", "NER"): {"text": "saves"}})
     sweep = start(file, tmp_path / "w")
     until = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Real processes: their logs, statuses, devices and cores; and none survives whoever started them."""
+"""Real processes: their logs, statuses, devices and cores; and none survives the process that started it."""
 
 import os
 import signal

@@ -1,25 +1,26 @@
-"""What runs when: needs first, room respected, failures again and then reported, the others going on."""
+"""The order of runs: needs first, no more at once than slots, failures again and then reported."""
 
-import fcntl
-import io
 import json
 import shutil
 import time
 
 import pytest
+from filelock import FileLock
+
+from bert_elmo_jax.runs.start_cost import add_cost, read_costs
 
 
 class Scripted:
-    """A runner without processes: each start ends as it is told, after it has written what its program would."""
+    """A runner without processes: each start writes its program's files and ends with the next of its statuses."""
 
-    def __init__(self, schedule, forks, places, points, slots=2, ends=None):
-        self.slots, self._ends, self._Ended = slots, ends or {}, forks.Ended
-        self.places, self.of = places, {point.identity: point for point in points}
+    def __init__(self, processes, folders, points, slots=2, ends=None):
+        self.slots, self._ends, self._Ended = slots, ends or {}, processes.Ended
+        self.folders, self.of = folders, {point.identity: point for point in points}
         self.started, self.most, self.running, self.stopped = [], 0, [], []
 
-    def start(self, launch):
-        self.started.append(self.of[launch.key].name)
-        self.running.append(launch.key)
+    def start(self, job):
+        self.started.append(self.of[job.key].name)
+        self.running.append(job.key)
         self.most = max(self.most, len(self.running))
 
     def wait(self, seconds):
@@ -30,31 +31,33 @@ class Scripted:
         point = self.of[key]
         some = self._ends.get(point.name, [])
         status = some.pop(0) if some else 0
-        run = self.places.run(point)
+        run = self.folders.run(point)
         (run / "log.txt").write_bytes(f"step 1\r배 {status}\rthe last words\n".encode())
         if status == 0:
             done = "result.json" if point.program == "finetune" else "report.html"
             (run / done).write_text(json.dumps({"score": "f1", "dev": {"f1": 0.5}}))
-        return [self._Ended(key, status, 1.0, 0.5)]
+        if status >= 0:
+            add_cost(run, 2.0, 0.5)
+        return [self._Ended(key, status, 1.0)]
 
     def stop(self, hard=False):
         self.stopped.append(hard)
 
     def close(self):
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @pytest.fixture
 def go(sweeps, write_small, tmp_path):
-    """Runs the small sweep, its points ending as told."""
+    """Runs the small sweep, whose points end with given statuses."""
 
     def run(ends=None, retries=1, slots=2, stop=lambda: 0, **changes):
         sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
-        places = sweeps.points.Places(tmp_path / "w")
-        runner = Scripted(sweeps.schedule, sweeps.forks, places, sweep.points, slots, ends)
+        folders = sweeps.folders.Folders(tmp_path / "w")
+        runner = Scripted(sweeps.processes, folders, sweep.points, slots, ends)
         said = []
-        state = sweeps.schedule.run_points(sweep.points, places, runner, retries=retries, say=said.append, stop=stop)
-        return state, runner, "\n".join(said), places
+        state = sweeps.schedule.run_points(sweep.points, folders, runner, retries=retries, say=said.append, stop=stop)
+        return state, runner, "\n".join(said), folders
 
     return run
 
@@ -81,13 +84,13 @@ def test_a_changed_definition_runs_again_only_what_it_changes(go):
 
 
 def test_a_failure_is_tried_again(go, sweeps):
-    state, runner, said, places = go({"BERT a": [-9], "b, NER, seed 1": [1]})
+    state, runner, said, folders = go({"BERT a": [-9], "b, NER, seed 1": [1]})
     assert not state.failed and runner.started.count("BERT a") == 2 == runner.started.count("b, NER, seed 1")
-    assert "BERT a: killed by signal 9; it is tried again (1 of 1)" in said
+    assert "BERT a: killed by signal 9; trying again (1 of 1)" in said
     [point] = [point for point in state.points if point.name == "BERT a"]
-    facts = sweeps.schedule.facts_of(places.run(point))
-    assert [start["status"] for start in facts["starts"]] == [-9, 0]
-    assert sweeps.schedule.seconds_of(facts) == 2.0 and sweeps.schedule.seconds_of(facts, "processor") == 1.0
+    run = folders.run(point)
+    assert json.loads((run / "point.json").read_text(encoding="utf-8"))["statuses"] == [-9, 0]
+    assert [cost["seconds"] for cost in read_costs(run)] == [1.0, 2.0], "a killed start costs what the sweep has seen"
 
 
 def test_and_then_reported_while_the_others_go_on(go):
@@ -100,7 +103,7 @@ def test_and_then_reported_while_the_others_go_on(go):
     assert {names[n] for n in state.blocked} == {f"a, {c}, seed {n}" for c in ("NER", "MNLI") for n in range(3)}
     assert set(state.blocked.values()) == {"BERT a"}
     assert len(state.done) == 21 - 2 - 6
-    assert "the last words" in said and "배 2" not in said, "of a line that was written over, what is seen"
+    assert "the last words" in said and "배 2" not in said, "only the visible part of an overwritten line"
 
 
 def test_no_retries(go):
@@ -113,60 +116,57 @@ def test_asked_to_stop(go):
     state, runner, said, _ = go(slots=4, stop=lambda: next(asked))
     assert runner.stopped[:2] == [False, True]
     assert state.stopping and not state.running and 0 < len(state.done) < 21
-    assert "saves and stops" in said
+    assert "save and stop" in said
 
 
 def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_path):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
-    run = sweeps.points.Places(tmp_path / "w").run(sweep.points[0])
+    run = sweeps.folders.Folders(tmp_path / "w").run(sweep.points[0])
     run.mkdir(parents=True)
-    with open(run / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert sweeps.schedule.is_held(run)
-        left = time.monotonic() + 1.0
+    held = FileLock(run / "lock")
+    held.acquire()
+    left = time.monotonic() + 1.0
 
-        def stop():
-            if time.monotonic() > left and not lock.closed:
-                lock.close()
-            return 0
+    def stop():
+        if time.monotonic() > left:
+            held.release()
+        return 0
 
-        state, runner, said, _ = go(stop=stop)
+    state, runner, said, _ = go(stop=stop)
     assert said.count(f"{sweep.points[0].name}: another process still writes") == 1
     assert len(state.done) == 21 and runner.started[0] != sweep.points[0].name
 
 
 def test_sweeps_that_begin_at_once_run_what_they_share_once(go, sweeps, write_small, tmp_path):
     """Each has its own name for it, and looked where it lies before either had begun."""
-    Point, places = sweeps.points.Point, [sweeps.points.Places(tmp_path / "w") for _ in range(2)]
-    named = [Point(name, "pretrain_bert", "bert_toy", {"steps": 10}) for name in ("BERT", "another name")]
-    assert places[0].run(named[0]).name != places[1].run(named[1]).name
-    assert places[0].claim(named[0]) == places[1].claim(named[1]) == places[1].run(named[1])
+    Point, folders = sweeps.points.Point, [sweeps.folders.Folders(tmp_path / "w") for _ in range(2)]
+    named = [Point(name, "pretrain", "bert:toy", {"steps": 10}) for name in ("BERT", "another name")]
+    assert folders[0].run(named[0]).name != folders[1].run(named[1]).name
+    assert folders[0].claim(named[0]) == folders[1].claim(named[1]) == folders[1].run(named[1])
     assert len(list((tmp_path / "w" / "points").iterdir())) == 1
-    # Of two that somebody has copied there, the one that is done counts.
+    # Of two copies, the one that is done counts.
     copied = tmp_path / "w" / "points" / f"A-{named[0].identity}"
     copied.mkdir()
     (copied / "report.html").write_text("")
-    assert sweeps.points.Places(tmp_path / "w").run(named[0]) == copied
+    assert sweeps.folders.Folders(tmp_path / "w").run(named[0]) == copied
 
 
 def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
     """No try is spent: the run is waited for."""
     point = sweeps.definition.read_sweep(write_small(), "toy").points[0]
-    run = sweeps.points.Places(tmp_path / "w").claim(point)
-    locks = []
+    run = sweeps.folders.Folders(tmp_path / "w").claim(point)
+    held = FileLock(run / "lock")
 
     class Late(list):
         def pop(self, n=0):
-            locks.append((run / "lock").open("w"))  # between the look at it and its start
-            fcntl.flock(locks[-1], fcntl.LOCK_EX)
+            held.acquire()  # between the check and the start
             return super().pop(n)
 
     left = time.monotonic() + 1.5
 
     def stop():
         if time.monotonic() > left:
-            for lock in locks:
-                lock.close()
+            held.release()
         return 0
 
     state, runner, said, _ = go({point.name: Late([2])}, retries=0, stop=stop)
@@ -176,56 +176,66 @@ def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
 
 def test_a_run_directory_that_is_deleted_is_no_end(go, sweeps, monkeypatch):
     taken = []
-    is_done = sweeps.points.Places.is_done
+    is_done = sweeps.folders.Folders.is_done
 
-    def gone(places, point):
-        if not taken and point.name == "b, NER, seed 1" and places.run(point).is_dir() and is_done(places, point):
-            taken.append(places.run(point))
-            shutil.rmtree(places.run(point))
-        return is_done(places, point)
+    def gone(folders, point):
+        if not taken and point.name == "b, NER, seed 1" and folders.run(point).is_dir() and is_done(folders, point):
+            taken.append(folders.run(point))
+            shutil.rmtree(folders.run(point))
+        return is_done(folders, point)
 
-    monkeypatch.setattr(sweeps.points.Places, "is_done", gone)
+    monkeypatch.setattr(sweeps.folders.Folders, "is_done", gone)
     state, runner, _, _ = go()
     assert taken and len(state.done) == 21 and runner.started.count("b, NER, seed 1") == 2
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"starts"', "3"])
-def test_facts_that_are_damaged(sweeps, tmp_path, text):
-    (tmp_path / "point.json").write_text(text)
-    (tmp_path / "device.txt").write_bytes(b"\xff cpu")
-    (tmp_path / "unheard.jsonl").write_text('{"seconds": 2.0, "processor": 1.0}\n{"sec')
-    facts = sweeps.schedule.facts_of(tmp_path)
-    assert sweeps.schedule.seconds_of(facts) == 2.0 and "cpu" in facts["device"]
+@pytest.mark.parametrize("text", ["", "[]", '{"statuses"', "3"])
+def test_damaged_facts_are_written_again(go, sweeps, text):
+    state, _, _, folders = go()
+    file = folders.run(state.points[0]) / "point.json"
+    file.write_text(text)
+    (file.parent / "report.html").unlink()
+    go()
+    assert json.loads(file.read_text(encoding="utf-8"))["statuses"] == [0]
 
 
 def test_the_end_of_a_log(sweeps, tmp_path):
     log = tmp_path / "log.txt"
     log.write_bytes("처음\n".encode() + b"x" * 3_000_000 + "\n\x1b[31m끝\x07\n".encode())
-    told = sweeps.schedule.last_lines(log)
+    told = sweeps.schedule.read_last_lines(log)
     assert told.endswith("[31m끝") and "\x1b" not in told and len(told) < 1000 and "처음" not in told
 
 
-def test_the_time_left_is_that_of_the_longest(sweeps):
-    a, b = (sweeps.points.Point(name, "pretrain_bert", "bert_toy", {"seed": n}) for n, name in enumerate("ab"))
-    state = sweeps.schedule.State([a, b], done={a.identity}, running={b.identity: time.monotonic()})
-    assert sweeps.dashboard.time_left(state, {a.identity: 2400.0}, jobs=8) == pytest.approx(2400.0, abs=5)
+def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
+    a, b = (sweeps.points.Point(name, "pretrain", "bert:toy", {"seed": n}) for n, name in enumerate("ab"))
+    state = sweeps.schedule.SweepState([a, b], done={a.identity}, running={b.identity: time.monotonic()})
+    folders = sweeps.folders.Folders(tmp_path)
+    add_cost(folders.claim(a), 2400.0)
+    progress = sweeps.progress.Progress(folders, jobs=8)
+    assert progress.time_left(state) is None
+    progress.changed(state)
+    assert progress.time_left(state) == pytest.approx(2400.0, abs=5)
+    (folders.claim(b) / "log.txt").write_bytes("step 3\r 75%|███▌ | 3/4 [00:01".encode())
+    assert progress.time_left(state) == pytest.approx(600.0, abs=5), "by its own bar"
+    progress.close()
 
 
-def test_what_the_terminal_shows(sweeps, write_small, tmp_path):
+def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
-    out = io.StringIO()
-    board = sweeps.dashboard.Dashboard(sweeps.points.Places(tmp_path), 2, out)
-    state = sweeps.schedule.State(sweep.points)
+    folders = sweeps.folders.Folders(tmp_path)
+    progress = sweeps.progress.Progress(folders, 2)
+    state = sweeps.schedule.SweepState(sweep.points)
+    progress.changed(state)
+    assert capsys.readouterr().err == "0 of 21 done\n"
     state.running[sweep.points[0].identity] = time.monotonic()
-    assert board.status(state) == "0 of 21 done · 1 running: BERT a"
+    assert progress.describe(state, names=True) == "0 of 21 done · BERT a 0%"
     state.failed[sweep.points[1].identity] = "…"
     state.done.add(sweep.points[2].identity)
-    board._seconds[sweep.points[2].identity] = 60.0
-    board.changed(state)
-    assert out.getvalue() == "1 of 21 done · 1 running · 1 failed or lost by it · about 9 minutes left\n"
-    out.isatty = lambda: True
-    live = sweeps.dashboard.Dashboard(sweeps.points.Places(tmp_path), 2, out)
-    live.tick(state)
-    live.say("a line")
-    live.close()
-    assert out.getvalue().endswith("\r\x1b[K") and "\r\x1b[Ka line\n" in out.getvalue()
+    add_cost(folders.claim(sweep.points[2]), 60.0)
+    progress.changed(state)
+    progress.tick(state)
+    progress.say("a line")
+    progress.close()
+    name = sweep.points[2].name
+    said = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
+    assert capsys.readouterr().err == said

@@ -1,4 +1,4 @@
-"""The program: what it refuses, what it prints for others to run, and a sweep of real trainings from end to end."""
+"""Whole sweeps: mistakes, printed commands, and real trainings from the definition to the table."""
 
 import csv
 import re
@@ -11,78 +11,62 @@ from pathlib import Path
 
 import pytest
 
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.sweeps.run_sweep import run_sweep
+
 from .toy_runs import ROOT, one_device, run_toy
 
 TABLE8 = "experiments/sweeps/bert_table8.py"
 
 
-@pytest.fixture
-def sweep(program, monkeypatch):
-    """The program in this process, started with words."""
-    monkeypatch.chdir(ROOT)
-    module, starts = program("sweep"), program("command_line.start")
-
-    def run(*words):
-        module.FLAGS.unparse_flags()
-        for name in ("sweep", "workdir", "data", "jobs", "address"):
-            module.FLAGS[name].unparse()
-        starts.parse_flags(["sweep", *words], "sweep", module.HEADINGS)
-        monkeypatch.setattr(sys, "argv", ["sweep", *words])
-        return module.sweep_of_flags()
-
-    return run
-
-
 REFUSED = [
-    ([], "--sweep=experiments/sweeps/….py and --workdir=… are needed"),
-    (
-        [f"--sweep={TABLE8}", "--runner=rya"],
-        "--runner=rya is not known; it is one of local, ray, print; did you mean ray?",
-    ),
-    ([f"--sweep={TABLE8}", "--scale=toys"], "--scale=toys is not known; it is one of toy, laptop, one_gpu, paper"),
-    ([f"--sweep={TABLE8}", "--jobs=0"], "--jobs=0: expected 1 or more"),
-    ([f"--sweep={TABLE8}", "--retries=-1"], "--retries=-1: expected 0 or more"),
-    ([f"--sweep={TABLE8}", "--scale=paper"], "needs --data=FOLDER, in which there are"),
-    ([f"--sweep={TABLE8}", "--scale=laptop", "--data=."], "lacks"),
-    (["--sweep=bert_tabl8"], "did you mean experiments/sweeps/bert_table8.py?"),
-    ([f"--sweep={TABLE8}", "--runner=ray", "--resources=GPU"], "--resources=GPU: expected a name and a number"),
-    ([f"--sweep={TABLE8}", "--workdri=x"], "there is no flag --workdri; did you mean workdir?"),
+    ({"jobs": 0}, "--jobs=0: expected 1 or more"),
+    ({"retries": -1}, "--retries=-1: expected 0 or more"),
+    ({"scale": "paper"}, "needs --data=FOLDER with these files"),
+    ({"scale": "laptop", "data": "."}, "lacks"),
+    ({"file": "bert_tabl8"}, "did you mean experiments/sweeps/bert_table8.py?"),
+    ({"runner": "ray", "resources": ["GPU"]}, "--resources=GPU: expected a name and a number"),
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
-def test_refused_before_anything_runs(sweep, words, message, tmp_path, capsys):
-    with pytest.raises((SystemExit, ValueError, FileNotFoundError)) as error:
-        sweep(*words, *([f"--workdir={tmp_path / 'w'}"] if words else []))
-    assert message in capsys.readouterr().err + str(error.value)
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_refused_before_anything_runs(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(message)):
+        run_sweep(**{"file": TABLE8, "workdir": str(tmp_path / "w"), **options})
     assert not (tmp_path / "w" / "points").exists()
 
 
-def test_commands_for_others(sweep, sweeps, program, tmp_path, capsys):
-    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
-    out = capsys.readouterr().out
-    lines = [shlex.split(line) for line in out.splitlines() if line and not line.startswith("#")]
+def test_commands_for_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+    def write_commands():
+        command = "python -m experiments.sweep --runner=print"
+        assert run_sweep(TABLE8, str(tmp_path), runner="print", command=command) == 0
+        out = capsys.readouterr().out
+        return out, [shlex.split(line) for line in out.splitlines() if line and not line.startswith("#")]
+
+    out, lines = write_commands()
     assert len(lines) == 6 + 36 and out.index("# stage 2") > out.index("# stage 1")
     assert "sbatch --array" in out and "--runner=local" in out
     flags = ROOT.joinpath("experiments", "finetune.py").read_text(encoding="utf-8")
-    read = program("bert_elmo_jax.runs.task_data").read_data
     for words in lines:
         assert words[:2] == ["python", "-m"]
         given = dict(word.removeprefix("--").split("=", 1) for word in words[3:])
         assert all(f'("{name}", ' in flags for name in given if not name.startswith("config."))
-    config = program("configs.finetune").get_config()
+    config, _ = read_config(given["config"])
     config.update({name: given[name] for name in ("task", "train", "dev", "text", "label")})
-    assert len(read(config).train) >= 120, "its data are there"
+    assert len(read_data(config).train) >= 120, "its data are there"
     # One is run elsewhere: the sweep finds it done.
     run = Path(given["workdir"])
     run.mkdir(parents=True)
     (run / "result.json").write_text("{}")
-    assert sweep(f"--sweep={TABLE8}", f"--workdir={tmp_path}", "--runner=print") == 0
-    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("python")]) == 41
+    assert len(write_commands()[1]) == 41
 
 
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
-    """A pretraining, and a task with it and without: everything that a sweep does."""
+    """A pretraining, and a task with and without it: everything that a sweep does."""
     said = run_toy(write_toy(), tmp_path, quick=True)
     folder = tmp_path / "tiny-toy"
     text = (folder / "table.md").read_text(encoding="utf-8")
@@ -100,7 +84,7 @@ def test_a_sweep_of_real_trainings(write_toy, tmp_path):
 
 
 def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
-    """A pretraining that networks read, and figures that they have learned beside their scores."""
+    """A pretraining that networks read, and figures besides their scores."""
     run_toy(write_toy((0,), write_toy.elmo), tmp_path, quick=True)
     text = (tmp_path / "tiny-toy" / "table.md").read_text(encoding="utf-8")
     lines = csv.DictReader((tmp_path / "tiny-toy" / "table.csv").read_text(encoding="utf-8").splitlines())
@@ -112,7 +96,7 @@ def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
 
 @pytest.mark.long
 def test_what_others_ran_has_its_cost(write_toy, tmp_path):
-    """Printed commands, run as they stand: the sweep finds the runs done and knows what they cost, and where."""
+    """The sweep finds runs of printed commands, with their cost and device."""
     file = write_toy(seeds=(0,))
     run_toy(file, tmp_path / "here")
     asked = [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={tmp_path / 'there'}"]

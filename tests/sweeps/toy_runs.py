@@ -1,4 +1,4 @@
-"""Sweeps of real trainings, started as people start them, and what every table of the toy scale must be."""
+"""Real sweeps, started by their command, and checks of the tables of the toy scale."""
 
 import contextlib
 import csv
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SWEEPS = ROOT / "experiments" / "configs" / "sweeps"
+SWEEPS = ROOT / "experiments" / "sweeps"
 NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
-SHORT = ("bert_table7", "elmo_figure2")  # what a paper says of BERT, and of ELMo, in every test run
+SHORT = ("bert_table7", "elmo_figure2")  # one for BERT and one for ELMo in every test run
 
 
 def marked(names):
@@ -21,7 +21,7 @@ def marked(names):
 
 
 def run_toy(file, workdir, *more, quick=False):
-    """Run a sweep on one device; where it computes more than it compiles, not as the other tests are compiled."""
+    """Run a sweep on one device, with the compiler's optimisations unless `quick`."""
     done = subprocess.run(
         [sys.executable, "-m", "experiments.sweep", f"--sweep={file}", f"--workdir={workdir}", *more],
         cwd=ROOT, env=one_device(quick), capture_output=True, text=True, timeout=1800,
@@ -31,7 +31,7 @@ def run_toy(file, workdir, *more, quick=False):
 
 
 def one_device(quick=False):
-    """The environment of such a start."""
+    """Return the environment of such a run."""
     one = {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", "count=1")}
     return one if quick else {**one, "XLA_FLAGS": "", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
 
@@ -52,7 +52,7 @@ def check_toy_scale(name, workdir, quick=False):
 
 @contextlib.contextmanager
 def worker_core():
-    """What this worker starts meanwhile has one core, another one than what the next worker starts."""
+    """Give the processes that this test worker starts one core, a different one from the next worker's."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import CLASSIFIERS, Classifier
+from bert_elmo_jax.families.bert.huggingface import Classifier
 from bert_elmo_jax.families.bert.shapes import bert_shapes
-from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.weights.locate import encoder_prefix, locate
 from bert_elmo_jax.weights.parameter_tree import collect
 from bert_elmo_jax.weights.report import Report
@@ -145,16 +144,10 @@ def _scopes(name: str) -> list[str]:
     return ["/".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 
 
-def _is_prefix(path: Path) -> bool:
+def is_prefix(path: Path) -> bool:
+    """Return True for the prefix of a checkpoint.
+
+    >>> is_prefix(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt"))
+    True
+    """
     return path.with_name(path.name.removesuffix(".index") + ".index").is_file() or is_table(path)
-
-
-FORMAT = WeightFormat(
-    owner="Google's",
-    looks_like="a TensorFlow checkpoint, *.index",
-    files=lambda folder: sorted(index.name for index in folder.glob("*.index")),
-    read_config=read_config,
-    read_weights=read_weights,
-    classifiers=CLASSIFIERS,
-    is_file=_is_prefix,
-)

@@ -13,8 +13,7 @@ from safetensors.numpy import save_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.shapes import HEADS, bert_shapes
-from bert_elmo_jax.families.family import WeightFormat
-from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS, read_folder, tokenizer_files
+from bert_elmo_jax.weights.huggingface_files import read_folder, tokenizer_files
 from bert_elmo_jax.weights.locate import ancestors, encoder_prefix, locate
 from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, part
 from bert_elmo_jax.weights.report import Report
@@ -277,20 +276,3 @@ def _config_json(
     if problem_type is not None:
         content["problem_type"] = problem_type
     return content
-
-
-def _advice(folder: Path) -> str:
-    gone = [name for name in ELSEWHERE if (folder / name).exists()]
-    return f"{', '.join(gone)} is not read: convert it with transformers." if gone else ""
-
-
-FORMAT = WeightFormat(
-    owner="Hugging Face's",
-    looks_like=", ".join(WEIGHTS),
-    files=lambda folder: [name for name in WEIGHTS if (folder / name).is_file()],
-    read_config=read_config,
-    read_weights=read_weights,
-    write=write,
-    classifiers=CLASSIFIERS,
-    advice=_advice,
-)

@@ -1,14 +1,33 @@
 """ELMo's entry in the registry."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 from jax.sharding import PartitionSpec as P
 
-from bert_elmo_jax.families.elmo import hdf5_weights
 from bert_elmo_jax.families.elmo.config import PRESETS, ElmoConfig
-from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.files import ENDINGS, elmo_files, named_options, named_weights
 from bert_elmo_jax.families.elmo.model import Elmo
-from bert_elmo_jax.families.elmo.objective import bilm_objective
-from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.family import Family, WeightFormat
+from bert_elmo_jax.lazy_imports import lazy_function
+
+HDF5 = "bert_elmo_jax.families.elmo.hdf5_weights"
+
+
+def _init(config: ElmoConfig, key: Any, heads: Sequence[str]) -> Any:
+    return lazy_function("bert_elmo_jax.families.elmo.init_params", "init_elmo_params")(config, key, lm="lm" in heads)
+
+
+def _write(folder: Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
+    lazy_function(HDF5, "write")(folder, params, config)
+
+
+def _advice(folder: Path) -> str:
+    found = [file.name for file in named_options(folder) + named_weights(folder)]
+    files = ", ".join(found)
+    return f"An ELMo needs both weights and options, found only {files}: add the other file." if found else ""
+
 
 FAMILY = Family(
     name="elmo",
@@ -16,10 +35,21 @@ FAMILY = Family(
     config=ElmoConfig,
     module=Elmo,
     inputs="words",
-    objectives={"bilm": bilm_objective},
+    objectives={"bilm": lazy_function("bert_elmo_jax.families.elmo.objective", "bilm_objective")},
     heads={"lm": None},  # both directions share one softmax, made by init
-    formats={"elmo": hdf5_weights.FORMAT},
-    encoder=ElmoEncoder,
+    formats={
+        "elmo": WeightFormat(
+            owner="ELMo",
+            looks_like=f"weights, *{' or *'.join(ENDINGS)}, and options.json",
+            files=elmo_files,
+            read_config=lazy_function(HDF5, "read_config"),
+            read_weights=lazy_function(HDF5, "read_weights"),
+            write=_write,
+            is_file=lambda path: path.is_file() and path in named_weights(path.parent),
+            advice=_advice,
+        )
+    },
+    encoder=lazy_function("bert_elmo_jax.families.elmo.encoder", "ElmoEncoder"),
     sharding=(
         (r"(forward|backward)/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),
         (r"(forward|backward)/layer_\d+/bias$", P("tensor")),
@@ -31,7 +61,7 @@ FAMILY = Family(
     ),
     presets=PRESETS,
     vocab_size=793_471,
-    init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
-    # Characters are read as they are: only a head that predicts words needs a vocabulary.
+    init=_init,
+    # Characters need no vocabulary, unless a head predicts words.
     reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
 )

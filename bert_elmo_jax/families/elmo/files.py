@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.weights.hdf5 import holds
 from bert_elmo_jax.weights.stored import what_is
 
 ENDINGS = (".hdf5", ".h5")
@@ -76,6 +75,8 @@ def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
 
 def _holds(file: Path, names: tuple[str, ...]) -> bool | str:
     """Return whether a file holds any of these names, or the error message if it cannot be read."""
+    from bert_elmo_jax.weights.hdf5 import holds
+
     try:
         return holds(file, names)
     except (ValueError, OSError) as problem:

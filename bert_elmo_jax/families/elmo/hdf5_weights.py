@@ -16,9 +16,7 @@ from bert_elmo_jax.families.elmo import layout as elmo_layout
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.files import (
     EMBEDDINGS,
-    ENDINGS,
     PREFIXES,
-    elmo_files,
     find_options,
     find_weights,
     named_options,
@@ -27,7 +25,6 @@ from bert_elmo_jax.families.elmo.files import (
 )
 from bert_elmo_jax.families.elmo.init_params import elmo_shapes
 from bert_elmo_jax.families.elmo.options import contradictions, from_options
-from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
 from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, nest
@@ -201,21 +198,3 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
         unfinished.replace(folder / WEIGHTS)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _advice(folder: Path) -> str:
-    half = [file.name for file in named_options(folder) + named_weights(folder)]
-    files = ", ".join(half)
-    return f"Of an ELMo's two files only one kind is there ({files}): put the other beside it." if half else ""
-
-
-FORMAT = WeightFormat(
-    owner="an ELMo's",
-    looks_like=f"a file of weights, *{' or *'.join(ENDINGS)}, beside options.json",
-    files=elmo_files,
-    read_config=read_config,
-    read_weights=read_weights,
-    write=lambda folder, params, config, **_: write(folder, params, config),
-    is_file=lambda path: path.is_file() and path in named_weights(path.parent),
-    advice=_advice,
-)

@@ -22,14 +22,14 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
     >>> jax.tree.map(jax.numpy.shape, params["lm"])
     {'bias': (100,), 'embedding': (100, 32)}
     """
+    if lm and config.vocab_size is None:
+        raise ValueError("the parameters have a head lm, but vocab_size is None: nothing says how many words it has")
     for_encoder, for_head = jax.random.split(key)
     characters = None if config.input == "words" else jnp.zeros((1, 1, 1), jnp.int32)
     words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
     init = jax.jit(Elmo(config).init)  # compiled, nothing is read: only the drawing is left
     params = {"encoder": init(for_encoder, words, lengths, characters=characters)["params"]}
     if lm:
-        if config.vocab_size is None:
-            raise ValueError("a language-model head was asked for, but the configuration has no vocab_size")
         params["lm"] = {"bias": jnp.zeros(config.vocab_size)}
         if not config.tie_softmax:
             drawn = jax.random.normal(for_head, (config.vocab_size, config.width))
@@ -45,7 +45,5 @@ def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ..
     >>> shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"]
     ((512, 16384), (7, 16, 1024), (793471,))
     """
-    if lm and config.vocab_size is None:
-        raise ValueError("the parameters have a head lm, but vocab_size is None: nothing says how many words it has")
     tree = jax.eval_shape(lambda key: init_elmo_params(config, key, lm), jax.random.key(0))
     return {path: leaf.shape for path, leaf in flatten(tree).items()}

@@ -1,1 +1,1 @@
-"""A search: runs of a program whose fields are drawn from ranges, by chance or by what earlier runs came to."""
+"""Searches over config fields: trials with drawn values, at random or guided by earlier trials."""

@@ -10,8 +10,8 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags
-from bert_elmo_jax.runs.objectives import build_objective
-from bert_elmo_jax.runs.starting_weights import say
+from bert_elmo_jax.runs.pretraining import build_objective
+from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_scores import score_name
 from bert_elmo_jax.sweeps.points import FLAGS
 from bert_elmo_jax.sweeps.processes import Processes

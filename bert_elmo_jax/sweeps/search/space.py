@@ -16,8 +16,8 @@ SUCH_AS = "such as 'optimizer.learning_rate=1e-5..1e-3,log;dropout=0.0..0.5;batc
 class Range:
     """Numbers from `low` to `high`, both included; with `log`, every power of ten is equally likely."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
     log: bool = False
     whole: bool = False
 

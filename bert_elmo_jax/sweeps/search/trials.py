@@ -19,7 +19,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 @dataclass(frozen=True)
 class Search:
-    """What to search: a program's config, fields and options, the space, and the score to raise (or lower)."""
+    """A search: a program with its config, fields and options, the space, and the score to raise (or lower)."""
 
     program: str
     config: str

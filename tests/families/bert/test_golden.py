@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from safetensors.numpy import load_file
 
 from bert_elmo_jax.families.bert.config import BertConfig

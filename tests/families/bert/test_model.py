@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bert_elmo_jax.families.bert.init_params import init_params
-from bert_elmo_jax.families.bert.pretraining_logits import pretraining_logits
 from jax.sharding import NamedSharding, PartitionSpec
 
 from bert_elmo_jax.encoders.check_batch import check_batch

@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from bert_elmo_jax.families.bert.tree import bert_shapes
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import read_weights, write

@@ -1,4 +1,4 @@
-"""A search: what it refuses, what it draws, which runs it ends early, and that a killed one goes on the same."""
+"""Searches: mistakes, drawn values, early ends, and a killed search that continues as if undisturbed."""
 
 import json
 import os
@@ -18,41 +18,46 @@ CONFIG = ConfigDict({"epochs": 3.0, "batch_size": 32, "context": False, "optimiz
 CONFIG.split, CONFIG.places, CONFIG.filters, CONFIG.name = (0.8, 0.1, 0.1), "input", ((1, 32),), ""
 MISTAKES = [
     ("", "--over=… is needed: the fields to search, such as"),
-    ("epochs", "'epochs' says no range and no values, such as"),
-    ("epoch=2..3", "names 'epoch', which is no field of the config; did you mean epochs?"),
+    ("epochs", "'epochs' has no range and no values; expected text such as"),
+    ("epoch=2..3", "names 'epoch', but the config has no such field; did you mean epochs?"),
     ("epochs=2..3;epochs=4", "names epochs twice"),
-    ("epochs=three..4", "epochs=three,4, expected values like '3.0'"),
-    ("batch_size=16.5..20", "batch_size=16.5,20, expected values like '32'"),
-    ("epochs=3..2", "expected a lower number and a higher one"),
-    ("optimizer.learning_rate=0..1,log", "expected a lower number above 0 and a higher one"),
-    ("epochs=2..3,lgo", "expected values as a,b, or numbers as low..high or low..high,log"),
-    ("context=1,0", "context=1,0, expected values like 'false'"),
+    ("epochs=three..4", "epochs='three': expected a value like 3.0"),
+    ("batch_size=16.5..20", "batch_size='16.5': expected a value like 32"),
+    ("epochs=3..2", "expected finite numbers, the lower one first"),
+    ("optimizer.learning_rate=0..1,log", "expected positive numbers, the lower one first"),
+    ("epochs=2..3,lgo", "epochs=2..3,lgo: expected values as a,b, or numbers as low..high or low..high,log"),
+    ("context=2,0", "context='2': expected a value like false"),
     ("context=true..false", "expected values as a,b, or numbers"),
-    ("split=0.8,0.1", "split=0.8,0.1, expected values like '(0.8, 0.1, 0.1)'"),
-    ("split=(0.8", "split=(0.8, expected values like '(0.8, 0.1, 0.1)'"),
-    ("epochs=1..inf", "epochs=1,inf, expected finite numbers"),
-    ("epochs=nan..2", "epochs=nan,2, expected finite numbers"),
-    ("epochs=2,nan", "epochs=2,nan, expected finite numbers"),
+    ("split=a,b", "split='a': expected a value like (0.8, 0.1, 0.1)"),
+    ("split=(0.8", "split='(0.8': expected a value like (0.8, 0.1, 0.1)"),
+    ("epochs=1..inf", "epochs=1..inf: expected finite numbers"),
+    ("epochs=nan..2", "epochs=nan..2: expected finite numbers"),
+    ("epochs=2,nan", "epochs=2,nan: expected finite numbers"),
 ]
 
 
 @pytest.fixture
 def parts(program):
     return SimpleNamespace(
-        **{name: program(f"bert_elmo_jax.sweeps.search.{name}") for name in ("space", "study", "trials", "results")}
+        **{
+            name: program(f"bert_elmo_jax.sweeps.search.{name}")
+            for name in ("space", "study", "trials", "results", "run_search")
+        }
     )
 
 
 @pytest.mark.parametrize(("over", "message"), MISTAKES, ids=[over or "nothing" for over, _ in MISTAKES])
 def test_what_cannot_be_searched(parts, over, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        parts.space.space_of(over, CONFIG)
+        parts.space.read_space(over, CONFIG)
 
 
 def test_spaces(parts):
-    space = parts.space.space_of("batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    space = parts.space.read_space(
+        "batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG
+    )
     over = 'split=(0.8,0.1,0.1),(1,0,0);places=input,"input,output";filters=((1,8),),((1, 8),(2,8));name=,"..",a'
-    other = parts.space.space_of(over, CONFIG)
+    other = parts.space.read_space(over, CONFIG)
     assert {name: space.values for name, space in other.items()} == {
         "split": ("(0.8, 0.1, 0.1)", "(1, 0, 0)"), "places": ("input", "input,output"),
         "filters": ("((1, 8),)", "((1, 8), (2, 8))"), "name": ("", "..", "a"),
@@ -67,78 +72,72 @@ def test_spaces(parts):
 
 @pytest.fixture
 def search(program, tmp_path, monkeypatch):
-    """The program in this process, started with words."""
+    """Runs a search in this process."""
     monkeypatch.chdir(ROOT)
-    module, starts = program("search"), program("command_line.start")
+    module = program("bert_elmo_jax.sweeps.search.run_search")
 
-    def run(*words):
-        module.FLAGS.unparse_flags()
-        for name in ("program", "over", "trials", "workdir", "score", "lowest", "sampler", "seed", "end_bad"):
-            module.FLAGS[name].unparse()
-        argv = starts.parse_flags(["search", f"--workdir={tmp_path / 'w'}", *words], "search", module.HEADINGS)
-        monkeypatch.setattr(sys, "argv", ["search", *words])
-        return module.search_of_flags(argv[1:])
+    def run(*words, over="epochs=1,2", **options):
+        return module.run_search(words, str(tmp_path / "w"), over=over, **options)
 
     return run
 
 
 TASK = ["--task=sst2", "--train=t.tsv", "--dev=d.tsv"]
 REFUSED = [
-    (["--trials=0", "--", *TASK], "--trials=0: expected 1 or more"),
-    (["--over=epochs=1,2", "--", "--workdir=x"], "each trial has its own: give the search's before --"),
-    (["--over=epochs=1,2", "--program=pretrain_bert", "--"], "behind -- there is no --config=…, which pretrain_bert"),
-    (["--over=epochs=1,2", "--"], "behind -- there is no --task=…, which finetune needs"),
-    (["--over=epochs=1,2", "--", *TASK, "--config.epoch=3"], "did you mean --config.epochs?"),
-    (["--over=epochz=1,2", "--", *TASK], "names 'epochz', which is no field of the config; did you mean epochs?"),
-    (["--sampler=bayes", "--"], "--sampler=bayes is not known; it is one of bayesian, random; did you mean"),
-    (["--seed=-1", "--over=epochs=1,2", "--", *TASK], "--seed=-1: -1 is not a non-negative integer"),
-    (["--over=epochs=1..inf", "--", *TASK], "epochs=1,inf, expected finite numbers"),
-    (["--over=epochs=1,2", "--", "--workdir", "x"], "each trial has its own: give the search's before --"),
-    (["--over=epochs=1,2", "--", "--task", "sst"], "there is no task 'sst'"),
-    (["--over=epochs=1,2", "--score=dev/loss", "--", *TASK], "--score=dev/loss is better the lower"),
-    (["--over=epochs=1,2", "--score=a/mlm_perplexity", "--", *TASK], "better the lower it is: add --lowest"),
+    (TASK, {"trials": 0}, "--trials=0: expected 1 or more"),
+    (["--workdir=x"], {}, "each trial has its own: give the search's before --"),
+    (["--workdir", "x"], {}, "each trial has its own: give the search's before --"),
+    ([], {"program": "pretrain"}, "behind -- there is no --config=…, which pretrain needs"),
+    ([], {}, "behind -- there is no --task=…, which finetune needs"),
+    ([*TASK, "--config.epoch=3"], {}, "did you mean epochs?"),
+    ([*TASK, "--seeds=1,2"], {}, "behind -- there is --seeds, which a trial of finetune does not take"),
+    (TASK, {"over": "epochz=1,2"}, "names 'epochz', but the config has no such field; did you mean epochs?"),
+    (TASK, {"over": "epochs=1..inf"}, "epochs=1..inf: expected finite numbers"),
+    (["--task", "sst"], {}, "there is no task 'sst'"),
+    (TASK, {"score": "dev/loss"}, "--score=dev/loss is better the lower"),
+    (TASK, {"score": "a/mlm_perplexity"}, "better the lower it is: add --lowest"),
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
-def test_refused_before_anything_runs(search, words, message, tmp_path, capsys):
-    with pytest.raises((SystemExit, ValueError)) as error:
-        search(*words)
-    assert message in capsys.readouterr().err + str(error.value)
+@pytest.mark.parametrize(("words", "options", "message"), REFUSED, ids=[message[:30] for *_, message in REFUSED])
+def test_refused_before_anything_runs(search, words, options, message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        search(*words, **options)
     assert not (tmp_path / "w").exists()
 
 
-def test_flags_of_two_words_count_as_those_of_one(program):
-    module = program("search")
-    module.FLAGS.unparse_flags()
-    module.FLAGS(["search"])
-    words = ["--task", "classification", "--train=x.csv", "-text", "review", "--label", "stars"]
-    config = module.config_behind(words)
+def test_flags_of_two_words_count_as_those_of_one(parts):
+    words = ["--task", "classification", "--train=x.csv", "-text", "review", "--label", "stars", "--noconfig.context"]
+    command = parts.run_search.read_command("finetune", [*words, "--init=runs/bert"])
+    config = command.config
     assert (config.task, config.train, config.text, config.label) == ("classification", "x.csv", "review", "stars")
-    assert module.score_of(config) == "dev/accuracy"
+    assert command.options == {"init": "runs/bert"} and command.fields["context"] == "false"
+    assert parts.run_search.name_score("finetune", config) == "dev/accuracy"
 
 
 def test_without_the_library_it_says_which_extra_has_it(search, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ImportError, match=re.escape("pip install -e '.[search]'")):
-        search("--over=epochs=1,2", "--", *TASK)
+        search(*TASK)
     assert not (tmp_path / "w").exists()
 
 
-def test_the_figure_that_counts(program):
-    module = program("search")
-    module.FLAGS.unparse_flags()
-    module.FLAGS(["search"])
-    config = program("configs.finetune").get_config()
-    config.update({"task": "cola", "train": "x.tsv"})
-    assert module.score_of(config) == "dev/mcc"
+def test_the_figure_that_counts(parts):
+    words = ["--task=cola", "--train=x.tsv"]
+    named = [parts.run_search.read_command("finetune", words), *(
+        parts.run_search.read_command("pretrain", [f"--config={ROOT}/experiments/configs/{file}"])
+        for file in ("bert.py:toy", "elmo.py:toy")
+    )]  # fmt: skip
+    scores = [parts.run_search.name_score(program, command.config)
+              for program, command in zip(("finetune", "pretrain", "pretrain"), named)]  # fmt: skip
+    assert scores == ["dev/mcc", "held_out/mlm_accuracy", "held_out/score"]
 
 
 class Curves:
-    """A runner without processes: a trial's score rises with its steps, to what its rate lets it; a look shows one.
+    """A runner without processes: a trial's score rises with its steps, and each look shows one more evaluation.
 
-    `fail` and `refuse` are trials that end badly; `long` are those with epochs of two steps; `other` those that
-    have another figure; `score` is what comes out.
+    `fail` and `refuse` are trials that end badly, `long` have epochs of two steps, `other` have another figure;
+    `score` computes the score.
     """
 
     slots = 1
@@ -150,26 +149,26 @@ class Curves:
         self.long, self.other = long, other
         self.score = score or (lambda number, epoch, rate: 1 - abs(rate - 0.005) * 100 + epoch / 100)
 
-    def start(self, launch):
-        self.starts.append(int(launch.key))
-        self.key, self.run = launch.key, self.workdir / "trials" / f"{int(launch.key):03d}"
-        rate = float(next(w for w in launch.words if "learning_rate" in w).partition("=")[2])
+    def start(self, job):
+        self.starts.append(int(job.key))
+        self.key, self.run = job.key, Path(job.workdir)
+        rate = float(job.fields["optimizer.learning_rate"])
         there = len(self.trials.read_metrics(self.run)) if (self.run / "metrics.jsonl").is_file() else 0
-        number, self.over = int(launch.key), False
+        number, self.over = int(job.key), False
         steps = 2 if number in self.long else 1
         self.left = [(steps * epoch, self.score(number, epoch, rate)) for epoch in range(1, 6)][there:]
-        Path(launch.log).write_text("the last words\n")
+        (self.run / "log.txt").write_text("the last words\n")
 
     def wait(self, seconds):
         self.waits += 1
         if self.waits == self.die_at:
-            raise KeyboardInterrupt  # a kill, as far as what is on the disk goes
+            raise KeyboardInterrupt  # leaves the same files as a kill
         if int(self.key) in self.bad:
-            return [self.Ended(self.key, self.bad[int(self.key)], 1.0, 1.0)]
+            return [self.Ended(self.key, self.bad[int(self.key)], 1.0)]
         if self.over or not self.left:
             if not self.over:
                 (self.run / "result.json").write_text("{}")
-            return [self.Ended(self.key, 75 if self.over else 0, 1.0, 1.0)]
+            return [self.Ended(self.key, 75 if self.over else 0, 1.0)]
         step, value = self.left.pop(0)
         with open(self.run / "metrics.jsonl", "a") as file:
             name = "dev/mcc" if int(self.key) in self.other else "dev/f1"
@@ -188,16 +187,16 @@ class Curves:
 def go(parts, program, tmp_path):
     """Runs a search of a learning rate, whose best is 0.005."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
-    Ended = program("bert_elmo_jax.sweeps.forks").Ended
+    Ended = program("bert_elmo_jax.sweeps.processes").Ended
 
     def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, named="dev/f1", **how):
         workdir = tmp_path / name
         workdir.mkdir(exist_ok=True)
-        space = parts.space.space_of("optimizer.learning_rate=1e-4..1e-2", CONFIG)
-        asked = parts.trials.Search("finetune", ("--task=uner",), space, named, lowest, workdir)
+        space = parts.space.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
+        asked = parts.trials.Search("finetune", "finetune.py", space, named, lowest, workdir, {"task": "uner"})
         study, runner = parts.study.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
         said = []
-        whole = parts.trials.run_search(
+        whole = parts.trials.run_trials(
             asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
             changed=lambda: parts.results.write_results(asked, study, "the command"),
         )  # fmt: skip
@@ -221,12 +220,15 @@ def test_bad_trials_are_ended_and_the_best_is_found(go):
     scores = [float(line.split("|")[2]) for line in text.splitlines() if "| done |" in line]
     assert scores == sorted(scores, reverse=True) and scores[0] == pytest.approx(study.best_value, abs=1e-3)
     page = (workdir / "report.html").read_text(encoding="utf-8")
-    assert page.count("python -m experiments.finetune --task=uner --config.optimizer.learning_rate=") == 12
+    assert (
+        page.count("python -m experiments.finetune --config=finetune.py --task=uner --config.optimizer.learning_rate=")
+        == 12
+    )
     assert "<svg" in page and "the command" in page
     assert (workdir / "table.csv").read_text(encoding="utf-8").count("\n") == 13
     assert go("w")[2].starts == [], "all are done"
     more = go("w", trials=13)
-    assert more[2].starts == [12], "a larger number goes on from there"
+    assert more[2].starts == [12], "a larger number adds trials"
 
 
 def test_killed_it_draws_what_it_would_have_drawn(go):
@@ -274,7 +276,7 @@ def test_scores_that_are_no_numbers(go, nothing):
 
 def test_a_figure_that_is_not_there_is_missed_at_the_first_evaluation(go, tmp_path):
     run = tmp_path / "w" / "trials" / "000"
-    for _ in range(2):  # asked again, nothing is started for it
+    for _ in range(2):  # asked again, no run starts
         with pytest.raises(ValueError, match=r"000 has no figure 'dev/f2': --score=… may be one of dev/f1$"):
             go("w", named="dev/f2")
         assert (run / "metrics.jsonl").read_text().count("\n") == 1 and not (run / "result.json").is_file()
@@ -299,19 +301,19 @@ def test_where_the_first_are_all_refused_it_is_the_command(go, tmp_path, trials,
     assert len(list((tmp_path / "w" / "trials").iterdir())) == tried
 
 
-RATES = "--over=optimizer.learning_rate=1e-4..1e-2"
+RATES = "optimizer.learning_rate=1e-4..1e-2"
 
 
 @pytest.fixture
 def trial_runs(search, parts, program, tmp_path, monkeypatch):
     """The program with runs without processes; the numbers of those that it starts."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
-    Ended = program("bert_elmo_jax.sweeps.forks").Ended
+    Ended = program("bert_elmo_jax.sweeps.processes").Ended
 
-    def run(*words, **how):
+    def run(over, options, **how):
         runner = Curves(parts, tmp_path / "w", Ended, **how)
-        monkeypatch.setattr(program("search"), "Forks", lambda *given: runner)
-        assert search(*words, "--score=dev/f1", "--", *TASK) == 0
+        monkeypatch.setattr(parts.run_search, "Processes", lambda *given: runner)
+        assert search(*TASK, over=over, score="dev/f1", **options) == 0
         return runner.starts
 
     return run
@@ -319,32 +321,33 @@ def trial_runs(search, parts, program, tmp_path, monkeypatch):
 
 def test_as_long_as_nothing_came_of_it_something_else_may_be_asked(trial_runs, tmp_path):
     with pytest.raises(ValueError, match="refused"):
-        trial_runs(RATES, "--trials=2", refuse=(0, 1))
+        trial_runs(RATES, {"trials": 2}, refuse=(0, 1))
     with pytest.raises(KeyboardInterrupt):
-        trial_runs(RATES + ",log", "--trials=2", die_at=2)
-    other = ("--over=optimizer.learning_rate=0.001,0.01", "--lowest", "--sampler=random", "--seed=4", "--noend_bad")
-    assert trial_runs(*other, "--trials=2") == [3, 4], "in run directories of its own"
+        trial_runs(RATES + ",log", {"trials": 2}, die_at=2)
+    other = {"lowest": True, "sampler": "random", "seed": 4, "end_bad": False, "trials": 2}
+    over = "optimizer.learning_rate=0.001,0.01"
+    assert trial_runs(over, other) == [3, 4], "in run directories of its own"
     table = (tmp_path / "w" / "table.md").read_text()
     scores = [float(line.split("|")[2]) for line in table.splitlines() if "| done |" in line]
     assert len(scores) == 2 and scores == sorted(scores) and "failed" not in table
     asked = json.loads((tmp_path / "w" / "run.json").read_text())
     assert asked["lowest"] and asked["seed"] == 4 and asked["over"].endswith("=0.001,0.01")
     with pytest.raises(ValueError, match=r"w was started with another configuration:\nseed: 4 then, 5 now"):
-        trial_runs(*other, "--seed=5")
-    assert trial_runs(*other, "--trials=3") == [5]
+        trial_runs(over, {**other, "seed": 5})
+    assert trial_runs(over, {**other, "trials": 3}) == [5]
 
 
 def test_the_same_command_after_its_cause_was_mended(trial_runs):
     with pytest.raises(ValueError, match="refused"):
-        trial_runs(RATES, "--trials=1", refuse=(0,))
-    assert trial_runs(RATES, "--trials=1") == [1]
+        trial_runs(RATES, {"trials": 1}, refuse=(0,))
+    assert trial_runs(RATES, {"trials": 1}) == [1]
 
 
 def test_the_directory_of_something_else_is_left_alone(trial_runs, tmp_path):
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "run.json").write_text('{"program": "finetune"}')
     with pytest.raises(ValueError, match="was started with another configuration"):
-        trial_runs(RATES)
+        trial_runs(RATES, {})
     assert json.loads((tmp_path / "w" / "run.json").read_text()) == {"program": "finetune"}
     assert not (tmp_path / "w" / "search.journal").exists()
 
@@ -357,13 +360,13 @@ def test_seeds_side_by_side_draw_other_values(go):
 
 @pytest.mark.long
 def test_real_trials(tmp_path):
-    """A toy BERT's rate: stopped in the midst by SIGTERM, it goes on to its table."""
+    """The rate of a toy BERT: a search that SIGTERM stops resumes and finishes."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     small = ["--config.steps=40", "--config.eval_every=10", "--config.checkpoint_every=10", "--config.log_every=5"]
     small += ["--config.toyworld.documents=300", "--config.model.num_layers=1", "--config.eval_batches=2"]
     command = [
-        sys.executable, "-m", "experiments.search", "--program=pretrain_bert", "--trials=4", f"--workdir={tmp_path}",
-        "--over=optimizer.learning_rate=1e-4..1e-2,log", "--", "--config=experiments/configs/bert_toy.py", *small,
+        sys.executable, "-m", "experiments.search", "--program=pretrain", "--trials=4", f"--workdir={tmp_path}",
+        "--over=optimizer.learning_rate=1e-4..1e-2,log", "--", "--config=experiments/configs/bert.py:toy", *small,
     ]  # fmt: skip
     asked = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "PYTHONPATH": os.pathsep.join(sys.path)}
     stopped = subprocess.Popen(command, cwd=ROOT, env=asked, stderr=subprocess.PIPE, text=True)
@@ -372,7 +375,7 @@ def test_real_trials(tmp_path):
         time.sleep(0.1)
     stopped.send_signal(signal.SIGTERM)
     _, said = stopped.communicate(timeout=120)
-    assert stopped.returncode == 75 and "the same command goes on from there" in said, said
+    assert stopped.returncode == 75 and "the same command continues" in said, said
     done = subprocess.run(command, cwd=ROOT, env=asked, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     text = (tmp_path / "table.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
-from bert_elmo_jax.runs.network_directory import check_begun, keep_encoder
+from bert_elmo_jax.runs.with_network import check_same_network, save_encoder
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "river"], "unk", width=4)
@@ -39,14 +39,14 @@ def test_written_and_loaded(tmp_path):
     assert network.encoder is None
     facts = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
     assert (facts["family"], facts["encoder"], facts["labels"]) == ("tagger", None, ["ADV", "NOUN"])
-    check_begun(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
+    check_same_network(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
     for config, labels, words in (
         (dataclasses.replace(CONFIG, lstm_size=4), ("ADV", "NOUN"), LEXICON.fingerprint),
         (CONFIG, ("ADV", "VERB"), LEXICON.fingerprint),
         (CONFIG, ("ADV", "NOUN"), "0123"),
     ):
-        with pytest.raises(ValueError, match="was begun with other training data, vectors or encoder"):
-            check_begun(tmp_path / "run", config, labels, words)
+        with pytest.raises(ValueError, match="was started with other training data, vectors or encoder"):
+            check_same_network(tmp_path / "run", config, labels, words)
 
 
 def test_what_does_not_belong_together(tmp_path):
@@ -60,14 +60,14 @@ def test_what_does_not_belong_together(tmp_path):
         check_parts(CONFIG, Lexicon(["배"], "unk", width=4), TASK, None, "run")
     with pytest.raises(ValueError, match="run: 3 tags, the network has 2"):
         check_parts(CONFIG, LEXICON, dataclasses.replace(TASK, labels=("A", "B", "C")), None, "run")
-    keep_encoder(tmp_path / "encoder", elmo)
-    with pytest.raises(ValueError, match=r"this run was begun with another encoder \(.*bert_tiny is"):
-        keep_encoder(tmp_path / "encoder", word_encoder("tests/goldens/bert_tiny"))
+    save_encoder(tmp_path / "encoder", elmo)
+    with pytest.raises(ValueError, match=r"this run was started with another encoder \(.*bert_tiny is"):
+        save_encoder(tmp_path / "encoder", word_encoder("tests/goldens/bert_tiny"))
 
 
 def test_a_folder_that_was_changed(tmp_path):
     folder = write(tmp_path / "run")
-    with pytest.raises(ValueError, match="which computes in float32: leave out dtype"):
+    with pytest.raises(ValueError, match="computes in float32: leave out dtype"):
         load(folder, dtype="bfloat16")
     Lexicon(["배", "sea"], "unk", width=4).save(folder / "tokenizer")
     with pytest.raises(ValueError, match="is not the tokenizer this model was written with"):

@@ -1,0 +1,75 @@
+"""The initial state of a run: its model's configuration, its parameters, its learning rate and its optimizer."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import optax
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import optim
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.runs.start_run import say
+
+# Optimizers that do not change a row without a gradient, so that a step may update the touched rows of a table only.
+# The others also move a row by its moments, and need the whole table.
+ROW_SPARSE = ("adagrad",)
+
+
+def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
+    """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
+    known = {field.name for field in dataclasses.fields(stored)}
+    free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"} & known
+    return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
+
+
+def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bool = True) -> dict[str, Any]:
+    """Return the stored parameters; heads and parts that they lack are taken from `fresh`, and reported."""
+    lacking = [name for name in fresh if name not in stored]
+    parts = {name: fresh[name] if name in lacking else stored[name] for name in fresh}
+    missing = [name for name in fresh["encoder"] if name not in parts["encoder"]]
+    parts["encoder"] = {name: parts["encoder"].get(name, fresh["encoder"][name]) for name in fresh["encoder"]}
+    if report and (new := [*lacking, *(f"encoder/{name}" for name in missing)]):
+        say(f"new, and untrained at the start, because the weights have none: {', '.join(new)}")
+    return parts
+
+
+def build_schedule(o: ConfigDict, steps: int, long: int = 0) -> optim.Schedule:
+    """Return the schedule of `config.optimizer`; the last `long` steps may have their own."""
+    if long and o.long_learning_rate:
+        first = _build_phase(o.schedule, o.learning_rate, o.warmup, steps - long)
+        second = _build_phase(o.schedule, o.long_learning_rate, o.long_warmup, long)
+        return optim.phases((first, steps - long), (second, long))
+    return _build_phase(o.schedule, o.learning_rate, o.warmup, steps)
+
+
+def _build_phase(name: str, peak: float, warmup: float, steps: int) -> optim.Schedule:
+    warm = round(warmup * steps) if warmup < 1 else int(warmup)
+    named = {
+        "linear_from_start": lambda: optim.linear_from_start(peak, warm, steps),
+        "linear_after_warmup": lambda: optim.linear_after_warmup(peak, warm, steps),
+        "cosine": lambda: optim.cosine(peak, warm, steps),
+        "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
+        "constant": lambda: optim.constant(peak, warm),
+    }
+    return choose("optimizer.schedule", name, named)()
+
+
+def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:
+    """Return the optimizer of `config.optimizer`."""
+    named = {
+        "bert_adam": lambda: optim.bert_adam(rate, decay=o.decay, clip=o.clip),
+        "adamw": lambda: optim.adamw(rate, decay=o.decay, clip=o.clip),
+        "lamb": lambda: optim.lamb(rate, decay=o.decay),
+        "adagrad": lambda: optim.adagrad(rate, clip=o.clip),
+    }
+    method = choose("optimizer.name", o.name, named)()
+    return method if o.gradient_scale == 1 else optax.chain(optax.scale(o.gradient_scale), method)
+
+
+def choose(field: str, name: str, named: Mapping[str, Any]) -> Any:
+    """Return the entry `name`, the value of a config's field; raise ValueError if there is none."""
+    if name not in named:
+        hint = did_you_mean(name, named)
+        raise ValueError(f"config.{field}={name!r} is not known; it is one of {', '.join(named)}{hint}")
+    return named[name]
