@@ -62,7 +62,7 @@ def adapt(program, config, workdir):
 
 @pytest.fixture(scope="module")
 def alone(program, files, elmo, tmp_path_factory):
-    """What comes out when nothing stops it; compiled with optimisation, as it is made outside any test."""
+    """The result without a stop; compiled with optimisation, as outside of tests."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))

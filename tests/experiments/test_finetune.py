@@ -1,4 +1,4 @@
-"""Fine-tuning of every kind of task, from a file to predictions; killed and gone on with; refused in one message."""
+"""Fine-tuning of every kind of task, from a file to predictions; killed and resumed; refused with one message."""
 
 import importlib
 import json
@@ -251,7 +251,7 @@ KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_makes_a_step(program, name, files, model):
-    """As it is but for its data: traced, not computed."""
+    """The recipe with other data: traced, not computed."""
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.runs.with_head import prepare_head

@@ -1,4 +1,4 @@
-"""Whatever is wrong with flags, config or data: one message, status 2, and nothing written."""
+"""Errors in flags, config or data: one message, status 2, and no file written."""
 
 import re
 
@@ -18,7 +18,7 @@ FIELDS = {
 
 
 def fields_of(read):
-    """The flags for what a reader of the broken files reads."""
+    """The flags for the files of a reader of broken files."""
     if read.__name__ != "<lambda>":
         return {"labels": FIELDS[OWN], "read_squad": {"task": "squad"}, "read_qamr": {"task": "qamr"}}.get(
             read.__name__, {"task": "swag"}

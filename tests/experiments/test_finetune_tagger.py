@@ -1,4 +1,4 @@
-"""A tagger from files to predictions: with an encoder or without, killed and gone on with, refused in one message."""
+"""A tagger from files to predictions: with an encoder or without, killed and resumed, refused with one message."""
 
 import importlib
 import json
@@ -200,7 +200,7 @@ def command(fields, workdir):
     ]  # fmt: skip
 
 
-@pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
+@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     one = os.environ["XLA_FLAGS"].replace("count=8", "count=1")  # the compiling is most of it
     monkeypatch.setenv("XLA_FLAGS", one)

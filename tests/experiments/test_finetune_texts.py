@@ -1,4 +1,4 @@
-"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, gone on with, refused."""
+"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, resumed, refused."""
 
 import importlib
 import json
@@ -84,7 +84,7 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
     ] * 2
 
 
-@pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
+@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 @pytest.mark.usefixtures("one_device")
 def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     """Lost in its second evaluation, behind the first checkpoint."""
