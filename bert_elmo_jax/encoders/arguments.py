@@ -1,4 +1,4 @@
-"""What may be asked of an encoder, checked before anything is computed."""
+"""Argument checks for encoders."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set, Sized
@@ -14,7 +14,7 @@ Layers = Literal["all"] | Sequence[int] | None
 
 
 def check_stream(texts: Any) -> None:
-    """Refuse what gives no texts one after the other, or gives others than were meant.
+    """Raise unless the argument is an iterable of texts.
 
     >>> check_stream("one text")
     Traceback (most recent call last):
@@ -31,7 +31,7 @@ def check_stream(texts: Any) -> None:
 
 
 def check_list(texts: Any) -> None:
-    """Refuse what is no list of texts, all there at once.
+    """Raise unless the argument is a list of texts that is not empty.
 
     >>> check_list(line for line in ["강", "눈"])
     Traceback (most recent call last):
@@ -46,7 +46,7 @@ def check_list(texts: Any) -> None:
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, what: str = "") -> int:
-    """The number, where it is a whole one within the bounds.
+    """Return the value as an int; raise unless it is a whole number within the bounds.
 
     >>> check_whole("batch_size", 0, 1)
     Traceback (most recent call last):
@@ -66,7 +66,7 @@ def check_whole(name: str, value: Any, low: int, high: int | None = None, what: 
 
 
 def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
-    """The numbers of the layers to give out; None for none.
+    """Return the numbers of the layers to return; None for none.
 
     >>> check_layers([0, -1], 12), check_layers("all", 2), check_layers(None, 2)
     ((0, 12), (0, 1, 2), None)
@@ -87,7 +87,7 @@ def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
 
 
 def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[int, Overflow, int | None]:
-    """The most pieces a window may have, what is done with longer texts, and the stride of windows if it is given.
+    """Return the largest window in pieces, what to do with longer texts, and the stride of windows if given.
 
     >>> check_fit("windows", None, None, 512)
     (512, 'windows', None)
@@ -98,7 +98,7 @@ def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[
     if max_length is not None:
         size = check_whole("max_length", max_length, 3, limit, "the positions of this model")
     if stride is not None:
-        stride = check_whole("stride", stride, 1, size - 2, "the pieces a window holds beside the special ones")
+        stride = check_whole("stride", stride, 1, size - 2, "the pieces of a window without the special ones")
     return size, overflow, stride
 
 
@@ -108,15 +108,15 @@ def to_ids(
     shape: tuple[int, ...] | None = None,
     axes: Sequence[str] = ("batch", "pieces"),
 ) -> Int[np.ndarray, "..."]:
-    """Ids as an array with these axes, of the shape that the tokens have where it is given.
+    """Return ids as a 64-bit array with these axes; `shape` is the shape of the tokens, for their types and masks.
 
-    64-bit: what is too large for the model has to be seen as it is, and not after it was cut to 32 bits.
+    64 bits, so that a number beyond 32 bits is reported and not cut.
     """
     expected = f"[{', '.join(axes)}]"
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} has rows of different lengths: pad them, and say which are real") from None
+        raise ValueError(f"{name} has rows of different lengths: pad them, and mark the real ones") from None
     if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
         what = "None" if values is None else str(array.dtype) if array.dtype != object else shorten(values)
         raise TypeError(f"{name} holds {what}; expected whole numbers, {expected}")
@@ -128,7 +128,7 @@ def to_ids(
 
 
 def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, what: str) -> None:
-    """Refuse ids outside low to high, naming the first and its place.
+    """Raise on an id outside low to high, and name the first.
 
     >>> check_range("word id", np.array([[3, 9]]), 0, 8, "the vocabulary has 9 words")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Checks of ids against the sizes of a model, on the host: compiled code cannot look at values."""
+"""Checks of ids against the sizes of a model, on the host, because compiled code cannot look at values."""
 
 from typing import Any
 
@@ -12,11 +12,9 @@ def check_batch(
     types: Int[np.ndarray, "..."] | None = None,
     positions: Int[np.ndarray, "..."] | None = None,
 ) -> None:
-    """Raises where a batch does not fit the model: on the host, because compiled code cannot look at values.
+    """Raise if a batch does not fit the model.
 
-    >>> import numpy as np
     >>> from bert_elmo_jax.families.bert.config import BertConfig
-    >>> from bert_elmo_jax.encoders.check_batch import check_batch
     >>> check_batch(BertConfig.preset("tiny", vocab_size=100), np.array([[2, 100, 3]]))
     Traceback (most recent call last):
     ValueError: token id 100 at row 0, column 1 is outside the vocabulary, whose ids are 0 to 99 (vocab_size 100)
@@ -43,7 +41,7 @@ def check_batch(
 
 
 def too_long(tokens: int, max_positions: int) -> str:
-    """What to say about rows of more tokens than the model has positions."""
+    """Return the message for rows with more tokens than the model has positions."""
     return (
         f"rows of {tokens} tokens were given to a model with {max_positions} positions: cut them to {max_positions} "
         "(packed rows may be longer if they give their positions, which start again with each sequence)"

@@ -1,4 +1,4 @@
-"""What an encoder gives back for a list of texts."""
+"""The result of an encoder for a list of texts."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,13 @@ from bert_elmo_jax.text import Encoding
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoded:
-    """Vectors of B texts of up to T pieces, and the way back to the characters and words they came from.
+    """Vectors of B texts of up to T pieces, with the characters and words of each piece.
 
-    Everything is zero where `mask` is 0, so that neither batching nor padding shows. `layers` are those asked for, in
-    that order (0 is the embeddings). `pooled` of a text in windows is that of its first window. `texts` hold what the
-    tokenizer said of each text: `tokens`, `offsets`, `word_ids`, `types`, `ids`.
+    All arrays are zero where `mask` is 0. `layers` are in the order of the request (0 is the embeddings). A text in
+    windows has the `pooled` vector of its first window. `texts` are the tokenizer's results: `tokens`, `offsets`,
+    `word_ids`, `types`, `ids`.
 
-    A part of it, `encoding[2:5]` or `encoding[3]`, is again such an object, padded to its own longest text; going
-    through it gives the texts one by one.
+    `encoding[2:5]` and `encoding[3]` are `Encoded` too, padded to their longest text; iteration yields single texts.
     """
 
     last: Float32[np.ndarray, "B T D"]
@@ -37,7 +36,7 @@ class Encoded:
         return show_shapes("Encoded", len(self), last=self.last, layers=self.layers, pooled=self.pooled)
 
     def __getitem__(self, part: slice | int) -> "Encoded":
-        """Some of the texts, or one, padded to the longest of them; the arrays are views of these."""
+        """Return some of the texts, or one, padded to their longest; the arrays are views."""
         part = as_slice(part, len(self))
         texts = self.texts[part]
         width = max(map(len, texts), default=0)
@@ -60,29 +59,29 @@ class Encoded:
 
     @property
     def offsets(self) -> list[Int[np.ndarray, "pieces 2"]]:
-        """Where each piece stands in its text: characters (start, end); (0, 0) for special pieces."""
+        """The characters (start, end) of each piece in its text; (0, 0) for special pieces."""
         return [text.offsets for text in self.texts]
 
     @property
     def word_ids(self) -> list[Int[np.ndarray, "pieces"]]:
-        """The word each piece is of, counted in its own text; -1 for special pieces."""
+        """The number of the word of each piece, counted in its own text; -1 for special pieces."""
         return [text.word_ids for text in self.texts]
 
     def words(
         self, how: Literal["mean", "first", "last"] = "mean", values: Float[np.ndarray, "B T D"] | None = None
     ) -> list[Float32[np.ndarray, "words D"]]:
-        """One vector a word, from its pieces; of a pair the second text's words follow the first's.
+        """Return one vector per word, from its pieces; in a pair, the second text's words come last.
 
-        `values` are other vectors than the last layer's, such as `encoding.layers[8]`. A word without any piece (a
-        control character) has zeros. So have the words that `overflow="truncate"` cut off, so that there is a row for
-        every word of the text in any case; the word at the cut counts with the pieces that are left of it.
+        `values` replace the last layer, for example `encoding.layers[8]`. Every word has a row: zeros for a word
+        without pieces (a control character) and for words cut off by `overflow="truncate"`. The word at the cut is
+        made of its remaining pieces.
         """
         if how not in ("mean", "first", "last"):
             raise ValueError(f"words({how!r}) is not known; use 'mean', 'first' or 'last'")
         vectors: Any = self.last if values is None else np.asarray(values)
         if vectors.ndim != 3 or vectors.shape[:2] != self.last.shape[:2]:
             raise ValueError(
-                f"values have the shape {vectors.shape}; expected {self.last.shape}, a vector for each piece of these "
+                f"values have the shape {vectors.shape}; expected {self.last.shape}, one vector per piece of these "
                 "texts, such as one of the layers: encoding.layers[0]"
             )
         return [
@@ -102,7 +101,7 @@ def show_shapes(name: str, texts: int, **arrays: Any) -> str:
 
 
 def as_slice(part: slice | int, size: int) -> slice:
-    """Which of `size` texts are meant.
+    """Return the slice of `size` texts that an index or a slice selects.
 
     >>> as_slice(-1, 3)
     slice(2, 3, None)
@@ -123,7 +122,7 @@ def as_slice(part: slice | int, size: int) -> slice:
 def pool_words(
     vectors: Float[np.ndarray, "T D"], text: Encoding, counts: tuple[int, int], how: str
 ) -> Float32[np.ndarray, "words D"]:
-    """The vectors of a text's words."""
+    """Return the vectors of a text's words."""
     real = np.flatnonzero(text.word_ids >= 0)
     word = text.word_ids[real] + counts[0] * (text.types[real] == 1)
     out = np.zeros((sum(counts), vectors.shape[1]), np.float32)
@@ -145,7 +144,7 @@ def blank(
     layers: int | None,
     pooled: bool,
 ) -> Encoded:
-    """Room for the vectors of texts: zeros, of `width` numbers each; `layers` says how many are kept, if any."""
+    """Return zeros for the vectors of texts, of `width` numbers each; `layers` is the number of layers, if any."""
     shape = (len(texts), max(map(len, texts)))
     mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
     return Encoded(
@@ -159,7 +158,7 @@ def blank(
 
 
 def join(parts: Sequence[Encoded]) -> Encoded:
-    """Texts that were held one by one, together."""
+    """Return texts that were encoded one by one as one object."""
     first = parts[0]
     whole = blank(
         [text for part in parts for text in part.texts],

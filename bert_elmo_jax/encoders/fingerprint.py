@@ -1,4 +1,4 @@
-"""What names a model: the same for the same numbers, wherever they were loaded from."""
+"""Fingerprints of models: equal for equal numbers, from any file."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 
 def fingerprint(config: Any, params: Mapping[str, Any], words: str = "") -> str:
-    """Sixteen hexadecimal digits for a configuration, its parameters, and what turns text into ids (`words`).
+    """Return 16 hexadecimal digits for a configuration, its parameters and the fingerprint of its vocabulary (`words`).
 
     >>> params = {"bias": np.zeros(2, np.float32)}
     >>> fingerprint("small", params) == fingerprint("small", {"bias": np.zeros(2, np.float32)})

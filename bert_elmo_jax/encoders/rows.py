@@ -1,4 +1,4 @@
-"""Texts -> rows that fit a model: special pieces, truncation, windows."""
+"""Convert texts to rows that fit a model: special pieces, truncation, windows."""
 
 import re
 from dataclasses import dataclass
@@ -30,36 +30,36 @@ class BadText(ValueError):
 
 @dataclass(frozen=True)
 class Row:
-    """A text as the model sees it, in one window or several.
+    """The pieces of a text, in one window or several.
 
-    `windows` are (first, end) of stretches of `body`, the pieces between `prefix` (what every window begins with) and
-    the closing piece; a text that fits has one window, all of it.
+    Every window begins with the first `prefix` pieces and ends with the last. `windows` are (first, end) among the
+    pieces between them. A text that fits has one window.
     """
 
     encoding: Encoding
     prefix: int
     windows: tuple[tuple[int, int], ...]
-    words: tuple[int, int]  # how many words the two texts have, whether or not each has a piece
+    words: tuple[int, int]  # numbers of words of the two texts, including words without pieces
 
     def __len__(self) -> int:
         return len(self.encoding)
 
     def length(self, window: int) -> int:
-        """How many pieces a window has, special ones included."""
+        """Return the number of pieces of a window, special ones included."""
         start, end = self.windows[window]
         return self.prefix + end - start + 1
 
     def columns(self, window: int) -> Int[np.ndarray, "columns"]:
-        """The pieces of the text that stand in a window, by their place in the text."""
+        """Return the pieces of a window, as places in the text."""
         start, end = self.windows[window]
         body = self.prefix + np.arange(start, end)
         return np.concatenate([np.arange(self.prefix), body, [len(self) - 1]])
 
     def owners(self) -> Int[np.ndarray, "pieces"]:
-        """Which window each piece's vector is taken from: where the smaller of its two contexts is largest."""
+        """Return the window that gives the vector of each piece: where the smaller of its two contexts is largest."""
         starts, ends = np.array(self.windows).T
-        # Windows are of one size: more context is nearer to the centre, and the border between the parts of two windows
-        # lies in the middle of their centres (doubled, to stay with whole numbers; on it the first window owns).
+        # Windows have one size, so a piece has more context in the window with the nearer centre. Two windows meet
+        # halfway between their centres (doubled here, to keep whole numbers), and a tie goes to the first.
         centres = starts + ends - 1
         place = np.arange(len(self) - self.prefix - 1)
         best = np.searchsorted(centres[:-1] + centres[1:], 4 * place, side="left")
@@ -67,7 +67,7 @@ class Row:
 
 
 def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: Overflow, stride: int | None) -> Row:
-    """The row of one text of a list, at most `size` pieces a window."""
+    """Return the row of one text of a list, with at most `size` pieces per window."""
     first, second = _parts(text, number)
     encoding = _encode(tokenizer, first, second, number)
     words = (_count_words(first, encoding, 0), _count_words(second, encoding, 1))
@@ -86,7 +86,7 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
             'use overflow="truncate" to cut it, or overflow="windows" to encode it in overlapping windows',
         )
     if room < 2 and second is None:
-        raise BadText(number, f"has {body} pieces, and of {size} a window has room for one; use max_length=4 or more")
+        raise BadText(number, f"has {body} pieces, and a window of {size} has room for one; use max_length=4 or more")
     if room < 2:
         raise BadText(
             number,
@@ -120,7 +120,7 @@ def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None
         assert second is None or isinstance(second, list)
         return tokenizer.encode_words(first, second)
     except ValueError as error:
-        # The tokenizer sees one text, so it cannot say which of the list it was.
+        # The tokenizer does not know the number of the text in the list.
         for part in (first, second or ""):
             if found := lone_surrogate(part):
                 raise BadText(number, found) from None
@@ -133,13 +133,13 @@ def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int
 
 
 def _truncate(encoding: Encoding, pair: bool, size: int, number: int) -> Encoding:
-    """Cut the end of the longer text until all fits, as the reference does for pairs."""
+    """Cut the end of the longer text until both fit, as the original does."""
     first = int((encoding.types == 0).sum()) - 2
     second = len(encoding) - first - 3 if pair else 0
     room = size - (3 if pair else 2)
     if room < 1 + pair:
         raise BadText(number, f"is a pair, and max_length={size} has no room for a piece of each part; use at least 5")
-    # The longer loses a piece at a time, on a tie the second: in the end the shorter keeps up to half.
+    # The longer text loses one piece at a time, the second on a tie, so the shorter keeps up to half of the room.
     keep_second = min(second, max(room // 2, room - first)) if pair else 0
     keep_first = min(first, room - keep_second)
     kept = [0, *range(1, 1 + keep_first), first + 1]
@@ -151,7 +151,7 @@ def _truncate(encoding: Encoding, pair: bool, size: int, number: int) -> Encodin
 
 
 def lone_surrogate(text: str | Words) -> str | None:
-    r"""What to say of a text that holds half of a character, and where.
+    r"""Return the message about half of a character in a text; None if there is none.
 
     >>> lone_surrogate(["강", "a\ud83d"])[:57]
     'holds a lone surrogate, U+D83D at character 1 of word 1: '
@@ -167,6 +167,6 @@ def lone_surrogate(text: str | Words) -> str | None:
 
 
 def shorten(text: object) -> str:
-    """What was given, as a message can show it."""
+    """Return a value as messages show it, in at most 60 characters."""
     shown = repr(text)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"

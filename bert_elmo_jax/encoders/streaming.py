@@ -1,4 +1,4 @@
-"""Streams of texts through an encoder: computed a few batches together, given out in order."""
+"""Encode streams of texts: a few batches are computed together and yielded in order."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ def stream(
     fill: Callable[[list[E], list[R]], object],
     join: Callable[[Sequence[E]], E],
 ) -> Iterator[E]:
-    """Texts, `read` with their numbers, `batch_size` at a time; `fill` computes rows into the `room` made for each.
+    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`.
 
     >>> read, fill, join = lambda text, n: f"{text}{n}", lambda held, rows: None, "-".join
     >>> list(stream(iter("강눈배"), 2, read, str, fill, join))
@@ -27,8 +27,8 @@ def stream(
     """
     numbered = ((text, number) for number, text in enumerate(texts))
     while rows := [read(*text) for text in itertools.islice(numbered, batch_size * READ_AHEAD)]:
-        # Texts of similar length are computed together but given out in order, so a few batches are held: each
-        # text with its own length, because one long text among them would make all of them long.
+        # Texts of similar length are computed together but yielded in order, so a few batches are in memory: each
+        # text with its own length, because padding to one long text would make all of them long.
         held = [room(row) for row in rows]
         fill(held, rows)
         while held:

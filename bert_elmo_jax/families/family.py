@@ -1,4 +1,4 @@
-"""The contract of a model family: what the rest of the package needs to know about an architecture.
+"""The contract of a model family: all that the rest of the package knows about an architecture.
 
 A family is a frozen dataclass of its configuration, its Linen module and a few functions. Runs, heads, task networks,
 encoders, analyses, planning and sweeps use this contract and no family by name.
@@ -62,7 +62,7 @@ class WeightFormat(NamedTuple):
     write: Callable[..., None] | None = None  # (folder, params, config, labels=…, problem_type=…)
     classifiers: tuple[str, ...] = ()  # heads that an unnamed classifier in a file may be
     is_file: Callable[[Path], bool] = lambda path: False  # True for a single file or prefix of this format
-    advice: Callable[[Path], str] = lambda folder: ""  # what is wrong with a folder that almost has this format
+    advice: Callable[[Path], str] = lambda folder: ""  # the problem of a folder that almost has this format
 
 
 def encoder_depth(path: str) -> int | None:

@@ -12,7 +12,7 @@ from bert_elmo_jax.families.output import Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass(repr=False)
 class ForwardOutput:
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     TaskHead = Any  # loading an encoder does not import task heads
 
-# The order in which a key is split among the parts of a model.
+# A key is split among the parts of a model in this order.
 PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
@@ -128,7 +128,7 @@ def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:
 
 
 def _plain(config: Any) -> Any:
-    """Parameters do not depend on how a model is computed: every device can make those of the reference."""
+    """Return the configuration of the reference implementation, which has the same parameters on every device."""
     known = {field.name for field in dataclasses.fields(config)}
     plain = {"implementation": "reference", "dtype": "float32"}
     return dataclasses.replace(config, **{name: value for name, value in plain.items() if name in known})

@@ -1,4 +1,4 @@
-"""What the modules of families fed with pieces return."""
+"""The result of the modules of families fed with pieces."""
 
 from typing import no_type_check
 
@@ -6,13 +6,13 @@ from flax import struct
 from jaxtyping import Array, Float, Float32
 
 
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass
 class Output:
-    """Hidden states of a batch; fields that were not asked for are None.
+    """Hidden states of a batch; fields that were not requested are None.
 
-    `layers` are in the order asked for, layer 0 being the embeddings; `pooled` is one vector per row, or one for each
-    of `nsp_positions`.
+    `layers` are in the order of the request, and layer 0 is the embeddings. `pooled` is one vector per row, or one per
+    entry of `nsp_positions`.
     """
 
     last: Float[Array, "B T D"]

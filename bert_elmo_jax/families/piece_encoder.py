@@ -33,7 +33,7 @@ from bert_elmo_jax.text import Tokenizer
 
 
 class Guess(NamedTuple):
-    """A piece that may stand in a gap: number of the gap in the text, the piece, its probability."""
+    """A candidate for a gap: the number of the gap in the text, the piece, its probability."""
 
     mask: int
     piece: str
@@ -103,7 +103,7 @@ class PieceEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """What names this model: the same for the same vectors, wherever it was loaded from."""
+        """The fingerprint of configuration, weights and tokenizer."""
         return fingerprint(
             strip_dropout(self.config), self.params, self._tokenizer.fingerprint if self._tokenizer else ""
         )
@@ -133,13 +133,13 @@ class PieceEncoder:
         max_length: int | None = None,
         progress: bool | None = None,
     ) -> Encoded:
-        """The vectors of texts: strings, lists of words, or pairs (tuples) of these.
+        """Return the vectors of texts: strings, lists of words, or pairs (tuples) of these.
 
-        A text of more pieces than `max_length` (the model's positions unless given) raises, is cut
-        (`overflow="truncate"`), or is encoded in windows that begin every `stride` pieces (half a window unless given),
-        each piece's vector taken from the window that shows most context around it (`overflow="windows"`; of a pair
-        the second text is windowed; `pooled` is that of the first window). Rows are sorted by length on the way through
-        and come back in order. A progress bar shows from a few hundred texts on, or as `progress` says.
+        A text with more pieces than `max_length` (default: the model's positions) raises, is cut
+        (`overflow="truncate"`), or is encoded in windows that begin every `stride` pieces (`overflow="windows"`;
+        default: half a window). A piece then gets its vector from the window with the most context around it; a pair
+        is split in its second text, and `pooled` comes from the first window. Results are in the order of the texts.
+        By default, a progress bar shows for a few hundred texts and more.
         """
         check_list(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
@@ -159,9 +159,9 @@ class PieceEncoder:
         stride: int | None = None,
         max_length: int | None = None,
     ) -> Iterator[Encoded]:
-        """As `encode`, a batch at a time and in order, for more texts than fit into memory.
+        """Yield the results of `encode` in batches, for more texts than fit into memory.
 
-        What is asked is checked at once, each text when its turn comes (`check` looks at all of them beforehand).
+        Options are checked at once, texts one after the other (`check` looks at all of them beforehand).
 
         >>> from bert_elmo_jax import load
         >>> encoder = load("tests/goldens/bert_tiny")
@@ -170,7 +170,12 @@ class PieceEncoder:
         """
         check_stream(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
-        return self._stream(iter(texts), batch_size, wanted, self._reader(overflow, stride, max_length))
+
+        def fill(held: list[Encoded], rows: list[Row]) -> None:
+            self._fill(held, rows, batch_size, wanted, progress=False)
+
+        read = self._reader(overflow, stride, max_length)
+        return stream(iter(texts), batch_size, read, lambda row: self._blank([row], wanted), fill, join)
 
     def check(
         self,
@@ -180,7 +185,7 @@ class PieceEncoder:
         stride: int | None = None,
         max_length: int | None = None,
     ) -> None:
-        """Raise what `encode` would raise of these texts, at the cost of the tokenizer alone.
+        """Raise the error that `encode` would raise on these texts; this runs only the tokenizer.
 
         >>> from bert_elmo_jax import load
         >>> load("tests/goldens/bert_tiny").check(["[MASK]", ""])
@@ -201,12 +206,11 @@ class PieceEncoder:
         positions: Int[AnyArray, "B T"] | None = None,
         segments: Int[AnyArray, "B T"] | None = None,
     ) -> ForwardOutput:
-        """Everything the model says about ids: all layers, attention maps, and the logits of the heads it has.
+        """Return all outputs for ids: all layers, attention maps, and the logits of the model's heads.
 
-        Fused attention never holds its maps: `attentions` is None there.
-
-        `mask` is 1 at real pieces, 0 at padding; without it all are real. Rows packed with several texts give
-        `segments` (which text a piece is of, 0 for padding) and `positions` instead.
+        `attentions` is None for fused attention, which has no maps. `mask` is 1 for real pieces and 0 for padding;
+        without it all are real. Rows packed with several texts give `segments` (0 for padding, 1, 2, … for the text of
+        a piece) and `positions` instead.
 
         >>> from bert_elmo_jax import load
         >>> output = load("tests/goldens/bert_tiny").forward(np.array([[2, 7, 9, 3]]))
@@ -214,7 +218,7 @@ class PieceEncoder:
         ((4, 1, 4, 64), (1, 4, 200), (1, 2))
         """
         if mask is not None and segments is not None:
-            raise ValueError("mask and segments were both given; segments says which pieces are real as well")
+            raise ValueError("mask and segments were both given; segments marks real pieces too: leave out mask")
         ids = to_ids("tokens", tokens)
         given = {"types": types, "mask": mask, "positions": positions, "segments": segments}
         arrays = {name: None if a is None else to_ids(name, a, ids.shape) for name, a in given.items()}
@@ -223,8 +227,7 @@ class PieceEncoder:
         check_batch(self.config, ids, arrays["types"], arrays["positions"])
         if arrays["segments"] is not None and not ((arrays["segments"] >= 0) & (arrays["segments"] < 2**31)).all():
             raise ValueError(
-                "segments holds numbers below 0 or beyond 32 bits; 0 is padding, and 1, 2, … say which text of its row "
-                "a piece is of"
+                "segments holds numbers below 0 or beyond 32 bits; 0 is padding, and 1, 2, … are the texts of a row"
             )
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
@@ -355,7 +358,7 @@ class PieceEncoder:
         return ids, places[:, 1]
 
     def fill_mask(self, text: Text, top: int = 5) -> list[Guess]:
-        """The likeliest pieces for each [MASK] of a text, best first.
+        """Return the likeliest pieces for each [MASK] of a text, best first.
 
         >>> from bert_elmo_jax import load
         >>> [guess.mask for guess in load("tests/goldens/bert_tiny").fill_mask("[MASK] [MASK]", top=2)]
@@ -385,7 +388,7 @@ class PieceEncoder:
         return check_whole("batch_size", batch_size, 1), check_layers(layers, self.config.num_layers)
 
     def _reader(self, overflow: Overflow, stride: int | None, max_length: int | None) -> Callable[[Text, int], Row]:
-        """The function from a text and its number to its row."""
+        """Return the function from a text and its number to its row."""
         size, overflow, stride = check_fit(overflow, stride, max_length, self.config.max_positions)
         return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
 
@@ -398,29 +401,15 @@ class PieceEncoder:
             pooled="pooler" in self.params["encoder"],
         )
 
-    def _stream(
-        self, texts: Iterator[Text], batch_size: int, wanted: tuple[int, ...] | None, read: Callable[[Text, int], Row]
-    ) -> Iterator[Encoded]:
-        def room(row: Row) -> Encoded:
-            return self._blank([row], wanted)
-
-        def fill(held: list[Encoded], rows: list[Row]) -> None:
-            self._fill(held, rows, batch_size, wanted, progress=False)
-
-        return stream(texts, batch_size, read, room, fill, join)
-
     def _batch(
         self, units: Sequence[tuple[Row, int]], batch_size: int
     ) -> tuple[np.ndarray, np.ndarray, None, np.ndarray]:
-        """Tokens, types, positions (as usual) and mask of windows of rows, padded to a known width and height."""
+        """Return tokens, types, no positions, and mask of windows of rows, padded to a known width and height."""
         columns = [row.columns(window) for row, window in units]
         width = width_for(max(map(len, columns)), self.config.max_positions)
         shape = (height_for(len(units), batch_size), width)
-        tokens, types, mask = (
-            np.full(shape, self.config.pad_id, np.int32),
-            np.zeros(shape, np.int32),
-            np.zeros(shape, np.int32),
-        )
+        tokens = np.full(shape, self.config.pad_id, np.int32)
+        types, mask = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
         for n, ((row, _), places) in enumerate(zip(units, columns)):
             tokens[n, : len(places)] = row.encoding.ids[places]
             types[n, : len(places)] = row.encoding.types[places]
@@ -435,9 +424,9 @@ class PieceEncoder:
         wanted: tuple[int, ...] | None,
         progress: bool,
     ) -> None:
-        """Compute rows, and write the vectors of each into the room there is for it."""
+        """Compute rows, and write the vectors of each into its target."""
         units = [(n, window) for n, row in enumerate(rows) for window in range(len(row.windows))]
-        units.sort(key=lambda unit: -rows[unit[0]].length(unit[1]))  # longest first: no surprise at the end
+        units.sort(key=lambda unit: -rows[unit[0]].length(unit[1]))  # longest first, so memory only falls
         owners = [row.owners() for row in rows]
         with tqdm(total=len(units), desc="encoding", unit="rows", disable=not progress) as bar:
             for at in range(0, len(units), batch_size):

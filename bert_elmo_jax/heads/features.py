@@ -1,4 +1,4 @@
-"""A frozen encoder's layers as the features of a task: one, several, or a learned mix, as they are or through BiLSTMs.
+"""A frozen encoder's layers as the features of a task: one, several, or a learned mix, optionally through BiLSTMs.
 
 Devlin et al. 2018, section 5.3: the last four layers, concatenated, into two BiLSTMs of 768 for named entities.
 """
@@ -19,9 +19,9 @@ Combine = Literal["concat", "mix"]
 
 @dataclass(frozen=True)
 class Features:
-    """Which layers (0: the embeddings, -1: the last) are read, how they are combined, and what reads them.
+    """The layers to read (0: the embeddings, -1: the last), how to combine them, and the BiLSTMs on top.
 
-    `mix` is γ · Σ softmax(w) · layer, with w and γ learned. Without `lstm_layers` the head stands on the layers.
+    `mix` is γ · Σ softmax(w) · layer, with w and γ learned. Without `lstm_layers` the head reads the layers.
 
     >>> Features((-4, -3, -2, -1), lstm_layers=2).width(768, 12)
     1536
@@ -46,17 +46,15 @@ class Features:
             )
 
     def width(self, hidden_size: int, num_layers: int) -> int:
-        """How many numbers a piece has."""
+        """Return the size of a piece's vector."""
         layer_numbers(self.layers, num_layers)
-        return 2 * self.lstm_size if self.lstm_layers else self.inputs(hidden_size)
-
-    def inputs(self, hidden_size: int) -> int:
-        """How many numbers of a piece the first BiLSTM reads, or the head where there is none."""
+        if self.lstm_layers:
+            return 2 * self.lstm_size
         return hidden_size * (len(self.layers) if self.combine == "concat" else 1)
 
 
 class Reader(nn.Module):
-    """The vectors that a head reads, from an encoder's layers.
+    """Turn an encoder's layers into the vectors that a head reads.
 
     >>> import jax, jax.numpy as jnp
     >>> reader = Reader(Features((0, 1), lstm_layers=1, lstm_size=3))
@@ -71,7 +69,7 @@ class Reader(nn.Module):
     def __call__(
         self, layers: Float[Array, "L B T D"], real: Bool[Array, "B T"], *, deterministic: bool = True
     ) -> Float32[Array, "B T E"]:
-        """One vector a piece; zeros where there is none."""
+        """Return one vector per piece; zeros for padding."""
         f = self.features
         layers = layers.astype(jnp.float32)
         if f.combine == "mix":
@@ -88,7 +86,7 @@ class Reader(nn.Module):
 
 
 def mean_over_pieces(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """The mean of the vectors of a row's real pieces: what stands for the whole of it.
+    """Return the mean of the vectors of a row's real pieces.
 
     >>> mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
     [[2.0]]

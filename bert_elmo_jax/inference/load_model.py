@@ -19,9 +19,9 @@ def load(
 ) -> Any:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 
-    `format` chooses where a folder holds two models, `lowercase` says whether a vocabulary is uncased where its files
-    do not (a run directory says both). A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in
-    half precision, `implementation="fused"` with the device's fused attention. A run that was fine-tuned gives a
+    `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
+    not. A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in half precision,
+    `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
     `TaskModel` or a `TaskNetwork`, which can `predict`.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size

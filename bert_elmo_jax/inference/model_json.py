@@ -1,4 +1,4 @@
-"""What `model.json` says of a model, every field checked before it is used."""
+"""Read `model.json` and check its fields."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from typing import Any, Literal, get_origin
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.inference.model_kinds import get_kind, list_kinds
 
-FIELDS = {  # of every family; each has some of its own
+FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",
     "config": "an object",
     "heads": "a list of strings",
@@ -33,7 +33,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
 
 
 def read_facts(file: Path) -> dict[str, Any]:
-    """The fields of a `model.json`, each of its type."""
+    """Return the fields of a `model.json`; raise on a missing field or a wrong type."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -58,7 +58,7 @@ def _check_fields(facts: Mapping[str, Any], kinds: Mapping[str, str], file: str)
         check_kind(file, name, facts[name], kind)
 
 
-# What JSON has for each type of a field; the others, `Literal`s, are names too.
+# The JSON type for each type of field; `Literal`s are strings.
 TYPES: dict[Any, str] = {
     int: "a whole number",
     int | None: "a whole number or null",
@@ -71,7 +71,7 @@ TYPES: dict[Any, str] = {
 
 
 def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
-    """The configuration, of which every field is written out.
+    """Return the configuration; raise unless every field is given.
 
     >>> read_config({"num_layer": 2}, "bert", "model.json")
     Traceback (most recent call last):
@@ -86,7 +86,7 @@ def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
             raise ValueError(f"{file}: no field {name!r} in {called}'s config{did_you_mean(name, known)}")
         check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
     missing = [name for name in known if name not in fields]
-    if missing:  # a default would be another model, and nobody would notice
+    if missing:  # a default could silently give another model
         raise ValueError(f"{file}: the config lacks {', '.join(missing)}; copy it again from the run")
     try:
         return kind(**{name: _hashable(value) for name, value in fields.items()})
@@ -95,12 +95,12 @@ def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
 
 
 def _hashable(value: Any) -> Any:
-    """JSON's lists as the tuples that they were, since a configuration is a key of what is compiled for it."""
+    """Return lists as tuples, because compiled functions are cached by configuration."""
     return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
 
 
 def check_kind(file: str, name: str, value: Any, kind: str) -> None:
-    """Refuse a value of another type.
+    """Raise on a value of another type.
 
     >>> check_kind("model.json", "hidden_size", "64", "a whole number")
     Traceback (most recent call last):

@@ -13,18 +13,18 @@ from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenize
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
-Reads = Tokenizer | WordVocabulary | Lexicon  # what turns text into ids
-CLASSES = ("classify", "tag")  # heads whose size is that of the task
+Reads = Tokenizer | WordVocabulary | Lexicon  # converts text to ids
+CLASSES = ("classify", "tag")  # heads whose size depends on the task
 
 
 @dataclass(frozen=True)
 class ModelKind:
-    """How one kind of model is described in `model.json`."""
+    """The description of one kind of model in `model.json`."""
 
     name: str
     called: str  # for messages: "a BERT"
     config: type[Any]
-    fields: Mapping[str, str]  # of `model.json`, beside those that all kinds have, and the type of each
+    fields: Mapping[str, str]  # fields of `model.json` that only this kind has, and their types
     optional: Mapping[str, str]  # fields of a model that was fine-tuned
     shapes: Callable[[Any, Mapping[str, Any], str], Shapes]  # of all parameters, from configuration, facts and source
     find_tokenizer: Callable[[Path, Any, bool | None], Reads | None]  # lowercase comes last
@@ -109,7 +109,7 @@ def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source
     _check_heads(facts["heads"], known, source)
     for head in facts["heads"]:
         if head in CLASSES and head not in facts["classes"]:
-            raise ValueError(f"{source}: nothing says how many classes the head {head!r} has (classes)")
+            raise ValueError(f"{source}: the field classes lacks the number of classes of the head {head!r}")
     return param_shapes(
         family, config, facts["heads"], pooler=facts["pooler"], outputs=facts["classes"], features=features
     )
@@ -146,7 +146,7 @@ def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source:
     own = {name: tuple(shape.shape) for name, shape in flatten(network.shapes(config)).items()}
     if not config.tuned:
         return own
-    # An encoder that is fine-tuned is among the parameters, and is described beside the network's configuration.
+    # The parameters include a fine-tuned encoder, whose configuration is a field of its own.
     described = facts.get("encoder")
     if described is None or described.get("family") not in REGISTRY:
         raise ValueError(f"{source}: the encoder that was fine-tuned is not described; copy it again from the run")

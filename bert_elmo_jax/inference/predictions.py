@@ -1,4 +1,4 @@
-"""What a task model says of an example: small objects to print, made from the scores of its rows."""
+"""Predictions of task models: small printable objects, made from the scores of rows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -65,13 +65,13 @@ class Tags:
 
     @property
     def entities(self) -> list[tuple[str, str]]:
-        """(type, words) of each entity, where the tags are those of entities."""
+        """(type, words) of each entity, if the tags mark entities."""
         return [(kind, " ".join(self.words[first:behind])) for kind, first, behind in entities(self.tags)]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The number of the likeliest choice, what it says, and the probability of each.
+    """The number and text of the likeliest choice, and the probability of each.
 
     >>> print(Choice(1, "들어온다.", (0.25, 0.75)))
     1: 들어온다. (0.750)
@@ -89,7 +89,7 @@ class Choice:
 class AnswerSpan:
     """An answer, `context[start:end]`, or "" for none; `n_best` are the candidates, the likeliest first.
 
-    `null_score` is by how much "no answer" scores above the best answer.
+    `null_score` is the score of "no answer" minus the score of the best answer.
 
     >>> print(AnswerSpan("강가", 3, 5, 0.9, (), -2.0))
     '강가' [3:5] (0.900)
@@ -115,7 +115,7 @@ Prediction = Label | Number | Tags | Choice | AnswerSpan
 def predictions_of(
     task: Task, examples: Sequence[Any], rows: Sequence[Row], outputs: Sequence[Any], n_best: int = 20
 ) -> list[Prediction]:
-    """What the scores of rows say of their examples.
+    """Return the predictions for examples from the scores of their rows.
 
     >>> from bert_elmo_jax.data.tasks.task import Task
     >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),))
@@ -129,17 +129,13 @@ def predictions_of(
         return list(_tags(task, examples, rows, outputs))
     if task.kind == "regression":
         return [Number(float(output)) for output in outputs]
-    made: list[Prediction] = []
-    for example, output in zip(examples, outputs):
-        if task.kind == "choice":
-            made.append(_choice(example, output))
-            continue
-        made.append(label_of(task, output))
-    return made
+    if task.kind == "choice":
+        return [_choice(example, output) for example, output in zip(examples, outputs)]
+    return [label_of(task, output) for output in outputs]
 
 
 def label_of(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
-    """What the scores of a text's labels say.
+    """Return the prediction for a text from the scores of its labels.
 
     >>> label_of(Task("classification", "classification", labels=("0", "1")), np.zeros(2, np.float32)).probability
     0.5
@@ -150,7 +146,7 @@ def label_of(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
-    """A prediction as plain values.
+    """Return a prediction as plain values.
 
     >>> to_json(Number(0.5))
     {'value': 0.5}
@@ -165,7 +161,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:
-    """Probabilities along the last axis.
+    """Return the softmax of scores along the last axis.
 
     >>> softmax(np.zeros((1, 2), np.float32)).tolist()
     [[0.5, 0.5]]
@@ -200,9 +196,9 @@ def _tags(
 
 
 def spread(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Tags of the characters that begin a piece, for all characters: what a piece goes on with is inside of its entity.
+    """Extend the tags of the first characters of pieces to all characters.
 
-    A space is part of an entity that goes on behind it.
+    The other characters of a piece are inside its entity, and so is a space before a continued entity.
 
     >>> spread("한국 은행은", ["B-OG", "", "", "I-OG", "", "O"], np.array([0.9, 0, 0, 0.8, 0, 0.7]))[0]
     ['B-OG', 'I-OG', 'I-OG', 'I-OG', 'I-OG', 'O']
@@ -241,7 +237,7 @@ def _answers(
 
 
 def answer_span(prediction: AnswerPrediction) -> AnswerSpan:
-    """An answer with its candidates, as people read it.
+    """Return an answer with its candidates.
 
     >>> from bert_elmo_jax.data.tasks import Candidate
     >>> best = Candidate("강가", 3, 5, score=2.0, probability=0.9)

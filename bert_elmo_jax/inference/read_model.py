@@ -1,4 +1,4 @@
-"""Everything that a folder says of a model, whatever its format."""
+"""Read a model in any format."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -50,10 +50,10 @@ def read_model(
     classifier: str | None = None,
     lowercase: bool | None = None,
 ) -> StoredModel:
-    """The model of a folder in any format, of a checkpoint's prefix, of a file of ELMo's weights, or of a hub name.
+    """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
-    Of a run directory it is the newest checkpoint, or the one that is named: `runs/bert/checkpoints/2000`.
-    The tokenizer is None where nothing beside the weights says how text becomes ids, and where an ELMo needs none.
+    A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
+    None if its files are missing, or if an ELMo needs none.
 
     >>> read_model("tests/goldens/bert_tiny").report.heads
     ('mlm', 'nsp')
@@ -69,9 +69,7 @@ def read_model(
         asked = {"format": format, "classifier": classifier, "lowercase": lowercase}
         useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
         if useless:
-            raise ValueError(
-                f"{found} is a run directory, which says all of this itself: leave out {', '.join(useless)}"
-            )
+            raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
         run = read_run_directory(found, step=step)
         report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
         return StoredModel(
@@ -84,7 +82,7 @@ def read_model(
         if (found / "checkpoints").is_dir():
             raise FileNotFoundError(
                 f"{found} has checkpoints/ but no model.json, which is written last: the run was stopped before it was "
-                "whole, or model.json was not copied with it"
+                "complete, or model.json was not copied with it"
             ) from error
         raise
     params, config, report = read_weights(found, format=format, classifier=classifier)
@@ -92,8 +90,7 @@ def read_model(
     kind, family = find_kind(config), find_family(config)
     if lowercase is not None and not kind.folds_case:
         raise ValueError(
-            f"lowercase={lowercase} makes no sense for {found}: {family.called} reads words as they are written; leave "
-            "it out"
+            f"lowercase={lowercase} was given for {found}, but {family.called} never folds case: leave it out"
         )
     folder = found if found.is_dir() else found.parent
     needed = family.reads_vocabulary(config, report.heads)
@@ -103,7 +100,7 @@ def read_model(
 
 
 def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
-    """The run directory and the step of a checkpoint's folder; of any other path, that path and None."""
+    """Return the run directory and the step of a checkpoint's folder, or any other path and None."""
     if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
         return path.parent.parent, int(path.name)
     return path, None

@@ -1,7 +1,7 @@
-"""A run directory: everything a model needs to be used again, and nothing outside it.
+"""Run directories: all files of a model, for `load`.
 
-`model.json` says what the model is, `tokenizer/` holds the tokenizer's files, `checkpoints/` the parameters, `run.json`
-what was asked of the program that wrote it.
+`model.json` describes the model, `tokenizer/` holds the tokenizer's files, `checkpoints/` the parameters, and
+`run.json` the options of the program that wrote them.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     Task = Any  # imported only for models that were fine-tuned
 
-PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers' words
+PROBLEM_TYPES = {"classification": "single_label_classification", "regression": "regression"}  # in transformers
 
 task_from_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_from_json")
 task_to_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_to_json")
@@ -37,7 +37,7 @@ saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """What a run directory holds."""
+    """The content of a run directory."""
 
     kind: str  # the name of its family or task network
     config: Any
@@ -52,7 +52,7 @@ class RunDirectory:
 
 
 def is_run_directory(path: str | Path) -> bool:
-    """Whether a folder is one of ours.
+    """Return True for a folder with a `model.json`.
 
     >>> is_run_directory("tests/goldens/bert_tiny")
     False
@@ -74,11 +74,11 @@ def write_run_directory(
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model as a run directory; `run` is what was asked. `model.json` comes last: it says that all is there.
+    """Write a model as a run directory; `run` are the options that made it. `model.json` is written last.
 
-    `labels` and `problem_type` are what transformers' `config.json` says of a classifier, and are kept for it. With
-    the `task` it was fine-tuned for (and the `features` that its head reads, if it does), it can predict. A task's own
-    network says which `encoder` it reads (`describe_encoder`), which lies in a folder of that name.
+    `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
+    `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
+    (`describe_encoder`), which is stored in the folder `encoder/`.
     """
     folder = Path(path)
     if is_run_directory(folder):
@@ -103,9 +103,9 @@ def describe_run(
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write what a training run is a run of, before it has a checkpoint; one that is described already stays as it is.
+    """Write the description of a training run before its first checkpoint, unless it exists.
 
-    From its first checkpoint on the run can be loaded.
+    The run can be loaded after its first checkpoint.
     """
     folder = Path(path)
     if not is_run_directory(folder):
@@ -124,7 +124,7 @@ def describe(
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What `model.json` says of a model; parameters that are not such a model's are refused."""
+    """Return the content of `model.json`; raise on parameters that do not fit the configuration."""
     family = find_kind(config)
     if task is not None:
         labels = task.labels or labels
@@ -134,7 +134,7 @@ def describe(
         f"{field}={value!r}" for field, value in said.items() if value is not None and field not in family.fields
     ]
     if foreign:
-        raise ValueError(f"{', '.join(foreign)} is said of a classifier, which {family.called} has not: leave it out")
+        raise ValueError(f"{', '.join(foreign)} was given, but {family.called} has no classifier: leave it out")
     shapes = {path: np.shape(value) for path, value in flatten(params).items()}
     facts: dict[str, Any] = {
         "family": family.name,
@@ -152,14 +152,14 @@ def describe(
 
 
 def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads | None) -> None:
-    """Write the tokenizer, and `model.json` last of all."""
+    """Write the tokenizer, then `model.json`."""
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer")
     write_json(folder / "model.json", dict(facts))
 
 
 def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirectory:
-    """Read a run directory: the checkpoint of a step, else the newest, or of a task the best on its dev data."""
+    """Read a run directory: the checkpoint of a step, or else the best on a task's dev data, or else the newest."""
     folder = Path(path)
     file = folder / "model.json"
     facts = read_facts(file)
@@ -169,7 +169,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
     written = (facts["tokenizer"] or {}).get("fingerprint")
     if written and (tokenizer is None or tokenizer.fingerprint != written):
-        raise ValueError(f"{folder / 'tokenizer'} is not the tokenizer this model was written with; copy it again")
+        raise ValueError(f"{folder / 'tokenizer'} is another tokenizer than this model was written with; copy it again")
     expected = family.shapes(config, facts, str(file))
     task = task_from_json(facts["task"], str(file)) if "task" in facts else None
     if task is not None and step is None:
@@ -188,13 +188,13 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
 
 
 def describe_encoder(encoder: Any) -> dict[str, Any]:
-    """What `model.json` of a network says of its encoder: a fingerprint, and what its parameters are like."""
+    """Return the description of a network's encoder for `model.json`: family, configuration and fingerprint."""
     config = dataclasses.asdict(encoder.config)
     return {"family": find_kind(encoder.config).name, "config": config, "fingerprint": encoder.fingerprint}
 
 
 def best_step(path: str | Path) -> int | None:
-    """The step whose checkpoint scored best when it was written; None where none was scored.
+    """Return the step of the checkpoint with the best score; None without scores.
 
     >>> import tempfile
     >>> best_step(tempfile.mkdtemp()) is None
@@ -205,7 +205,7 @@ def best_step(path: str | Path) -> int | None:
 
 
 def figures_of(path: str | Path, step: int) -> dict[str, float]:
-    """The held-out figures that a checkpoint was written with.
+    """Return the held-out figures of a checkpoint.
 
     >>> import tempfile
     >>> figures_of(tempfile.mkdtemp(), 10)
@@ -224,7 +224,7 @@ def _kind(tokenizer: Reads) -> str:
 
 
 def check_finite(params: Mapping[str, Any], source: str) -> None:
-    """Refuse parameters that are not numbers, naming every tensor concerned."""
+    """Raise on NaN or infinity, and name every tensor with them."""
     wrong = [name for name, value in flatten(params).items() if not np.isfinite(np.asarray(value)).all()]
     if wrong:
         raise ValueError(

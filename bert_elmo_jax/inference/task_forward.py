@@ -1,4 +1,4 @@
-"""Rows of mixed lengths through a compiled function of a batch: sorted, padded to few shapes, and back in order."""
+"""Run rows of mixed lengths through a compiled function: sorted, padded to few shapes, and returned in order."""
 
 import operator
 from collections import deque
@@ -18,7 +18,7 @@ INPUTS = ("tokens", "types", "segments")
 
 
 def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
-    """What a model reads of rows, without their targets.
+    """Return a batch of rows without their targets.
 
     >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
     >>> sorted(collate_inputs([row], height=1, limit=512, pad_id=0))
@@ -36,9 +36,9 @@ def scores_of(
     *,
     progress: bool = False,
 ) -> list[Any]:
-    """What `run` gives for each row, in the order of the rows; of a pair of arrays, a pair for each row.
+    """Return the outputs of `run` for each row; a pair of arrays gives a pair per row.
 
-    Rows have a `width`; `collate` makes a batch of some of them and a height.
+    Rows have a `width`; `collate` makes a batch from some rows and a height.
 
     >>> import functools
     >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
@@ -46,7 +46,7 @@ def scores_of(
     >>> [int(total) for total in scores_of(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)]
     [3, 4, 5]
     """
-    order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # the longest first: no surprise at the end
+    order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
     batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
     found: list[Any] = [None] * len(rows)
@@ -59,16 +59,16 @@ def scores_of(
 
 
 def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
-    """What `run` gives for each batch, in their order, as numpy arrays; two batches are computed side by side.
+    """Yield the outputs of `run` for each batch as numpy arrays, computing two batches in parallel.
 
-    An accelerator computes one while the other's answer is fetched. On a CPU, many small steps, as those of a recurrent
-    network, cannot keep two cores busy with one batch; and two new shapes are compiled at the same time.
+    An accelerator computes one batch while the other's output is fetched. A CPU uses more cores if a batch has many
+    small steps, as in a recurrent network, and compiles two shapes at a time.
 
     >>> import jax.numpy as jnp
     >>> [int(total) for total in two_at_a_time(lambda batch: batch.sum(), [jnp.ones(3), jnp.zeros(2), jnp.ones(1)])]
     [3, 0, 1]
     """
-    # Several devices must be given what they compute together in one order: by one thread.
+    # Several devices need their common work in one order, from one thread.
     alone = jax.device_count() == 1
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(2) as pool:
@@ -82,6 +82,6 @@ def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # whoever stops half way does not wait for what had not begun
+        finally:  # a caller that stops early does not wait for batches that have not started
             for future in waiting:
                 future.cancel()

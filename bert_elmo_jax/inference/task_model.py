@@ -20,7 +20,7 @@ from bert_elmo_jax.inference.predictions import Prediction, predictions_of
 from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
 from bert_elmo_jax.text import Tokenizer
 
-# What `predict` takes one of, by the kind of the task.
+# The inputs of `predict`, by kind of task.
 EXPECTED = {
     "classification": "a text, or (text, pair) where the task has pairs",
     "regression": "a text, or (text, pair) where the task has pairs",
@@ -33,7 +33,7 @@ EXPECTED = {
 class TaskModel(PieceEncoder):
     """An encoder with the head of its task; made by `load` from the run directory of a fine-tuning run.
 
-    What an encoder can, it can too (`encode`, `forward`); `predict` is its own.
+    It is a `PieceEncoder` with `predict`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TaskModel(PieceEncoder):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels or tags that it knows."""
+        """The labels or tags of the task."""
         return self.task.labels
 
     def predict(
@@ -67,10 +67,9 @@ class TaskModel(PieceEncoder):
         n_best: int = 20,
         progress: bool | None = None,
     ) -> list[Prediction]:
-        """A prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
+        """Return a prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
 
-        Of a question the `n_best` candidates are kept. Inputs of any length are cut, or read in windows, as in
-        training; they are sorted by length on the way through and come back in order.
+        A question has `n_best` candidates. Long inputs are cut, or read in windows, as in training.
         """
         check_list(inputs)
         examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
@@ -84,7 +83,7 @@ class TaskModel(PieceEncoder):
         n_best: int = 20,
         progress: bool | None = None,
     ) -> list[Prediction]:
-        """The same for examples as `read_examples` gives them."""
+        """Return a prediction for each example of `read_examples`."""
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
         rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
@@ -113,7 +112,7 @@ def head_of(task: Task, features: Features | None, config: Any) -> TaskHead:
 
 
 def to_example(task: Task, value: Any, number: int) -> Example:
-    """One input of `predict` as an example; what is none is refused by its number.
+    """Return an input of `predict` as an example; raise if it is not an input of the task.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
     >>> to_example(task_named("squad"), ("어디 ?", "배는 강가에 있다"), 0).context

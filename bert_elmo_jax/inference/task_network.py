@@ -1,4 +1,4 @@
-"""A task's own network that people use: examples in, predictions out, as of a fine-tuned model."""
+"""A trained task network: examples in, predictions out."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
@@ -25,7 +24,7 @@ from bert_elmo_jax.text import Lexicon
 
 
 class TaskNetwork:
-    """A network with its words, and the encoder that it reads, if any; made by `load` from its run directory."""
+    """A network with its lexicon and the encoder that it reads, if any; made by `load` from a run directory."""
 
     def __init__(
         self,
@@ -38,23 +37,22 @@ class TaskNetwork:
     ):
         check_parts(config, lexicon, task, encoder, source)
         self.config, self.lexicon, self.source, self.task, self.encoder = config, lexicon, source, task, encoder
-        self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
+        self.params: dict[str, Any] = jax.device_put(dict(params))
         self.network = NETWORKS[network_name(config)]
         # Compiled once for each shape of batch.
         self._outputs = jax.jit(self.network.outputs(config, task, encode_of(config, encoder)))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels or tags that it knows."""
+        """The labels or tags of the task."""
         return self.task.labels
 
     def predict(
         self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
     ) -> list[Prediction]:
-        """A prediction for each input: of texts a text, or a pair (tuple), of tags a text or a list of words.
+        """Return a prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
 
-        Texts are cut, as in training, to `task.max_length` words. Inputs are sorted by length on the way through and
-        come back in order. (`n_best` is for questions.)
+        A question has `n_best` candidates. Texts are cut to `task.max_length` words, as in training.
         """
         check_list(inputs)
         examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
@@ -63,7 +61,7 @@ class TaskNetwork:
     def predict_examples(
         self, examples: Sequence[Example], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
     ) -> list[Prediction]:
-        """The same for examples as `read_examples` gives them."""
+        """Return a prediction for each example of `read_examples`."""
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
         rows = self.network.reading_rows(self.task, examples, self.lexicon)
@@ -79,7 +77,7 @@ class TaskNetwork:
 
 
 def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
-    """The network of a run directory, and the encoder in it."""
+    """Return the network of a run directory, with the encoder in it."""
     assert isinstance(model.tokenizer, Lexicon) and model.task is not None
     encoder = None
     if model.encoder is not None:
@@ -93,7 +91,7 @@ def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
 
 
 def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: Encoder | None, source: str) -> None:
-    """Raises where a network's parts do not belong together."""
+    """Raise if the parts of a network do not belong together."""
     given = (0, 0) if encoder is None else size_of(encoder)
     if given != (config.encoder_layers, config.encoder_width):
         raise ValueError(
@@ -117,14 +115,12 @@ def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: En
 
 
 def layers_of(config: NetworkConfig, encoder: Encoder | None) -> Layers | None:
-    """What a batch needs of the encoder: its layers, or what they are made of where it is trained along."""
+    """Return the function that adds the encoder's layers to a batch, or its inputs if it is fine-tuned; or None."""
     if encoder is None:
         return None
     return trained_layers(encoder) if config.tuned else frozen_layers(encoder)
 
 
 def encode_of(config: NetworkConfig, encoder: Encoder | None) -> Encode | None:
-    """The encoder as a part of the network, where it is trained along."""
-    if encoder is None or not config.tuned:
-        return None
-    return encoder.word_function()
+    """Return the function of an encoder that is fine-tuned in the network; None for other encoders."""
+    return encoder.word_function() if encoder is not None and config.tuned else None

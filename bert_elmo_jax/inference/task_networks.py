@@ -1,4 +1,4 @@
-"""The networks of tasks: whatever differs between them, in one place."""
+"""The networks of tasks, and all differences between them."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,30 +41,32 @@ from bert_elmo_jax.text import Lexicon
 
 @dataclass(frozen=True)
 class Network:
-    """What tells one network from another, beside the network itself.
+    """A network as functions.
 
-    Rows have a `width`, a `content` to be told by, and `texts`, of each of which an encoder has layers.
+    Rows have a `width`, a `content` that identifies them, and `texts`, which an encoder can read.
     """
 
     config: type[NetworkConfig]
-    kind: Kind  # of the tasks that it is for
-    pairs: bool | None  # whether their examples have two texts; None: either
-    counted: str | None  # the field of the configuration that is the number of the task's labels
-    init: Callable[..., dict[str, Any]]  # by configuration, key, and the vectors of specials and of words
-    shapes: Callable[[Any], Any]  # of all parameters but an encoder's
+    kind: Kind  # kind of its tasks
+    pairs: bool | None  # whether examples have two texts; None: either
+    counted: str | None  # the field of the configuration with the number of labels
+    init: Callable[..., dict[str, Any]]  # (configuration, key, vectors of specials, vectors of words)
+    shapes: Callable[[Any], Any]  # of all parameters except an encoder's
     loss: Callable[[Any, Encode | None], Any]  # for `train.make_step`
     coefficients: Callable[[Any], dict[str, float]]
-    outputs: Callable[[Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]]  # of parameters and a batch
-    words: Callable[[Task, Sequence[Any]], Iterable[Sequence[str]]]  # of examples: what the lexicon is made of
-    training_rows: Callable[[Task, Sequence[Any], Lexicon], tuple[list[Any], list[str]]]  # and what is to be said
-    reading_rows: Callable[[Task, Sequence[Any], Lexicon], list[Any]]  # of examples whose labels are not looked at
-    collate: Callable[..., Batch]  # of rows, a height, `lexicon`, `layers`; with `targets` also of what is right
-    # By task, examples, rows, what `outputs` gave for each row, and how many answers of a question are kept.
+    outputs: Callable[
+        [Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]
+    ]  # function of parameters and a batch
+    words: Callable[[Task, Sequence[Any]], Iterable[Sequence[str]]]  # all texts of examples, for the lexicon
+    training_rows: Callable[[Task, Sequence[Any], Lexicon], tuple[list[Any], list[str]]]  # with notes for the user
+    reading_rows: Callable[[Task, Sequence[Any], Lexicon], list[Any]]  # of examples without labels
+    collate: Callable[..., Batch]  # (rows, height, lexicon=…, layers=…, targets=…)
+    # (task, examples, rows, outputs of each row, number of candidates for a question)
     predictions: Callable[[Task, Sequence[Any], Sequence[Any], Sequence[Any], int], list[Prediction]]
 
 
 def network_name(config: NetworkConfig) -> str:
-    """The name of the network that a configuration is of.
+    """Return the name of the network of a configuration.
 
     >>> network_name(TaggerConfig(num_tags=3, num_words=9))
     'tagger'
@@ -73,7 +75,7 @@ def network_name(config: NetworkConfig) -> str:
 
 
 def check_task(name: str, task: Task) -> None:
-    """Raises where a network is not for a task.
+    """Raise if a network is not for a task.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
     >>> check_task("esim", task_named("sst2"))  # doctest: +ELLIPSIS
@@ -101,7 +103,7 @@ def check_task(name: str, task: Task) -> None:
 
 
 def tag_predictions(task: Task, rows: Sequence[WordRow], found: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
-    """What a tagger said of rows, as people read it.
+    """Return the predictions of a tagger for rows.
 
     >>> row, task = WordRow(0, ("배",), np.array([0], np.int32)), Task("tags", "tags", labels=("ADV", "NOUN"))
     >>> print(tag_predictions(task, [row], [(np.array([1, 0]), np.array([0.9, 0.0]))])[0])
@@ -133,15 +135,15 @@ def _labelled_rows(task: Task, examples: Sequence[Any], lexicon: Lexicon) -> tup
     rows: list[Any] = make_text_rows(examples, lexicon, task.labels, task.max_length)
     cut = count_cut(examples, task.max_length)
     what = f"{cut:,} of {sum(len(row.texts) for row in rows):,} texts have more than {task.max_length} words"
-    return rows, [f"{what}, of which the first {task.max_length} are read (config.max_length)"] if cut else []
+    return rows, [f"{what}: the first {task.max_length} are read (config.max_length)"] if cut else []
 
 
 def _answered_rows(task: Task, questions: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
     rows, windowed, inexact, left_out = training_rows(questions, lexicon, task.max_length)
     notes = (
-        (windowed, f"contexts have more than {task.max_length} words, of which a window is read (config.max_length)"),
-        (inexact, "answers begin or end inside a word, all of which is learned"),
-        (left_out, "questions are left out, whose answers no window of them holds"),
+        (windowed, f"contexts have more than {task.max_length} words: one window of each is read (config.max_length)"),
+        (inexact, "answers begin or end inside a word: the whole word is learned"),
+        (left_out, "questions are left out: no window holds their answer"),
     )
     return list(rows), [f"of {len(questions):,} questions {count:,} {what}" for count, what in notes if count]
 
@@ -159,7 +161,7 @@ def _answers(
 def _of_texts(
     config: type[NetworkConfig], pairs: bool | None, *, init: Any, shapes: Any, loss: Any, scores: Any
 ) -> Network:
-    """A network of labelled texts: what is made of examples, and said of them, is alike."""
+    """Return a network for labelled texts."""
     return Network(
         config=config,
         kind="classification",

@@ -1,6 +1,6 @@
 """Encoders as inputs of task networks: layers [L, T, D] with one vector per word of a sentence.
 
-For encoders fed with pieces, the vector of a word is that of its first piece.
+Encoders fed with pieces use the first piece of a word.
 """
 
 from collections.abc import Sequence

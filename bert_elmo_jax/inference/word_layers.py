@@ -1,4 +1,4 @@
-"""The layers of any encoder over words that are split already: ELMo, BERT and static vectors, all alike."""
+"""The layers of words, for encoders of all families and for static vectors."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from jaxtyping import Float32
 from bert_elmo_jax.encoders.arguments import check_layers
 
 Words = Sequence[str]
-Pieces = Literal["mean", "first", "last"]  # what stands for a word of several pieces
+Pieces = Literal["mean", "first", "last"]  # the vector of a word with several pieces
 STATIC = "static"  # the name of the only layer that static vectors have
 
 
 class StaticVectors:
-    """One vector a word, whatever stands around it, such as GloVe's; zeros for words without one.
+    """One vector per word in every context, for example GloVe's; zeros for unknown words.
 
-    A word that is not there as it is written is looked up in lower case.
+    An unknown word is looked up in lower case too.
 
     >>> vectors = StaticVectors({"bank": np.ones(2, np.float32)}, "glove")
     >>> vectors.of(["Bank", "강둑"]).tolist(), vectors.width
@@ -26,7 +26,7 @@ class StaticVectors:
 
     def __init__(self, table: Mapping[str, Any], source: str = "vectors"):
         if not table:
-            raise ValueError(f"{source} has no vector for any word that is asked for; check its language and spelling")
+            raise ValueError(f"{source} has no vector for any of the words; check its language and spelling")
         self.source = source
         self.table = {word: np.asarray(vector, np.float32) for word, vector in table.items()}
         widths = {vector.shape for vector in self.table.values()}
@@ -36,7 +36,7 @@ class StaticVectors:
 
     @property
     def fingerprint(self) -> str:
-        """What names these vectors."""
+        """The fingerprint of words and vectors."""
         digest = hashlib.sha256()
         for word in sorted(self.table):
             digest.update(word.encode("utf-8", "surrogatepass") + b"\0" + self.table[word].tobytes())
@@ -49,7 +49,7 @@ class StaticVectors:
         return (self.of(list(words))[None] for words in sentences)
 
     def of(self, words: Words) -> Float32[np.ndarray, "words D"]:
-        """The vectors of words."""
+        """Return the vectors of words."""
         zeros = np.zeros(self.width, np.float32)
         found = [self.table.get(word, self.table.get(word.lower(), zeros)) for word in words]
         return np.stack(found) if found else np.zeros((0, self.width), np.float32)
@@ -58,7 +58,7 @@ class StaticVectors:
 if TYPE_CHECKING:
 
     class Encoder(Protocol):
-        """What `load` returns of an encoder of any family, seen by whoever asks for the layers of words."""
+        """The interface of all encoders that `load` returns."""
 
         source: str
         config: Any
@@ -92,7 +92,7 @@ Source = Any  # an Encoder or StaticVectors
 
 
 def layers_of(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the numbers of the layers asked for, all of them by default; static vectors have layer 0 only.
+    """Return the numbers of the requested layers, by default all; static vectors have only layer 0.
 
     >>> layers_of(StaticVectors({"bank": np.ones(2, np.float32)})), layers_of(StaticVectors({"a": np.ones(2)}), [1, 2])
     ((0,), (0,))
@@ -112,10 +112,10 @@ def word_layers(
     pieces: Pieces = "mean",
     batch_size: int = 32,
 ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-    """Yield the layers of each sentence's words, one sentence after the other; only a few are in memory.
+    """Yield the layers of each sentence's words; only a few sentences are in memory.
 
-    With pieces, a word is the mean of its pieces by default: number, tense and case are often in the last piece (in
-    Korean always), which the first would have to know from its context. Taggers use `pieces="first"`.
+    By default, a word is the mean of its pieces, because the last piece often has number, tense and case (in Korean
+    always). Taggers use `pieces="first"`.
 
     >>> from bert_elmo_jax import load
     >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):

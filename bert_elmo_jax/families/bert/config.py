@@ -1,4 +1,4 @@
-"""What a BERT is made of, and the two JSON files that say so."""
+"""BERT's configuration, and its conversion from and to Google's and Hugging Face's JSON files."""
 
 import dataclasses
 import json
@@ -43,7 +43,7 @@ HUGGING_FACE_NAMES = {
     "classifier_dropout": "classifier_dropout",
 }
 
-# Fields that change the model, with the one value (besides none at all) that means the BERT that we have.
+# Fields that change the model, with the only supported value (a missing field is fine too).
 ONLY = {
     "model_type": "bert",
     "position_embedding_type": "absolute",
@@ -58,8 +58,8 @@ ONLY = {
     "pooler_type": "first_token_transform",
 }
 
-# Fields that change nothing about the numbers: bookkeeping, tokenizer, task labels (weight formats read those
-# themselves), memory and speed of another program, text generation.
+# Fields that do not change the numbers: bookkeeping, tokenizer, task labels (read by the weight formats), memory and
+# speed of another program, text generation.
 HARMLESS = frozenset(
     """
     architectures _name_or_path name_or_path _commit_hash transformers_version torch_dtype dtype model_max_length
@@ -76,8 +76,7 @@ HARMLESS = frozenset(
     """.split()
 )
 
-
-# What other programs call the width of an attention head; a BERT's follows from two other fields.
+# Other programs' names for the width of an attention head, which follows from two other fields.
 HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
 
 ARCHITECTURES = {
@@ -97,11 +96,10 @@ class BertConfig:
     """The sizes of a BERT and how to compute it; from `preset`, `from_json`, or by hand.
 
     The last four fields change neither the parameters nor (beyond rounding, for `dtype`) the numbers: `implementation`
-    of attention ("reference", or "fused" where it can run), `remat` (layers are computed again in the backward pass
-    instead of kept), `scan` (one layer is compiled and looped over), `dtype` ("float32" or "bfloat16", in which
-    layers compute; parameters, softmax, statistics and logits are float32 in any case).
+    of attention ("reference" or "fused"), `remat` (the backward pass computes the layers again), `scan` (one layer is
+    compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters, softmax, statistics and
+    logits are always float32).
 
-    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> BertConfig.preset("tiny", vocab_size=8000, attention="causal").head_size
     64
     """
@@ -159,14 +157,13 @@ class BertConfig:
 
     @property
     def head_dropout(self) -> float:
-        """The dropout before a task's dense layer: `classifier_dropout`, or the encoder's where there is none."""
+        """The dropout before a task's dense layer: `classifier_dropout`, or else the encoder's."""
         return self.dropout if self.classifier_dropout is None else self.classifier_dropout
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "BertConfig":
-        """The configuration of a released size, with the fields in `changes` changed.
+        """Return the configuration of a released size, with the fields in `changes` replaced.
 
-        >>> from bert_elmo_jax.families.bert.config import BertConfig
         >>> BertConfig.preset("large").num_layers
         24
         """
@@ -178,11 +175,10 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "BertConfig":
-        """Reads Google's `bert_config.json` or Hugging Face's `config.json`: a path, or what was parsed from one.
+        """Read Google's `bert_config.json` or Hugging Face's `config.json`, given as a path or as its content.
 
-        Every field is honoured, known to change nothing, or an error that names it.
+        Raise on a field that is neither supported nor known to be harmless.
 
-        >>> from bert_elmo_jax.families.bert.config import BertConfig
         >>> BertConfig.from_json({"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4}).head_size
         16
         """
@@ -204,9 +200,8 @@ class BertConfig:
             raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
 
     def to_google(self) -> dict[str, Any]:
-        """The content of a `bert_config.json`; a field that Google's file cannot say is an error.
+        """Return the content of a `bert_config.json`; raise on a field that Google's file does not have.
 
-        >>> from bert_elmo_jax.families.bert.config import BertConfig
         >>> BertConfig.preset("base").to_google()["num_hidden_layers"]
         12
         """
@@ -221,9 +216,8 @@ class BertConfig:
         return {theirs: getattr(self, ours) for ours, theirs in NAMES.items()}
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The content of a `config.json` for a model with these heads (the keys of the parameter tree).
+        """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree).
 
-        >>> from bert_elmo_jax.families.bert.config import BertConfig
         >>> BertConfig.preset("base").to_huggingface(heads=("mlm", "nsp"))["architectures"]
         ['BertForPreTraining']
         """

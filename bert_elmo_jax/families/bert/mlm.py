@@ -10,13 +10,11 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 
 class MaskedLM(nn.Module):
-    """Which word stands here: dense, activation, layer norm, then the encoder's own word embeddings transposed.
+    """Predict the pieces at some positions: dense, activation, layer norm, then the transposed word embeddings.
 
-    Only the positions that have a target are worth computing: at 20 of 128, the head costs a sixth.
+    Training gives the positions that have a target: for 20 of 128, the head costs a sixth.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.families.bert.mlm import MaskedLM
-    >>> from bert_elmo_jax.families.bert.config import BertConfig
+    >>> import jax
     >>> head = MaskedLM(BertConfig.preset("tiny"))
     >>> hidden, words = jnp.ones((2, 9, 128)), jnp.ones((30522, 128))
     >>> variables = head.init(jax.random.key(0), hidden, words)
@@ -33,7 +31,7 @@ class MaskedLM(nn.Module):
         words: Float[AnyArray, "V D"],
         positions: Int[AnyArray, "B K"] | None = None,
     ) -> Float32[Array, "B K V"] | Float32[Array, "B T V"]:
-        """The logits at `positions [B, K]`, or everywhere."""
+        """Return the logits at `positions [B, K]`, or everywhere."""
         c = self.config
         x = hidden if positions is None else at_positions(hidden, positions)
         x = activation(c.activation)(Dense(c.hidden_size, c.initializer_range, c.dtype, name="dense")(x))

@@ -1,7 +1,7 @@
 """BERT: Devlin et al. 2018, https://arxiv.org/abs/1810.04805; the original, https://github.com/google-research/bert.
 
-The whole encoder in one sitting: embeddings, `num_layers` times attention and feed-forward (each followed by dropout,
-the residual and a layer norm), and the pooler. Parameters are one entry a layer, whatever is stacked on the way in.
+The encoder: embeddings, `num_layers` times attention and feed-forward (each followed by dropout, the residual and a
+layer norm), and the pooler. The parameter tree has one entry per layer, also for `scan`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Embeddings(nn.Module):
     def __call__(
         self, tokens: Int[AnyArray, "B T"], types: Int[AnyArray, "B T"] | None, positions: Int[AnyArray, "B T"] | None
     ) -> Float[Array, "B T D"]:
-        """Looks the three up; an id outside its table becomes NaN."""
+        """Return the sum of the three; an id outside its table becomes NaN."""
         c = self.config
         b, t = tokens.shape
         if positions is None:
@@ -64,12 +64,12 @@ class Attention(nn.Module):
         output_key: PRNGKeyArray | None,
         maps: bool,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Lets tokens look at each other."""
+        """Return the outputs, and the attention maps if requested."""
         c = self.config
         attend = SelfAttention(
             c.num_heads, c.implementation, c.attention == "causal", c.attention_dropout, c.initializer_range, c.dtype
         )
-        nn.share_scope(self, attend)  # its query, key, value and output stand beside the norm in the tree
+        nn.share_scope(self, attend)  # query, key, value and output are siblings of the norm in the tree
         y, attentions = attend(x, segments, lengths=lengths, dropout_key=maps_key, maps=maps)
         return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, output_key)), attentions
 
@@ -81,7 +81,7 @@ class FeedForward(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "B T D"], key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
-        """Transforms each token by itself."""
+        """Return the outputs of each token."""
         c = self.config
         y = Dense(c.feed_forward_size, c.initializer_range, c.dtype, name="up")(x)
         y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(activation(c.activation)(y))
@@ -102,7 +102,7 @@ class Layer(nn.Module):
         key: PRNGKeyArray | None = None,
         maps: bool = False,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Attention, then feed-forward; no key, no dropout."""
+        """Return the outputs and attention maps; without a key there is no dropout."""
         keys = (None, None, None) if key is None else jax.random.split(key, 3)
         x, attentions = Attention(self.config, name="attention")(x, segments, lengths, keys[0], keys[1], maps)
         return FeedForward(self.config, name="feed_forward")(x, keys[2]), attentions
@@ -111,11 +111,8 @@ class Layer(nn.Module):
 class Bert(nn.Module):
     """The encoder.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`.
+    With `deterministic=False` it needs `rngs={"dropout": key}`.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.families.bert.model import Bert
-    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> bert = Bert(BertConfig(vocab_size=100, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16))
     >>> tokens = jnp.array([[2, 40, 41, 3]])
     >>> params = bert.init(jax.random.key(0), tokens)["params"]
@@ -141,23 +138,22 @@ class Bert(nn.Module):
         layers: str | Sequence[int] | None = None,
         attentions: bool = False,
     ) -> Output:
-        """Encodes a batch.
+        """Encode a batch.
 
-        `types` are 0 and `positions` count from 0 along the row unless given (packed rows must give theirs).
-        `segments`: 0 is padding, 1… which sequence of its row a token belongs to; or `lengths` of rows that hold one
-        sequence each; with neither, every token is real. `layers="all"`, or the numbers of those wanted (0 is the
-        embeddings, -1 the last). The pooled vector is taken at the row's first token, or at `nsp_positions`.
+        `types` default to 0, `positions` count from 0 along the row (packed rows must give theirs). `segments` are 0
+        for padding and 1, 2, … for the sequences of a row; rows of one sequence can give `lengths` instead; with
+        neither, every token is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last). The pooled
+        vector is taken at the row's first token, or at `nsp_positions`.
         """
         c = self.config
         wanted = layer_numbers(layers, c.num_layers)
-        # One key for the embeddings and one a layer: the same however the layers are run.
+        # One key for the embeddings and one per layer, for every way to run the layers.
         keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
 
         x = Embeddings(c, name="embeddings")(tokens, types, positions)
         x = embeddings = dropout(x, c.dropout, None if keys is None else keys[0])
 
-        # Layers are applied as functions of their parameters, so that a plain loop, remat and scan run the same code
-        # on the same tree with the same keys.
+        # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
         layer = Layer(c, parent=None)
         # `self.param` alone would trace the initialisation of every layer whenever the model is traced.
         params = [
@@ -195,15 +191,13 @@ class Bert(nn.Module):
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """Trees of the same structure as one, with a new first axis."""
+    """Return trees of the same structure as one tree with a new first axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
-    """The vectors at some positions of each row.
+    """Return the vectors at some positions of each row.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.families.bert.model import at_positions
     >>> at_positions(jnp.arange(6.0).reshape(2, 3, 1), jnp.array([[2, 0], [1, 1]]))[..., 0].tolist()
     [[2.0, 0.0], [4.0, 4.0]]
     """

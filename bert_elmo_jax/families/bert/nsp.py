@@ -8,11 +8,9 @@ from bert_elmo_jax.nn import Dense
 
 
 class NextSentence(nn.Module):
-    """Does the second segment follow the first? Class 0 says yes, class 1 that it is a random one, as in the original.
+    """Predict whether the second segment follows the first (class 0) or is a random one (class 1), as in the original.
 
     >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.families.bert.nsp import NextSentence
-    >>> from bert_elmo_jax.families.bert.config import BertConfig
     >>> head = NextSentence(BertConfig.preset("tiny"))
     >>> logits, _ = head.init_with_output(jax.random.key(0), jnp.ones((2, 3, 128)))
     >>> logits.shape
@@ -23,7 +21,7 @@ class NextSentence(nn.Module):
 
     @nn.compact
     def __call__(self, pooled: Float[Array, "*B D"]) -> Float32[Array, "*B 2"]:
-        """The two logits of each pooled vector."""
+        """Return the two logits of each pooled vector."""
         dense = Dense(2, self.config.initializer_range)
         nn.share_scope(self, dense)
         return dense(pooled)

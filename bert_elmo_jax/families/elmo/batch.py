@@ -1,4 +1,4 @@
-"""Sentences -> batches of distinct words, in a bounded number of shapes."""
+"""Turn sentences into batches of distinct words, in a bounded number of shapes."""
 
 import contextlib
 import functools
@@ -12,14 +12,14 @@ from bert_elmo_jax.encoders.rows import BadText, Words, lone_surrogate, shorten
 from bert_elmo_jax.text.characters import PAD_CHARACTER
 from bert_elmo_jax.text.words import split_words
 
-BEGIN, END = 0, 1  # of a sentence: the first two rows of every table of distinct words
-LONG = 512  # tokens; of longer sentences a batch holds fewer, so that what it needs stays the same
-CHARACTERS = (16, 24, 32)  # widths that the characters of words are cut to; beyond, the model's own
-PIECES = (256, 128, 64, 32, 16, 8)  # numbers of words that go through the character CNN together
+BEGIN, END = 0, 1  # marks of a sentence: the first two rows of every table of distinct words
+LONG = 512  # tokens; batches of longer sentences have fewer rows, so that memory stays the same
+CHARACTERS = (16, 24, 32)  # widths that words are padded to; longer words have the model's width
+PIECES = (256, 128, 64, 32, 16, 8)  # batch sizes of the character CNN, in words
 
 
 def to_words(text: str | Words, number: int) -> Words:
-    r"""The words of one sentence of a list, checked.
+    r"""Return the words of one sentence of a list, checked.
 
     >>> to_words("강가의  은행\n", 0), to_words(["New York"], 1)
     (['강가의', '은행'], ['New York'])
@@ -35,7 +35,7 @@ def to_words(text: str | Words, number: int) -> Words:
 
 
 def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
-    """Refuse what is no word; nearly always all are, so that is seen first, and quickly.
+    """Raise unless all are words; the first lines are a fast check of the usual case.
 
     >>> check_words(["배", ""], functools.partial(BadText, 3))
     Traceback (most recent call last):
@@ -54,7 +54,7 @@ def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
 
 
 def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarray, "T"]]]:
-    """The distinct words, and each sentence as rows of a table that holds begin, end, and then these words.
+    """Return the distinct words, and each sentence as rows of a table of begin, end, and these words.
 
     >>> number_words([["a", "b", "a"], ["b"]])
     (['a', 'b'], [array([0, 2, 3, 2, 1], dtype=int32), array([0, 3, 1], dtype=int32)])
@@ -68,7 +68,7 @@ def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarr
 
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Rows of these lengths by their number, the longest first, in batches: rows of a batch are of similar length.
+    """Yield batches of row numbers, the longest rows first, so that rows of a batch have similar lengths.
 
     >>> list(batches([3, 9, 4, 900], 2))
     [[3], [1, 2], [0]]
@@ -84,7 +84,7 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
 def pad(
     rows: Sequence[Int[np.ndarray, "_"]], batch_size: int, least: int = 1
 ) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, "B"]]:
-    """Rows padded to a known height (at least `least`) and width, and their lengths; rows that only fill up have none.
+    """Return rows padded to a known height (at least `least`) and width, and their lengths (0 for added rows).
 
     >>> pad([np.array([0, 2, 1]), np.array([0, 1])], 32)[1].tolist()
     [3, 2]
@@ -99,7 +99,7 @@ def pad(
 
 
 def width_for(length: int) -> int:
-    """The number of tokens that a row of this length is padded to: a power of two, or one and a half of one.
+    """Return the padded length of a row: a power of two, or three quarters of one.
 
     >>> [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)]
     [8, 12, 16, 24, 32, 384, 768]
@@ -109,7 +109,7 @@ def width_for(length: int) -> int:
 
 
 def rows_for(length: int, batch_size: int) -> int:
-    """How many rows a batch may have whose longest row has this length.
+    """Return the most rows of a batch whose longest row has this length.
 
     >>> [rows_for(length, 32) for length in (20, 512, 700, 100_000)]
     [32, 32, 21, 1]
@@ -118,19 +118,19 @@ def rows_for(length: int, batch_size: int) -> int:
 
 
 def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:
-    """How many characters of each word come before the padding at its end.
+    """Return the number of characters of each word before the padding at its end.
 
     >>> used_characters(np.array([[259, 98, 260, 261, 261], [259, 98, 0, 261, 261]])).tolist()
     [3, 5]
     """
     size = characters.shape[1]
     used = size - np.argmax((characters != PAD_CHARACTER)[:, ::-1], axis=1)
-    # A model takes what follows a cut word for padding like its last character; after a 0 it would be another.
+    # The model pads a cut word by its last character, which would be wrong after a 0.
     return np.where(np.take_along_axis(characters, used[:, None] - 1, axis=1)[:, 0] == 0, size, used)
 
 
 def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray, "n"], Int32[np.ndarray, "U c"]]]:
-    """Words for the character CNN, in few shapes: (which words, their characters), short words and long ones apart.
+    """Yield (numbers of words, their characters) for the character CNN, in few shapes, from short words to long ones.
 
     >>> from bert_elmo_jax.text.characters import character_table
     >>> table = character_table(["은행"] * 37 + ["strengths-of-materials"], max_characters=50)
@@ -143,7 +143,7 @@ def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray,
     at = 0
     while at < len(order):
         left = len(order) - at
-        # What is left fills a size nearly, or as much of it goes as fills one whole.
+        # The rest goes into one size that it nearly fills, or else as much as fills the largest size.
         size = next((size for size in reversed(PIECES) if size * 3 // 4 < left <= size), None)
         size = size or next((size for size in PIECES if size <= left), PIECES[-1])
         which = order[at : at + size]

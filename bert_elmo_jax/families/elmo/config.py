@@ -1,4 +1,4 @@
-"""What an ELMo is made of, and the `options.json` that says so."""
+"""ELMo's configuration, and its conversion from and to `options.json`."""
 
 import dataclasses
 import json
@@ -36,19 +36,19 @@ CHAR_CNN = {
     "embedding.dim": "char_embedding_size",
 }
 TOP = {"n_tokens_vocab": "vocab_size", "dropout": "dropout", "share_embedding_softmax": "tie_softmax"}
-# What the original takes where an option is absent; what is not here must be given (dropout, which only training
-# reads, has the value of every published model).
+# The original's defaults for absent options; all others are required (dropout, which only training reads, has the
+# value of every published model).
 ABSENT = {
     "n_layers": 1, "use_skip_connections": False, "cell_clip": None, "proj_clip": None, "n_highway": 0,
     "n_tokens_vocab": None, "dropout": 0.1, "share_embedding_softmax": False,
 }  # fmt: skip
-# What the file must hold for a field of each type; the others are names.
+# The type in the file for each type of field; all others are names.
 KINDS: dict[Any, tuple[Any, str]] = {
     bool: (bool, "true or false"),
     **dict.fromkeys((int, int | None), (int, "a whole number")),
     **dict.fromkeys((float, float | None), (int | float, "a number")),
 }
-# How a model was trained, which says nothing about what it computes.
+# Options of training, which do not change the model.
 TRAINING = frozenset(
     """
     n_epochs batch_size unroll_steps n_train_tokens n_negative_samples_batch sample_softmax all_clip_norm_val
@@ -63,13 +63,11 @@ NUM_CHARACTERS = (261, 262)
 class ElmoConfig:
     """The sizes of an ELMo and how to compute it; from `preset`, `from_options`, `from_json`, or by hand.
 
-    `vocab_size` is needed for word input, and says how many words a language-model head has. The fields from
-    `char_embedding_size` to `token_projection` describe character input only. Without `token_projection` the filters'
-    outputs are the token vectors; without `projection` the LSTM's cells are its outputs, and `proj_clip` says nothing.
-    `dtype` ("float32" or "bfloat16") is that in which matrices are multiplied; parameters, cells, gates and the state
-    are float32 in any case.
+    Word input and language-model heads need `vocab_size`. The fields from `char_embedding_size` to `token_projection`
+    are for character input only. Without `token_projection` the filters' outputs are the token vectors. Without
+    `projection` the LSTM's cells are its outputs, and `proj_clip` is unused. Matrices are multiplied in `dtype`
+    ("float32" or "bfloat16"); parameters, cells, gates and the state are always float32.
 
-    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
     >>> ElmoConfig.preset("small", num_layers=3).width
     128
     """
@@ -101,7 +99,7 @@ class ElmoConfig:
                 raise ValueError(f"{field.name} is {value!r}; it must be {wanted}")
         if isinstance(self.filters, str) or not all(_is_pair(pair) for pair in self.filters):
             raise ValueError(f"filters is {self.filters!r}; it holds pairs (width, number of filters), such as (3, 64)")
-        # Lists, as JSON has them, would make the configuration unhashable and unequal to itself.
+        # JSON has lists, which would make the configuration unhashable.
         object.__setattr__(self, "filters", tuple((width, number) for width, number in self.filters))
         choices = {
             "input": ("characters", "words"),
@@ -159,7 +157,7 @@ class ElmoConfig:
 
     @property
     def width(self) -> int:
-        """The width of one direction's vectors; those that a user sees are twice as wide."""
+        """The width of one direction's vectors, half of `hidden_size`."""
         return self.projection_size
 
     @property
@@ -169,9 +167,8 @@ class ElmoConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ElmoConfig":
-        """The configuration of a released size (or "toy", for tests), with the fields in `changes` changed.
+        """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced.
 
-        >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
         >>> ElmoConfig.preset("original").num_filters
         2048
         """
@@ -183,13 +180,12 @@ class ElmoConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], *, where: str = "The options", **changes: Any) -> "ElmoConfig":
-        """Reads what `options.json` holds, a released file's or a training run's; `changes` win over it.
+        """Return the configuration of the content of an `options.json`, with the fields in `changes` replaced.
 
-        Every option is honoured, known to say nothing about the model, or an error that names it. The options do not
-        say whether there is a projection where it would change no width; the original leaves it out then, AllenNLP
-        expects it, and only the weights can tell: give `projection=True` or `token_projection=True` if they are there.
+        Raise on an option that is neither supported nor known to be harmless. The options do not tell whether a
+        projection exists that changes no width: the original leaves it out, AllenNLP expects it. Give
+        `projection=True` or `token_projection=True` if the weights have it.
 
-        >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
         >>> ElmoConfig.from_options({"lstm": {"dim": 64, "projection_dim": 16}, "n_tokens_vocab": 100}).input
         'words'
         """
@@ -227,9 +223,8 @@ class ElmoConfig:
 
     @classmethod
     def from_json(cls, path: str | Path, **changes: Any) -> "ElmoConfig":
-        """Reads an options file; see `from_options`.
+        """Read an options file; see `from_options`.
 
-        >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
         >>> ElmoConfig.from_json("tests/goldens/elmo_tiny/options.json").filters
         ((1, 4), (2, 8), (3, 12), (4, 16))
         """
@@ -242,9 +237,8 @@ class ElmoConfig:
         return cls.from_options(options, where=f"The options in {path}", **changes)
 
     def to_options(self) -> dict[str, Any]:
-        """The content of an `options.json`, as released files have it and AllenNLP reads it.
+        """Return the content of an `options.json` for AllenNLP, as in released files.
 
-        >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
         >>> ElmoConfig.preset("original").to_options()["lstm"]["dim"]
         4096
         """
@@ -262,10 +256,9 @@ class ElmoConfig:
         return options
 
     def to_json(self, path: str | Path) -> None:
-        """Writes `to_options()`.
+        """Write `to_options()`.
 
         >>> import tempfile
-        >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ElmoConfig.preset("toy").to_json(f"{folder}/options.json")
         ...     ElmoConfig.from_json(f"{folder}/options.json") == ElmoConfig.preset("toy")
@@ -306,7 +299,7 @@ def _number_of_characters(char_cnn: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"char_cnn.n_characters is {number!r}; it is {NUM_CHARACTERS[0]} in the options of a training run and "
-        f"{NUM_CHARACTERS[1]} in those of a released model"
+        f"{NUM_CHARACTERS[1]} in the options of a released model"
     ]
 
 
@@ -321,7 +314,7 @@ def _unknown(options: Mapping[str, Any]) -> list[str]:
     problems = []
     for prefix, part, known in parts:
         for name in sorted(set(part) - known) if isinstance(part, Mapping) else []:
-            near = nearest(name, sorted(known))  # without the prefix, which any two have in common
+            near = nearest(name, sorted(known))  # without the prefix, which all have in common
             hint = f"; did you mean {prefix}{near}?" if near else ""
             problems.append(f"{prefix}{name} is {part[name]!r}, an option of unknown meaning{hint}")
     if options.get("bidirectional") not in (None, True):

@@ -1,4 +1,4 @@
-"""ELMo in a task's network: one learned mixture of the layers for every place that reads them."""
+"""ELMo in the network of a task: learned mixtures of the layers."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -9,14 +9,13 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 
 class ElmoLayer(nn.Module):
-    """γ · Σⱼ softmax(w)ⱼ · layerⱼ, as often as asked for: say, once for a task RNN's input and once for its output.
+    """`num_outputs` mixtures γ · Σⱼ softmax(w)ⱼ · layerⱼ, for example for a task RNN's input and output.
 
     The weights w start at 0 and γ at 1. With `layer_norm`, each layer is normalised first, over all real positions of
-    the batch together. `l2` is the paper's λ: λ·‖w‖² of all mixtures is returned, to be added to the task's loss.
-    `rngs={"dropout": key}` is needed where `deterministic=False`.
+    the batch. `l2` is the paper's λ: the penalty λ·‖w‖² of all mixtures is returned, to be added to the task's loss.
+    With `deterministic=False` it needs `rngs={"dropout": key}`.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.families.elmo.elmo_layer import ElmoLayer
+    >>> import jax
     >>> layers, mask = jnp.ones((3, 2, 5, 8)), jnp.ones((2, 5), bool)
     >>> layer = ElmoLayer(num_outputs=2, l2=0.001)
     >>> params = layer.init(jax.random.key(0), layers, mask)["params"]
@@ -34,7 +33,7 @@ class ElmoLayer(nn.Module):
     def __call__(
         self, layers: Float[AnyArray, "L B T D"], mask: Bool[AnyArray, "B T"], *, deterministic: bool = True
     ) -> tuple[tuple[Float[Array, "B T D"], ...], Float32[Array, ""]]:
-        """The mixtures (zeros where the mask is False), and their penalty."""
+        """Return the mixtures (zeros where the mask is False), and their penalty."""
         if self.num_outputs < 1:
             raise ValueError(f"num_outputs is {self.num_outputs}; it must be at least 1")
         layers, mask = jnp.asarray(layers), jnp.asarray(mask)
@@ -43,7 +42,7 @@ class ElmoLayer(nn.Module):
                 f"layers of shape {layers.shape} were given with a mask of shape {mask.shape}; expected "
                 f"{layers.shape[1:3]}"
             )
-        # What stands behind the mask, even NaN, has no part in the gradients of weights and γ.
+        # Masked values, even NaN, must not change the gradients of w and γ.
         layers = jnp.where(mask[None, :, :, None], layers, jnp.zeros_like(layers))
         if self.layer_norm:
             layers = jnp.stack([normalise_layer(layer, mask) for layer in layers])

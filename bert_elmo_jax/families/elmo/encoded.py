@@ -1,4 +1,4 @@
-"""What an ELMo gives back for a list of sentences."""
+"""The result of an ELMo for a list of sentences."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from bert_elmo_jax.nn.any_array import AnyArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElmoEncoded:
-    """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward beside backward.
+    """Vectors of B sentences of up to T words: layer 0 is the token vector twice, the others forward and backward.
 
-    Everything is zero where `mask` is 0, so that neither batching nor padding shows. `words` are the sentences' own
-    (None where ids were given), `state` what the model remembers after each sentence, where a state was given.
+    All arrays are zero where `mask` is 0. `words` is None if ids were given. `state` is the state after each sentence
+    if a state was given.
 
-    A part of it, `encoding[2:5]` or `encoding[3]`, is again such an object, padded to its own longest sentence; going
-    through it gives the sentences one by one.
+    `encoding[2:5]` and `encoding[3]` are `ElmoEncoded` too, padded to their longest sentence; iteration yields single
+    sentences.
     """
 
     layers: Float32[np.ndarray, "L B T D"]
@@ -42,7 +42,7 @@ class ElmoEncoded:
         return show_shapes("ElmoEncoded", len(self), layers=self.layers)
 
     def __getitem__(self, part: slice | int) -> "ElmoEncoded":
-        """Some of the sentences, or one, padded to the longest of them; the arrays are views of these."""
+        """Return some of the sentences, or one, padded to their longest; the arrays are views."""
         part = as_slice(part, len(self))
         mask = self.mask[part]
         width = int(mask.sum(axis=1).max(initial=0))
@@ -58,14 +58,14 @@ class ElmoEncoded:
 
 
 def blank(sentences: Sequence[list[str]], layers: int, width: int) -> ElmoEncoded:
-    """Room for the vectors of sentences: zeros."""
+    """Return zeros for the vectors of sentences."""
     lengths = np.array([len(words) for words in sentences])
     mask = np.arange(lengths.max()) < lengths[:, None]
     return ElmoEncoded(np.zeros((layers, *mask.shape, width), np.float32), mask.astype(np.int32), list(sentences))
 
 
 def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
-    """Sentences that were held one by one, together."""
+    """Return sentences that were encoded one by one as one object."""
     layers, *_, width = parts[0].layers.shape
     whole = blank([words for part in parts for words in part.words or ()], layers, width)
     for n, part in enumerate(parts):
@@ -76,14 +76,14 @@ def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
 def mix_layers(
     layers: np.ndarray, weights: Sequence[SupportsFloat] | AnyArray, gamma: SupportsFloat, expected: int
 ) -> Float32[np.ndarray, "B T D"]:
-    """γ · Σ weightₙ · layerₙ.
+    """Return γ · Σ weightₙ · layerₙ.
 
     >>> mix_layers(np.ones((3, 1, 2, 4), np.float32), [0, 1, 1], 0.5, expected=3)[0, 0].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
     if layers.ndim != 4 or len(layers) != expected:
         raise ValueError(
-            f"layers of shape {layers.shape} were given; expected what encode gives, or its layers, [{expected}, "
+            f"layers of shape {layers.shape} were given; expected the result of encode, or its layers, [{expected}, "
             "sentences, words, numbers]"
         )
     factors = np.asarray(weights, np.float32)

@@ -1,4 +1,4 @@
-"""An ELMo that people use: sentences in, vectors out, the same for the same sentence whatever came before it."""
+"""The encoder of ELMo: sentences in, vectors out, independent of earlier sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
@@ -32,8 +32,8 @@ Sentence = str | Words
 class ElmoEncoder:
     """Weights, word vocabulary (for word input) and compiled model; made by `load`.
 
-    Sentences are lists of words, or strings that are split at whitespace; the marks of begin and end are added, and
-    left out of what comes back.
+    Sentences are lists of words, or strings, which are split at whitespace. The marks of begin and end are added and
+    left out of the result.
 
     >>> from bert_elmo_jax import load
     >>> elmo = load("tests/goldens/elmo_tiny")
@@ -41,7 +41,7 @@ class ElmoEncoder:
     >>> encoding.layers.shape, encoding.last.shape, encoding.mask.tolist(), encoding.words[1]
     ((3, 2, 5, 24), (2, 5, 24), [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], ['강가의', '은행'])
 
-    A weighting of the layers, which a task learns, is a layer on top of them:
+    A task learns its weights of the layers with an `ElmoLayer`:
 
     >>> import jax
     >>> from bert_elmo_jax.families.elmo.elmo_layer import ElmoLayer
@@ -99,7 +99,7 @@ class ElmoEncoder:
 
     @property
     def vocabulary(self) -> WordVocabulary:
-        """The words that word input, or a head that predicts words, knows."""
+        """The vocabulary of word input, or of a head that predicts words."""
         if self._vocabulary is None:
             raise ValueError(
                 f"{self.source} reads words, and has no vocabulary (words.txt): copy one there to encode sentences; "
@@ -111,7 +111,7 @@ class ElmoEncoder:
 
     @property
     def word_rule(self) -> str | None:
-        """How `split_words` made words of the text that this model was trained on; None where that is not known.
+        """The rule of `split_words` for the text that this model was trained on; None if unknown.
 
         >>> from bert_elmo_jax import load
         >>> load("tests/goldens/elmo_tiny").word_rule
@@ -120,13 +120,13 @@ class ElmoEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """What names this model: the same for the same vectors, wherever it was loaded from."""
+        """The fingerprint of configuration, weights and vocabulary."""
         return fingerprint(
             strip_dropout(self.config), self.params, self._vocabulary.fingerprint if self._vocabulary else ""
         )
 
     def zero_state(self, batch_size: int) -> State:
-        """The state of sentences before which nothing was read.
+        """Return the state before the first sentence.
 
         >>> from bert_elmo_jax import load
         >>> load("tests/goldens/elmo_tiny").zero_state(3).hidden.shape
@@ -144,12 +144,11 @@ class ElmoEncoder:
         warmup: int = 0,
         progress: bool | None = None,
     ) -> ElmoEncoded:
-        """The vectors of sentences.
+        """Return the vectors of sentences.
 
-        Every sentence is read from a zero state, so that it has the same vectors in any order, batch and company. With
-        `state`, each is read from its row of that, and what is remembered after it comes back: sentence n goes on from
-        row n. With `warmup`, each is first read so many times, as if preceded by itself. A progress bar shows from a
-        few hundred sentences on, or as `progress` says.
+        Every sentence is read from a zero state, so its vectors depend on nothing else. With `state`, sentence n
+        continues from row n, and the result has the state after it. With `warmup`, each sentence is read that many
+        times before. By default, a progress bar shows for a few hundred sentences and more.
 
         >>> from bert_elmo_jax import load
         >>> elmo = load("tests/goldens/elmo_tiny")
@@ -172,9 +171,9 @@ class ElmoEncoder:
     def encode_batches(
         self, sentences: Iterable[Sentence], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[ElmoEncoded]:
-        """As `encode`, a batch at a time and in order, for more sentences than fit into memory.
+        """Yield the results of `encode` in batches, for more sentences than fit into memory.
 
-        What is asked is checked at once, each sentence when its turn comes (`check` looks at all of them beforehand).
+        Options are checked at once, sentences one after the other (`check` looks at all of them beforehand).
 
         >>> from bert_elmo_jax import load
         >>> elmo = load("tests/goldens/elmo_tiny")
@@ -236,7 +235,7 @@ class ElmoEncoder:
         most = self.config.max_characters
         longest = max(len(word.encode("utf-8", "replace")) for sentence in sentences for word in sentence) + 2
         cut = min(next((size for size in CHARACTERS if size >= longest), most), most)
-        # Every row has a table of its own, so that rows can be on any device: its words in their order.
+        # Every row has its own table, its words in order, so that rows can be on any device.
         characters = np.zeros((height, width + 2, cut), np.int32)
         marks = boundary_characters(cut)
         words[:] = np.arange(width + 2)
@@ -263,7 +262,7 @@ class ElmoEncoder:
         return layers_of_words
 
     def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise what `encode` would raise of these sentences.
+        """Raise the error that `encode` would raise on these sentences.
 
         >>> from bert_elmo_jax import load
         >>> load("tests/goldens/elmo_tiny").check(["은행", " "])
@@ -281,7 +280,7 @@ class ElmoEncoder:
         weights: Sequence[SupportsFloat] | AnyArray | None = None,
         gamma: SupportsFloat = 1.0,
     ) -> Float32[np.ndarray, "B T D"]:
-        """A weighted sum of the layers, times `gamma`; the weights are used as they are, one a layer (none: the last).
+        """Return the sum of the layers times their `weights` (default: only the last layer), times `gamma`.
 
         >>> from bert_elmo_jax import load
         >>> elmo = load("tests/goldens/elmo_tiny")
@@ -293,9 +292,9 @@ class ElmoEncoder:
         return mix_layers(layers, [0.0] * (count - 1) + [1.0] if weights is None else weights, gamma, count)
 
     def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:
-        """Compute the token layer of these words once; `encode` looks them up, and computes that of others as before.
+        """Compute the token layer of these words once; `encode` looks them up, and computes only other words.
 
-        Replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
+        This replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
 
         >>> from bert_elmo_jax import load
         >>> elmo = load("tests/goldens/elmo_tiny")
@@ -305,8 +304,7 @@ class ElmoEncoder:
         """
         if self.config.input == "words":
             raise ValueError(
-                f"{self.source} reads words, not characters: its token layer is a table of words already, and there is "
-                "nothing to cache"
+                f"{self.source} reads words, not characters: its token layer is a table already, which needs no cache"
             )
         self._tokens.cache(check_cache(vocabulary), progress)
 
@@ -319,15 +317,15 @@ class ElmoEncoder:
         state: State | None = None,
         boundaries: Boundaries | None = None,
     ) -> ElmoEncoded:
-        """What the model says about ids: all layers, and the state after each row.
+        """Return all layers of ids, and the state after each row.
 
-        `characters` are those of AllenNLP's `batch_to_ids`: bytes + 1 between marks, padding 261, and all 0 for a word
-        that is only padding. A model whose input is words takes their ids in its vocabulary, and `lengths` where not
-        all are real. A row without any word keeps its state.
+        `characters` are the ids of AllenNLP's `batch_to_ids`: bytes + 1 between marks, padding 261, and all 0 for
+        padding words. Word input takes ids of the vocabulary in `words`, and `lengths` if rows are padded. A row
+        without words keeps its state.
 
-        `boundaries` says what becomes of the marks of begin and end: "strip" (usual) adds them and leaves them out of
-        what comes back, "keep" leaves them in, "given" takes rows that have them already. Word input without a
-        vocabulary does not say which ids they are: there "given" is usual, and alone possible.
+        `boundaries="strip"` (the default) adds the marks of begin and end and leaves them out of the result, "keep"
+        adds them to the result too, "given" takes rows that have them. Word input without a vocabulary does not know
+        the ids of the marks: only "given", then the default, is possible.
 
         >>> from bert_elmo_jax import load
         >>> from bert_elmo_jax.text.characters import character_table
@@ -346,7 +344,7 @@ class ElmoEncoder:
             ids, sizes = word_ids(words, lengths, self.config.vocab_size or 0)
         else:
             if lengths is not None:
-                raise ValueError("lengths are for word ids; characters say by 0 which words are padding: leave it out")
+                raise ValueError("lengths are for word ids; characters mark padding words by 0: leave it out")
             ids, sizes, distinct = distinct_words(characters, self.config.max_characters)
             table = self._tokens.of_characters(distinct)
         rows = [row[:size].astype(np.int32) for row, size in zip(ids, sizes)]
@@ -379,7 +377,7 @@ class ElmoEncoder:
         warmup: int,
         progress: bool,
     ) -> State | None:
-        """Compute sentences, and write the vectors of each into the room there is for it; the state after them."""
+        """Compute sentences, write the vectors of each into its target, and return the state after them."""
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
@@ -398,7 +396,7 @@ class ElmoEncoder:
         return after
 
     def _rows(self, sentences: Sequence[Words], progress: bool) -> tuple[list[np.ndarray], np.ndarray | None]:
-        """Each sentence between its marks as places in a table of token vectors, or as ids of the vocabulary."""
+        """Return sentences with their marks as places in a table of token vectors, or as ids of the vocabulary."""
         if self.config.input == "words":
             begin, end = self.vocabulary.bos_id, self.vocabulary.eos_id
             return [np.array([begin, *self.vocabulary.ids(words), end], np.int32) for words in sentences], None
@@ -406,7 +404,7 @@ class ElmoEncoder:
         return rows, self._tokens.of_words(distinct, progress)
 
     def _marks(self) -> tuple[int, int] | None:
-        """The begin and the end of a sentence: places in the table of distinct words, or ids, where these are known."""
+        """Return the marks of begin and end: places in the table of distinct words, or ids if these are known."""
         if self.config.input == "characters":
             return BEGIN, END
         return None if self._vocabulary is None else (self._vocabulary.bos_id, self._vocabulary.eos_id)

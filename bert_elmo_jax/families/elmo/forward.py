@@ -1,4 +1,4 @@
-"""Padded rows through an ELMo: what `ElmoEncoder` compiles."""
+"""The compiled part of `ElmoEncoder`: padded rows through the model."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,19 @@ def compute(
     batch_size: int,
     warmup: int = 0,
 ) -> tuple[Float32[np.ndarray, "L B T D"], State]:
-    """All layers of rows, padded, and the state after each of the rows.
+    """Return all layers of rows, padded, and the state after each row.
 
-    The rows are places in a table of token vectors, or ids of the vocabulary.
+    Rows are places in a table of token vectors, or ids of the vocabulary.
     """
-    # A product of one row adds its terms in another order than one of several, and large weights make the last bit of a
-    # sum visible. In a small model a second row costs next to nothing; in a large one it is half the time of one.
+    # The product of a single row adds its terms in another order, and large weights make the last bit visible. A second
+    # row avoids this: it is nearly free in a small model, but half of the time in a large one.
     small = 4 * config.cell_size * config.projection_size <= 1 << 20
     words, lengths = pad(rows, batch_size, least=2 if small else 1)
     tokens = None
     if table is not None:
         used, places = np.unique(words, return_inverse=True)
         words = places.reshape(words.shape).astype(np.int32)
-        # Two sizes for each shape of batch: few enough to compile, and a smaller table has less to be multiplied.
+        # Two sizes of the table for each shape of batch: few to compile, and less to multiply.
         size = words.size // 2 if len(used) <= words.size // 2 else words.size
         tokens = np.zeros((1, size, table.shape[1]), np.float32)
         tokens[0, : len(used)] = table[used]
@@ -46,7 +46,7 @@ def compute(
     return np.asarray(layers, np.float32), jax.tree.map(lambda part: part[:, :, : len(rows)], state)
 
 
-# Compiled once for each configuration and shape of batch: for all layers, and (warming up) for the state alone.
+# Compiled for each configuration and shape of batch, with layers, and for warm-up without.
 @functools.partial(jax.jit, static_argnames=("config", "layers"))
 def read(
     config: ElmoConfig,
@@ -58,6 +58,6 @@ def read(
     *,
     layers: bool,
 ) -> tuple[Float[Array, "L B T D"] | None, State]:
-    """The layers (unless only the state is wanted, and nothing is computed for them) and the state, as one function."""
+    """Return the layers (None without `layers`) and the state."""
     output: Any = Elmo(config).apply({"params": params["encoder"]}, words, lengths, tokens=tokens, state=state)
     return output.layers if layers else None, output.state

@@ -1,4 +1,4 @@
-"""Raw ids and states for an ELMo, checked on the host before anything is computed."""
+"""Checks of raw ids and states for an ELMo, on the host."""
 
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ Boundaries = Literal["strip", "keep", "given"]
 
 
 def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B"]]:
-    """Word ids, and how many of each row are real.
+    """Return word ids as an array, and the number of real ones in each row.
 
     >>> word_ids([[3, 9]], None, 9)
     Traceback (most recent call last):
@@ -26,7 +26,7 @@ def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray,
     if lengths is not None:
         sizes = np.asarray(lengths)
         if sizes.shape != (len(ids),) or not np.issubdtype(sizes.dtype, np.integer):
-            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(ids)} whole numbers, one a row")
+            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(ids)} whole numbers, one per row")
         if ((sizes < 0) | (sizes > ids.shape[1])).any():
             raise ValueError(
                 f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {ids.shape[1]}, the words of a row"
@@ -40,7 +40,7 @@ def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray,
 def distinct_words(
     characters: Any, max_characters: int
 ) -> tuple[Int32[np.ndarray, "B T"], Int[np.ndarray, "B"], Int32[np.ndarray, "N C"]]:
-    """Rows as places in a table of the distinct words (behind the two marks), their lengths, and those words.
+    """Return rows as places in a table of distinct words (after the two marks), their lengths, and these words.
 
     >>> places, lengths, words = distinct_words([[[259, 98, 260], [259, 99, 260], [259, 98, 260]]], 3)
     >>> places.tolist(), lengths.tolist(), len(words)
@@ -49,8 +49,8 @@ def distinct_words(
     ids = to_ids("characters", characters, axes=("batch", "words", "characters"))
     if ids.shape[2] != max_characters:
         raise ValueError(
-            f"characters has {ids.shape[2]} a word, this model reads {max_characters}: pad words with 261, or cut them "
-            f"to {max_characters - 2} bytes between their marks"
+            f"characters has {ids.shape[2]} per word, this model reads {max_characters}: pad words with 261, or cut "
+            f"them to {max_characters - 2} bytes between their marks"
         )
     what = "1 to 256 are bytes + 1, 257 to 261 marks and padding, 0 is for padding words"
     check_range("character id", ids, 0, NUM_CHARACTERS - 1, what)
@@ -61,7 +61,7 @@ def distinct_words(
         row, column = np.argwhere(holes)[0]
         raise ValueError(
             f"characters has a padding word (all 0) at row {row}, column {column}, before other words of its row: "
-            "padding goes behind them"
+            "padding goes after them"
         )
     words, numbers = np.unique(ids[real].astype(np.int32), axis=0, return_inverse=True)
     places = np.zeros(real.shape, np.int32)
@@ -70,7 +70,7 @@ def distinct_words(
 
 
 def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str) -> Boundaries:
-    """What becomes of the marks of begin and end: as asked, or what is usual.
+    """Return the treatment of the marks of begin and end, or its default.
 
     >>> check_boundaries(None, (0, 1), "weights"), check_boundaries(None, None, "weights")
     ('strip', 'given')
@@ -81,27 +81,27 @@ def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str
         raise ValueError(f"boundaries={shorten(boundaries)} is not known; use 'strip', 'keep' or 'given'")
     if marks is None and boundaries != "given":
         raise ValueError(
-            f"boundaries={boundaries!r} needs the ids of <S> and </S>, and {source} has no vocabulary to say them: put "
+            f"boundaries={boundaries!r} needs the ids of <S> and </S>, and {source} has no vocabulary with them: put "
             "them into the rows, and use boundaries='given'"
         )
     return boundaries
 
 
 def check_state(state: Any, like: State) -> State:
-    """The state on the host, where rows of it can be taken, if it is one like that."""
+    """Return the state as arrays on the host; raise unless it is like another."""
     rows = like.cell.shape[2]
     if not isinstance(state, State):
-        raise TypeError(f"state is {shorten(state)}; expected what zero_state({rows}) or an earlier call gave")
+        raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
     found, wanted = (tuple(map(np.shape, (one.cell, one.hidden))) for one in (state, like))
     if [shape[:2] + shape[3:] for shape in found] != [shape[:2] + shape[3:] for shape in wanted]:
-        raise ValueError(f"state is that of another model: it has the shapes {found}, this model's {wanted}")
+        raise ValueError(f"state belongs to another model: its shapes are {found}, expected {wanted}")
     if found != wanted:
         counts = " and ".join(str(count) for count in dict.fromkeys(shape[2] for shape in found))
         raise ValueError(
-            f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or the state that came "
-            "of as many"
+            f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or a state of as many "
+            "rows"
         )
     arrays = jax.tree.map(lambda part: np.asarray(part, np.float32), state)
     if not all(np.isfinite(part).all() for part in (arrays.cell, arrays.hidden)):
-        raise ValueError(f"state holds NaN or infinity: begin again with zero_state({rows})")
+        raise ValueError(f"state holds NaN or infinity: start again with zero_state({rows})")
     return arrays

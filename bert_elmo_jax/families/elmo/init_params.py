@@ -11,13 +11,10 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 
 def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
-    """The parameter tree of an ELMo, as the original starts one: `{"encoder": …}`, and `"lm"` where it is asked for.
+    """Return the parameters of an ELMo, initialised as in the original: `{"encoder": …}`, and `"lm"` if requested.
 
-    Both directions predict with the same head; it has no embedding of its own where that of the words is shared.
+    Both directions share the head, which has no embedding if `tie_softmax` shares the one of the words.
 
-    >>> import jax
-    >>> from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
     >>> params = init_elmo_params(ElmoConfig.preset("toy", vocab_size=100), jax.random.key(0), lm=True)
     >>> jax.tree.map(jax.numpy.shape, params["lm"])
     {'bias': (100,), 'embedding': (100, 32)}
@@ -27,7 +24,7 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
     for_encoder, for_head = jax.random.split(key)
     characters = None if config.input == "words" else jnp.zeros((1, 1, 1), jnp.int32)
     words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
-    init = jax.jit(Elmo(config).init)  # compiled, nothing is read: only the drawing is left
+    init = jax.jit(Elmo(config).init)  # compiled, because then only the random numbers are computed
     params = {"encoder": init(for_encoder, words, lengths, characters=characters)["params"]}
     if lm:
         assert config.vocab_size is not None
@@ -41,7 +38,6 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
 def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `lm` adds the language-model head.
 
-    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
     >>> shapes = elmo_shapes(ElmoConfig.preset("original", vocab_size=793471), lm=True)
     >>> shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"]
     ((512, 16384), (7, 16, 1024), (793471,))

@@ -1,8 +1,8 @@
-"""The bidirectional language model's objective as a loss of a batch, for `train.make_step` and held-out evaluation.
+"""The loss of the bidirectional language model, for `train.make_step` and held-out evaluation.
 
-Each direction predicts the word it reads next with one softmax that both share. In training the softmax may be sampled:
-then a step draws its negatives with `draw_for`, once for each direction, and says with `touched_for` which rows of the
-large tables it uses, so that nothing else of them is looked at.
+Each direction predicts the next word with a softmax that both share. Training can sample it: then a step draws the
+negatives of each direction with `build_draw`, and reads and updates only the rows of large tables that `build_touched`
+names.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ INPUT = "encoder/token/embedding"
 
 
 def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -> Loss:
-    """`loss(params, batch, key, state)` with the terms `forward` and `backward`, and the state after the batch.
+    """Return `loss(params, batch, key, state)` with the terms `forward` and `backward`, and the state after the batch.
 
-    Without a state (None) every row starts from zeros, and None comes back. Without a key there is no dropout. The
-    full softmax takes `chunk` words at a time; `sampled` takes the negatives that `draw_for` has put into the batch,
-    and its terms are called `forward_sampled` and `backward_sampled`, because no perplexity follows from them.
+    Without a state, every row starts from zeros, and None is returned. Without a key there is no dropout. The full
+    softmax takes `chunk` words at a time. With `sampled`, the negatives are in the batch (`build_draw`), and the terms
+    are `forward_sampled` and `backward_sampled`, which give no perplexity.
 
     >>> import jax, numpy as np
     >>> from bert_elmo_jax.families.elmo.init_params import init_elmo_params
@@ -70,7 +70,7 @@ def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -
 
 
 def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None, state: Any) -> ElmoOutput:
-    """The encoder on a language-model batch; a word table of which only rows were taken is read by their places."""
+    """Return the encoder's output for a batch; a word table may hold only the rows that the batch uses."""
     given: dict[str, Any] = {"characters": batch.get("characters")}
     forward, backward = batch["words_forward"], batch["words_backward"]
     if config.input == "words":
@@ -91,7 +91,7 @@ def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None,
 
 
 def draw_for(config: ElmoConfig, negatives: int) -> Callable[[Batch, PRNGKeyArray], dict[str, Any]]:
-    """What a step draws once for all its parts and devices: each direction's negatives."""
+    """Return the function that draws each direction's negatives, once per step for all devices."""
     assert config.vocab_size is not None
     words = config.vocab_size
 
@@ -107,7 +107,7 @@ def draw_for(config: ElmoConfig, negatives: int) -> Callable[[Batch, PRNGKeyArra
 
 
 def touched_for(config: ElmoConfig) -> Callable[[Batch], dict[str, Int[Array, " K"]]]:
-    """Which rows of which tables a step with sampled negatives uses."""
+    """Return the function that names the rows of each table that a step with sampled negatives uses."""
 
     def touched(batch: Batch) -> dict[str, Int[Array, " K"]]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
@@ -116,7 +116,7 @@ def touched_for(config: ElmoConfig) -> Callable[[Batch], dict[str, Int[Array, " 
         read = [batch[f"words_{direction}"].ravel() for direction in DIRECTIONS] if config.input == "words" else []
         rows = {"lm/bias": predicted}
         if config.tie_softmax:
-            rows["lm/bias"] = rows[INPUT] = predicted + read  # of the same places, so that one look-up serves both
+            rows["lm/bias"] = rows[INPUT] = predicted + read  # the same places, so that one look-up serves both
         else:
             rows["lm/embedding"] = predicted
             if read:

@@ -1,7 +1,7 @@
 """ELMo: Peters et al. 2018, https://arxiv.org/abs/1802.05365; the original, https://github.com/allenai/bilm-tf.
 
-Two language models over the same token vectors, one reading forward, one backward, that never see each other. Their
-state goes in and comes out; without one, reading starts from zeros, so that the same input gives the same vectors.
+Two independent language models over the same token vectors, one forward, one backward. Their state is an input and an
+output; by default it is zero, so that equal inputs give equal vectors.
 """
 
 from typing import no_type_check
@@ -22,10 +22,10 @@ DIRECTIONS = ("forward", "backward")
 __all__ = ["Elmo", "ElmoConfig", "ElmoOutput", "State", "reverse", "zero_state"]
 
 
-@no_type_check  # JAX rebuilds it around whatever a tree operation returns, not only around arrays of these shapes
+@no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass
 class State:
-    """What both directions (0 forward, 1 backward) remember of each row: that after its last word."""
+    """The state of both directions (0 forward, 1 backward) after the last word of each row."""
 
     cell: Float32[Array, "2 L B C"]
     hidden: Float32[Array, "2 L B P"]
@@ -34,12 +34,12 @@ class State:
 @no_type_check
 @struct.dataclass
 class ElmoOutput:
-    """What an ELMo returns.
+    """The output of an ELMo; all arrays are zero after the end of a row.
 
-    `layers` are in the order of the text: layer 0 is the token vector twice, layer n the n-th LSTM layers' outputs,
-    forward beside backward; `last` is the last of them. Both are None where the directions read different words.
-    `forward` and `backward` are the top layers as each direction reads, with dropout while training: what predicts
-    the word that direction reads next. `token` are the vectors of the forward words. All are zeros beyond a row's end.
+    `layers` are in the order of the text: layer 0 is the token vector twice, layer n the outputs of the n-th LSTM
+    layers, forward and backward concatenated; `last` is the last layer. Both are None if the directions read different
+    words. `forward` and `backward` are the top layers in reading order, with dropout while training; they predict the
+    next word of their direction. `token` are the vectors of the forward words.
     """
 
     layers: Float[Array, "N B T 2*P"] | None
@@ -51,10 +51,8 @@ class ElmoOutput:
 
 
 def zero_state(config: ElmoConfig, batch_size: int) -> State:
-    """The state of rows that have read nothing.
+    """Return the state before the first word.
 
-    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
-    >>> from bert_elmo_jax.families.elmo.model import zero_state
     >>> zero_state(ElmoConfig.preset("original"), 32).cell.shape
     (2, 2, 32, 4096)
     """
@@ -63,9 +61,8 @@ def zero_state(config: ElmoConfig, batch_size: int) -> State:
 
 
 def checked(state: State, config: ElmoConfig, batch_size: int) -> State:
-    """The state, if it is one of this model for so many rows.
+    """Return the state; raise unless it fits this model and number of rows.
 
-    >>> from bert_elmo_jax.families.elmo.model import ElmoConfig, checked, zero_state
     >>> checked(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
     Traceback (most recent call last):
     ValueError: the state's cell has the shape (2, 2, 3, 128), but a batch of 2 rows in this model needs (2, 2, 2, 128)
@@ -81,10 +78,8 @@ def checked(state: State, config: ElmoConfig, batch_size: int) -> State:
 
 
 def reverse(x: Array, lengths: Int[AnyArray, " B"]) -> Array:
-    """Each row's first `lengths` entries of the second axis in reverse order, the rest as they are.
+    """Reverse the first `lengths` entries of each row, and keep the others.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.families.elmo.model import reverse
     >>> reverse(jnp.array([[1, 2, 3, 0], [4, 0, 0, 0]]), jnp.array([3, 1])).tolist()
     [[3, 2, 1, 0], [4, 0, 0, 0]]
     """
@@ -109,7 +104,7 @@ class Direction(nn.Module):
         hidden: Float32[Array, "L B P"],
         key: PRNGKeyArray | None,
     ) -> tuple[list[Float[Array, "B T P"]], Float32[Array, "L B C"], Float32[Array, "L B P"]]:
-        """The outputs of every layer in reading order, and the state after the last word."""
+        """Return the outputs of every layer in reading order, and the state after the last word."""
         c = self.config
         keys = [None] * (c.num_layers + 1) if key is None else list(jax.random.split(key, c.num_layers + 1))
         outputs: list[Array] = []
@@ -117,7 +112,7 @@ class Direction(nn.Module):
         for n in range(c.num_layers):
             layer = self.param(f"layer_{n}", init_layer, c)
             weights = layer["state_kernel"], layer["bias"], layer.get("projection")
-            # Each distinct word is multiplied once, unless dropout makes every one of a word's places another.
+            # Each distinct word is multiplied once, unless dropout makes its occurrences different.
             distinct = n == 0 and key is None and table.shape[0] * table.shape[1] < words.size
             x = table if distinct else dropout(outputs[-1] if n else look_up(table, words.T), c.dropout, keys[n])
             y, *after = recurrence(
@@ -132,10 +127,10 @@ class Direction(nn.Module):
 
 
 def init_layer(key: PRNGKeyArray, config: ElmoConfig) -> dict[str, Array]:
-    """Fresh parameters of an LSTM layer: Glorot's uniform matrices, as TensorFlow's cell starts them, biases 0."""
+    """Return fresh parameters of an LSTM layer, as in TensorFlow's cell: Glorot's uniform matrices, biases 0."""
     c, (first, second) = config, jax.random.split(key)
     glorot = nn.initializers.glorot_uniform()
-    # TensorFlow draws both kernels as one matrix, whose shape the limit depends on.
+    # TensorFlow draws both kernels as one matrix, and the limit depends on its shape.
     kernel = glorot(first, (2 * c.projection_size, 4 * c.cell_size))
     layer = {
         "input_kernel": kernel[: c.projection_size],
@@ -148,11 +143,8 @@ def init_layer(key: PRNGKeyArray, config: ElmoConfig) -> dict[str, Array]:
 class Elmo(nn.Module):
     """The encoder.
 
-    `rngs={"dropout": key}` is needed where `deterministic=False`.
+    With `deterministic=False` it needs `rngs={"dropout": key}`.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.families.elmo.model import Elmo
-    >>> from bert_elmo_jax.families.elmo.config import ElmoConfig
     >>> elmo = Elmo(ElmoConfig(input="words", vocab_size=9, cell_size=8, projection_size=4))
     >>> words, lengths = jnp.array([[1, 5, 2], [1, 2, 0]]), jnp.array([3, 2])
     >>> params = elmo.init(jax.random.key(0), words, lengths)["params"]
@@ -176,12 +168,12 @@ class Elmo(nn.Module):
         fresh: Bool[AnyArray, " B"] | None = None,
         deterministic: bool = True,
     ) -> ElmoOutput:
-        """Reads a batch in both directions.
+        """Read a batch in both directions.
 
-        `characters` are the distinct words of each of N equal parts of the batch, and `words` places in the part's own
-        table; `tokens` are such a table of ready vectors; with neither, `words` are ids of the vocabulary. Marks of
-        begin and end are words like others: they must be in the batch. The backward direction reads `words` from each
-        row's end, or `words_backward` from the left. `fresh` rows forget the `state` given.
+        `characters` are the distinct words of each of N equal parts of the batch, and `words` are places in the table
+        of the part. `tokens` is such a table of vectors. With neither, `words` are ids of the vocabulary. The batch
+        contains the marks of begin and end. The backward direction reads `words` from the end of each row, or
+        `words_backward` from the left. `fresh` rows start from a zero state.
         """
         c = self.config
         table = Token(c, name="token")(characters, tokens).astype(c.dtype)
@@ -211,7 +203,7 @@ class Elmo(nn.Module):
 
 
 class Token(nn.Module):
-    """The table of token vectors that a batch's words are looked up in."""
+    """The table of token vectors of a batch's words."""
 
     config: ElmoConfig
 
@@ -219,10 +211,10 @@ class Token(nn.Module):
     def __call__(
         self, characters: Int[AnyArray, "N U C"] | None, tokens: Float[AnyArray, "N U P"] | None
     ) -> Float[Array, "N U P"]:
-        """Computed from characters, as given, or the model's own."""
+        """Return the table, computed from characters, as given, or the model's own."""
         c = self.config
         if characters is not None and tokens is not None:
-            raise ValueError("both characters and tokens were given; tokens are what would be computed from characters")
+            raise ValueError("both characters and tokens were given; tokens replace characters: leave one out")
         if tokens is not None:
             return jnp.asarray(tokens)
         if c.input == "words":

@@ -1,4 +1,4 @@
-"""The token layer of an ELMo, computed once for every distinct word of what is encoded together, or looked up."""
+"""The token layer of an ELMo, computed once per distinct word, or looked up."""
 
 import functools
 import itertools
@@ -17,13 +17,13 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
 
-MANY = 1 << 14  # words of which the characters are held at once, and from which on a bar shows
+MANY = 1 << 14  # words whose characters are in memory together; more show a progress bar
 
 
 class TokenTable:
-    """Token vectors of words, from the words' characters or from the cache.
+    """Token vectors of words, from their characters or from the cache.
 
-    A table has the vectors of the marks of begin and end first.
+    A table begins with the vectors of the marks of begin and end.
     """
 
     def __init__(self, config: ElmoConfig, params: Mapping[str, Any]):
@@ -32,13 +32,13 @@ class TokenTable:
         self._vectors = np.zeros((0, config.width), np.float32)
 
     def cache(self, words: Sequence[str], progress: bool | None = None) -> None:
-        """Compute the vectors of distinct words, and keep them instead of those kept before."""
+        """Compute the vectors of distinct words, and replace the cache."""
         vectors = np.empty((len(words), self.config.width), np.float32)
         self._compute_words(words, vectors, progress)
         self._known, self._vectors = {word: n for n, word in enumerate(words)}, vectors
 
     def of_words(self, words: Sequence[str], progress: bool | None = None) -> Float32[np.ndarray, "rows P"]:
-        """The table of distinct words; those that are not in the cache are computed."""
+        """Return the table of distinct words; words outside the cache are computed."""
         places = np.fromiter((self._known.get(word, -1) for word in words), np.int64, len(words))
         known, new = places >= 0, np.flatnonzero(places < 0)
         table = np.empty((len(words) + 2, self.config.width), np.float32)
@@ -50,7 +50,7 @@ class TokenTable:
         return table
 
     def of_characters(self, characters: Int[np.ndarray, "N C"]) -> Float32[np.ndarray, "rows P"]:
-        """The table of words given by their characters."""
+        """Return the table of words given by their characters."""
         table = np.empty((len(characters) + 2, self.config.width), np.float32)
         table[:2] = self._marks
         self._compute(characters, table[2:])
@@ -62,7 +62,7 @@ class TokenTable:
         return self._compute(marks, np.empty((2, self.config.width), np.float32))
 
     def _compute_words(self, words: Sequence[str], vectors: Float32[np.ndarray, "N P"], progress: bool | None) -> None:
-        """Write the vectors of words into `vectors`, the characters of some at a time."""
+        """Write the vectors of words into `vectors`, `MANY` at a time."""
         hide = len(words) < MANY if progress is None else not progress
         with tqdm(total=len(words), desc="words", unit="words", disable=hide, delay=1) as bar:
             for at in range(0, len(words), MANY):
@@ -82,18 +82,18 @@ class TokenTable:
         return vectors
 
 
-# Compiled once for each configuration, and each of a few numbers and lengths of words.
+# Compiled for each configuration, and for a few numbers and lengths of words.
 @functools.partial(jax.jit, static_argnames="config")
 def token_vectors(
     config: ElmoConfig, params: Mapping[str, Any], characters: Int[AnyArray, "U C"]
 ) -> Float[Array, "U P"]:
-    """The token layer alone, as one pure function."""
+    """Return the token layer's vectors of words."""
     table: Any = Token(config).apply({"params": params["encoder"]["token"]}, characters[None], None)
     return table[0]
 
 
 def check_cache(vocabulary: Any) -> list[str]:
-    """The distinct words of a list or a vocabulary.
+    """Return the distinct words of a list or a vocabulary.
 
     >>> check_cache(["눈", "눈", "배"])
     ['눈', '배']
