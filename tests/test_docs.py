@@ -54,10 +54,10 @@ def test_links_change_where_they_are_links(pages):
         "```bash\n[no](README.ko.md)\n```\n`[no](README.ko.md)` [both](./README.ko.md#명령-두-개)\n"
     )
     seen = []
-    found = pages.relinked(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
+    found = pages.relink(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
     assert seen == ["README.ko.md", "docs/배.svg", "docs/배.svg", "README.ko.md"]
     assert found == text.replace("[한국어](README.ko.md)", "[한국어](ko.md)").replace("./README.ko.md#", "ko.md#")
-    assert pages.relinked("", {}.get) == ""
+    assert pages.relink("", {}.get) == ""
 
 
 class Page(HTMLParser):
