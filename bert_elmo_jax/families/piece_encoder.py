@@ -67,7 +67,7 @@ class PieceEncoder:
                 f"{config.vocab_size}; they do not belong together"
             )
         self.family, self.config, self.source = family, config, source
-        self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
+        self.params: dict[str, Any] = jax.device_put(dict(params))
         self._tokenizer = tokenizer
         # Compiled once for each shape of batch and each set of outputs.
         self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")

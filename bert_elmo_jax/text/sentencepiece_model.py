@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP
 
 # Names of the special pieces in released models, ours first. The library knows the unknown piece.
@@ -56,9 +54,9 @@ def without_literals(library: Any, model: bytes, specials: Sequence[int]) -> Any
     literal = [number for number in specials if not (library.is_control(number) or library.is_unknown(number))]
     if not literal:
         return library
-    from sentencepiece import sentencepiece_model_pb2
+    from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     for number in literal:
         proto.pieces[number].type = proto.SentencePiece.CONTROL
-    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+    return SentencePieceProcessor(model_proto=proto.SerializeToString())

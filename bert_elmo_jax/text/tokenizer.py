@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.text.encoding import Encoding
-from bert_elmo_jax.text.sentencepiece import MODEL_FILES, find_model, load_sentencepiece
+from bert_elmo_jax.text.sentencepiece_model import MODEL_FILES, find_model
 from bert_elmo_jax.text.wordpiece import load_wordpiece
 from bert_elmo_jax.text.wordpiece_vocabulary import VOCABULARY_FILES, find_vocabulary
 
@@ -86,6 +86,8 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
                 f"lowercase={lowercase} was given, but a SentencePiece model ({path}) carries its own "
                 "normalisation: leave lowercase out"
             )
+        from bert_elmo_jax.text.sentencepiece import load_sentencepiece
+
         return load_sentencepiece(path)
     if not path.is_dir():
         raise FileNotFoundError(f"no tokenizer at {path}: there is no such file or folder")

@@ -20,7 +20,6 @@ from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
 from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint
 from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, SPECIALS, UNK, check_ids, reject_text
 from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, read_options
-from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
 from bert_elmo_jax.text.wordpiece_vocabulary import (
     VOCABULARY_FILES,
     check_added,
@@ -192,6 +191,8 @@ def train_wordpiece(
     >>> train_wordpiece(["the sea the ship"] * 9, vocab_size=40).encode("the shape", specials=False).tokens
     ('the', 's', '##h', '##a', '##p', '##e')
     """
+    from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
+
     options = WordPieceOptions(lowercase=lowercase, strip_accents=strip_accents, compose=True)
     return WordPiece(learn_pieces(count_words(texts, options), vocab_size), options)
 

@@ -1,4 +1,4 @@
-"""A small bilingual corpus and a tokenizer for it, made once."""
+"""A small bilingual corpus and a tokenizer for it, shared by all tests."""
 
 import contextlib
 import random
@@ -14,7 +14,7 @@ WORDS = [*ENGLISH.split(), *KOREAN.split()]
 
 
 def random_documents(seed: int, documents: int) -> list[list[str]]:
-    """Documents of sentences, every one of them different."""
+    """Return documents of sentences that are all different."""
     coins = random.Random(seed)
     return [
         [
@@ -35,14 +35,14 @@ def no_bar(name, size):
 
 
 def inline(function, jobs, report):
-    """A runner without processes, so that failures show where they are; the real ones are tested as programs."""
+    """Run jobs in this process, for readable failures; the real runners are tested as programs."""
     for job in jobs:
         function(job, report)
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
-    """Three files of documents; `corpus.documents` would be read back from them by `read_documents`."""
+    """Write the documents to three files."""
     folder = tmp_path_factory.mktemp("texts")
     for number in range(3):
         write_documents(folder / f"{number}.txt", random_documents(number, 120))
@@ -51,7 +51,7 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def documents() -> list[list[str]]:
-    """What `corpus` holds."""
+    """Return the documents of `corpus`."""
     return [document for number in range(3) for document in random_documents(number, 120)]
 
 

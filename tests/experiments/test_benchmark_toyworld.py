@@ -62,7 +62,7 @@ def held_out(pieces, objective, **masking):
 
 
 def test_masked_words_are_those_of_best_masked(pieces):
-    """Whole documents, all masks [MASK]: what the toy world's own function says of the same words."""
+    """Whole documents, all masks [MASK]: compared with the toy world's own function on the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     scores, asked = masked_scores.best_masked_rows(batches, sentences, pairs=False)
@@ -202,7 +202,7 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
 
 @pytest.mark.long
 def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, capsys):
-    """Whose sentences are scored as those of the world they are from: another one would not know their chances."""
+    """Sentences are scored by the world that they come from: another one does not know their probabilities."""
     size = {"topics": 4, "words": 2}
     corpus = toy_corpus(tmp_path / "toyworld", documents=60, tokenizer="words", vocab_size=8192, heldout=0.2, **size)
     vocabulary = WordVocabulary.load(corpus / "tokenizer")

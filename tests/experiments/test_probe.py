@@ -1,4 +1,4 @@
-"""The program `probe`, as people run it, and what it says of what is wrong."""
+"""The program `probe`, as people run it, and its error messages."""
 
 import csv
 import functools
@@ -53,7 +53,7 @@ def test_probes(run, files, goldens):
         "glove.txt",
         "elmo_tiny",
     ]
-    assert "97.3" in out  # the paper's figure stands beside ours
+    assert "97.3" in out  # the paper's figure is in the table, too
     page = (files / "out" / "probe" / "report.html").read_text(encoding="utf-8")
     assert "pos by layer" in page
     assert "a.conllu" in page
@@ -85,7 +85,7 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
 
 
 def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
-    """Of a text with blank lines, in an encoding of Windows; a mark behind a word is none of its letters."""
+    """A text with blank lines, in an encoding of Windows; punctuation after a word is not part of it."""
     (files / "novel.txt").write_bytes("이 영화.\n\n\n그 영화!\n영화를 보다\n".encode("cp949"))
     common = ("--what=neighbours", "--train=novel.txt", "--encoding=cp949", "--words=영화")
     status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}")

@@ -141,7 +141,10 @@ def test_what_was_asked_otherwise_is_told(tmp_path):
         parts.begin(ASKED)
         drain(parts.write(arrays(), 2), 3)
     for asked, message in [
-        ({**ASKED, "batch_size": 64}, "batch_size was 32, is 64. Finish that run with its settings, or remove the folder"),
+        (
+            {**ASKED, "batch_size": 64},
+            "batch_size was 32, is 64. Finish that run with its settings, or remove the folder",
+        ),
         ({"layers": [0, 1]}, "batch_size was 32, is None"),
         ({**ASKED, "layers": [0], "model": "ab"}, r"layers was \[0, 1\], is \[0\]; model was None, is 'ab'"),
     ]:

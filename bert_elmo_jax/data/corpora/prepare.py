@@ -305,7 +305,7 @@ def _prepare_pieces(
             else:
                 load_tokenizer(request.tokenizer).save(partial)
     tokenizer = load_tokenizer(folder)
-    _run_shards(make_piece_shard, jobs, lambda job: Path(request.output, job.name), runner, phase, "preparing")
+    _run_shards(make_piece_shard, jobs, folder.parent, runner, phase, "preparing")
     return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
 
 
@@ -326,7 +326,7 @@ def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
 
 def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Phase) -> dict[str, Any]:
     output, work = Path(request.output), Path(request.output, "work")
-    _run_shards(make_word_shard, jobs, lambda job: work / job.name, runner, phase, "counting words")
+    _run_shards(make_word_shard, jobs, work, runner, phase, "counting words")
     folders = [work / job.name for job in jobs]
     if not (output / "tokenizer").exists():
         with building(output / "tokenizer", work) as partial:
@@ -341,21 +341,16 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
     if not (work / "table").exists():
         with phase("merging words", 0) as report:
             write_table(folders, vocabulary, work / "table", report)
-    _run_shards(renumber_shard, jobs, lambda job: output / job.name, runner, phase, "numbering words")
+    _run_shards(renumber_shard, jobs, output, runner, phase, "numbering words")
     for name in ("forms.npy", "form_ends.npy"):
         shutil.copyfile(work / "table" / name, output / name)
     return facts
 
 
 def _run_shards(
-    function: Callable[[Job, Report], None],
-    jobs: list[Job],
-    made: Callable[[Job], Path],
-    runner: Runner,
-    phase: Phase,
-    name: str,
+    function: Callable[[Job, Report], None], jobs: list[Job], folder: Path, runner: Runner, phase: Phase, name: str
 ) -> None:
-    missing = [job for job in jobs if not made(job).exists()]
+    missing = [job for job in jobs if not (folder / job.name).exists()]
     total = sum(job.size for job in jobs)
     with phase(name, total) as report:
         report(total - sum(job.size for job in missing))

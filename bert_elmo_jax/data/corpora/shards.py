@@ -153,10 +153,10 @@ def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
         return encode
 
     with building(target, Path(job.output, "work")) as folder:
-        with contextlib.ExitStack() as files:
-            writers = {part: PartWriter(folder / part, dtype, encoder(part), files) for part in PARTS}
-            skipped = write_documents(job, writers, report)
-        finish_shard(folder, writers, counts, skipped)
+        facts = write_documents(job, folder, dtype, {part: encoder(part) for part in PARTS}, report)
+        for part in PARTS:
+            facts[part]["counts"] |= counts[part]
+        write_json(folder / "shard.json", facts)
 
 
 def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
@@ -176,9 +176,8 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
         return np.array(ids, np.int64), np.array([len(line) for line in words], np.int64)
 
     with building(target, Path(job.output, "work")) as folder:
-        with contextlib.ExitStack() as files:
-            writers = {part: PartWriter(folder / part, np.dtype(np.uint32), encode, files) for part in PARTS}
-            skipped = write_documents(job, writers, report)
+        facts = write_documents(job, folder, np.dtype(np.uint32), dict.fromkeys(PARTS, encode), report)
+        write_json(folder / "shard.json", facts)
         train = np.load(folder / "train" / "tokens.npy", mmap_mode="r")
         order = sorted(numbers)  # by code point in every shard, so that the tables can be merged as streams
         places = np.array([numbers[form] for form in order], np.int64)
@@ -188,42 +187,34 @@ def make_word_shard(job: Job, report: Callable[[int], object]) -> None:
         np.save(folder / "counts.npy", counts[places])
         np.save(folder / "places.npy", places)
         (folder / "forms.txt").write_text("".join(f"{form}\n" for form in order), encoding="utf-8", newline="\n")
-        empty = {part: {"words": 0, "unknown": 0} for part in PARTS}
-        finish_shard(folder, writers, empty, skipped)
 
 
-def write_documents(job: Job, writers: dict[str, PartWriter], report: Callable[[int], object]) -> dict[str, int]:
-    """Write every sentence of the job to its part; return the counts of skipped input."""
+def write_documents(
+    job: Job, folder: Path, dtype: np.dtype, encoders: dict[str, Encode], report: Callable[[int], object]
+) -> dict[str, Any]:
+    """Write every sentence of the job to its part; return the shard's entry in the manifest."""
     tally = Tally(job.reading)
     document = 0
-    for number, source, start, end in job.ranges:
-        done = start
-        for place, sentences in iterate_documents(source, start, end, tally):
-            writer = writers["heldout" if is_heldout(job.seed, number, place, job.heldout) else "train"]
-            for sentence in sentences:
-                writer.add(sentence, document)
-                if tally.place - done > 1 << 16 and done < end:
-                    report(min(tally.place, end) - done)
-                    done = min(tally.place, end)
-            document += 1
-        report(end - done)
-    for writer in writers.values():
-        writer.finish()
-    return dict(sorted(tally.skipped.items()))
-
-
-def finish_shard(
-    folder: Path, writers: dict[str, PartWriter], extra: dict[str, dict[str, int]], skipped: dict[str, int]
-) -> None:
-    """Write `shard.json`, this shard's entry in the manifest."""
-    facts: dict[str, Any] = {"skipped": skipped}
+    with contextlib.ExitStack() as files:
+        writers = {part: PartWriter(folder / part, dtype, encoders[part], files) for part in PARTS}
+        for number, source, start, end in job.ranges:
+            done = start
+            for place, sentences in iterate_documents(source, start, end, tally):
+                writer = writers["heldout" if is_heldout(job.seed, number, place, job.heldout) else "train"]
+                for sentence in sentences:
+                    writer.add(sentence, document)
+                    if tally.place - done > 1 << 16 and done < end:
+                        report(min(tally.place, end) - done)
+                        done = min(tally.place, end)
+                document += 1
+            report(end - done)
+        for writer in writers.values():
+            writer.finish()
+    facts: dict[str, Any] = {"skipped": dict(sorted(tally.skipped.items()))}
     for part, writer in writers.items():
         counts = {"documents": writer.documents, "sentences": writer.sentences, "tokens": writer.tokens}
-        facts[part] = {
-            "counts": counts | extra[part],
-            "files": {name: file_facts(folder / part / name) for name in FILES},
-        }
-    write_json(folder / "shard.json", facts)
+        facts[part] = {"counts": counts, "files": {name: file_facts(folder / part / name) for name in FILES}}
+    return facts
 
 
 def file_facts(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,11 @@ def toy_corpus(
                 into.mkdir()
                 write_corpus(into, ToyWorld(name, seed, topics, words), documents=documents, held_out=0)
             # The preparation holds documents out, so that both parts share one vocabulary.
+            inputs = (str(Path(texts, "*", "corpus.txt")),)
             wish = Request(
-                (str(Path(texts, "*", "corpus.txt")),),
-                str(folder),
-                tokenizer,
-                vocab_size=vocab_size,
-                heldout=heldout,
-                shards=shards,
-                seed=seed,
+                inputs, str(folder), tokenizer, vocab_size=vocab_size, heldout=heldout, shards=shards, seed=seed
             )
-            prepare(wish, _here, _quietly)
+            prepare(wish, _here, lambda name, size: contextlib.nullcontext(lambda done: None))
     return folder
 
 
@@ -61,10 +56,3 @@ def _here(function: Callable[[Any, Report], None], jobs: Sequence[Any], report: 
     """Run jobs in this process."""
     for job in jobs:
         function(job, report)
-
-
-@contextlib.contextmanager
-def _quietly(name: str, size: int) -> Iterator[Report]:
-    """Show no progress bar."""
-    del name, size
-    yield lambda done: None

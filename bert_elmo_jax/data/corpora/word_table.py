@@ -5,10 +5,10 @@ in memory.
 """
 
 import heapq
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,13 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
 MERGED = 512  # files open at once
+CHUNK = 1 << 14  # forms written at once
 
 
 def merge_forms(folders: Sequence[Path]) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
     """Yield (form, count in the training part, [(shard, index in the shard's list)]) for all forms, by code point."""
     streams = (_forms(number, folder) for number, folder in enumerate(folders))
-    for form, entries in groupby(heapq.merge(*streams), key=lambda entry: entry[0]):
+    for form, entries in itertools.groupby(heapq.merge(*streams), key=lambda entry: entry[0]):
         found = list(entries)
         yield form, sum(count for *_, count in found), [(number, place) for _, number, place, _ in found]
 
@@ -65,41 +66,37 @@ def write_table(
     # A literal "<S>" in a text is an ordinary form; sentence boundaries get their ids elsewhere.
     known = {word: number for number, word in enumerate(vocabulary.words) if number >= len(WORD_SPECIALS)}
     numbers: list[list[int]] = [[] for _ in folders]
+    next_id = itertools.count(len(vocabulary))
     for folder in folders:
         (folder / "numbers").write_bytes(b"")
-    with building(output, output.parent) as folder, NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters:
-        with NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends:
-            ends.append(np.array([0]))
-            lengths: list[int] = []
-            text, total, next_id = bytearray(), 0, len(vocabulary)
 
-            def write() -> None:
-                nonlocal total
-                characters.append(np.frombuffer(bytes(text), np.uint8))
-                ends.append(total + np.cumsum(lengths, dtype=np.int64))
-                total += len(text)
-                text.clear()
-                lengths.clear()
+    def forms() -> Iterator[bytes]:
+        """Yield the vocabulary and then all other forms; write the ids of the forms in each shard's list."""
+        yield from (word.encode("utf-8") for word in vocabulary.words)
+        for form, _, places in merge_forms(folders):
+            report(len(form))
+            number = known.get(form)
+            if number is None:
+                number = next(next_id)
+                yield form.encode("utf-8")
+            for shard, _ in places:  # forms come in the order of the shard's list
+                numbers[shard].append(number)
+                if len(numbers[shard]) >= 1 << 14:
+                    _append(folders[shard], numbers[shard])
+        for folder, rest in zip(folders, numbers):
+            _append(folder, rest)
 
-            for word in vocabulary.words:
-                text += (encoded := word.encode("utf-8"))
-                lengths.append(len(encoded))
-            for form, _, places in merge_forms(folders):
-                report(len(form))
-                number = known.get(form)
-                if number is None:
-                    number, next_id = next_id, next_id + 1
-                    text += (encoded := form.encode("utf-8"))
-                    lengths.append(len(encoded))
-                    if len(text) > 1 << 20:
-                        write()
-                for shard, _ in places:  # forms come in the order of the shard's list
-                    numbers[shard].append(number)
-                    if len(numbers[shard]) >= 1 << 14:
-                        _append(folders[shard], numbers[shard])
-            write()
-        for shard_folder, rest in zip(folders, numbers):
-            _append(shard_folder, rest)
+    with (
+        building(output, output.parent) as folder,
+        NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters,
+        NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends,
+    ):
+        ends.append(np.array([0]))
+        rest, total = forms(), 0
+        while chunk := list(itertools.islice(rest, CHUNK)):
+            characters.append(np.frombuffer(b"".join(chunk), np.uint8))
+            ends.append(total + np.cumsum([len(form) for form in chunk]))
+            total += sum(map(len, chunk))
 
 
 def _append(folder: Path, numbers: list[int]) -> None:

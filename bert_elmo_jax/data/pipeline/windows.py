@@ -6,8 +6,8 @@ completely. A large one needs only the memory of a window, and each batch still 
 manifest alone determines the documents of a window.
 """
 
+import contextlib
 import itertools
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -87,24 +87,19 @@ def _read(store: Store, shard: int, name: str, first: int, end: int) -> Integer[
     """Return elements `first` to `end` of an array of a shard."""
     path = store.shards[shard].folder / name
     expected = store.manifest["shards"][shard][store.part]["files"][name]["bytes"]
-    try:
-        with open(path, "rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            if size == expected:
-                np.lib.format.read_magic(file)
-                _, _, dtype = np.lib.format.read_array_header_1_0(file)
-                file.seek(first * dtype.itemsize, 1)
-                found = np.fromfile(file, dtype, end - first)
-                if len(found) == end - first:
-                    return found
-    except FileNotFoundError:
-        raise DamagedStore(_damage(path, "missing")) from None
-    raise DamagedStore(_damage(path, f"{size} bytes where {expected} were written"))
-
-
-def _damage(path: Path, trouble: str) -> str:
-    return (
+    trouble = "missing"
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        if size == expected:
+            np.lib.format.read_magic(file)
+            _, _, dtype = np.lib.format.read_array_header_1_0(file)
+            file.seek(first * dtype.itemsize, 1)
+            found = np.fromfile(file, dtype, end - first)
+            if len(found) == end - first:
+                return found
+        trouble = f"{size} bytes where {expected} were written"
+    raise DamagedStore(
         f"{path}: {trouble}; it was intact when the corpus was opened. Copy the shard again, or prepare the corpus "
         "again, and resume from the last checkpoint"
     )

@@ -109,11 +109,7 @@ def _width(
 
 
 def form_characters(
-    ids: Int64[np.ndarray, "U"],
-    forms: Sequence[Forms],
-    base: Int64[np.ndarray, "corpora"],
-    marks: Marks,
-    width: int,
+    ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"], marks: Marks, width: int
 ) -> Int32[np.ndarray, "U {width}"]:
     """Return the characters of words by their numbers, as `character_table` does for strings.
 

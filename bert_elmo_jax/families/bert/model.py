@@ -159,14 +159,22 @@ class Bert(nn.Module):
         # Layers are applied as functions of their parameters, so that a plain loop, remat and scan run the same code
         # on the same tree with the same keys.
         layer = Layer(c, parent=None)
-        params = [self.param(f"layer_{i}", lambda key: layer.init(key, x)["params"]) for i in range(c.num_layers)]
+        # `self.param` alone would trace the initialisation of every layer whenever the model is traced.
+        params = [
+            self.get_variable("params", name)
+            if self.has_variable("params", name)
+            else self.param(name, lambda key: layer.init(key, x)["params"])
+            for name in (f"layer_{i}" for i in range(c.num_layers))
+        ]
 
         def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
             p, key = of_layer
             x, maps = layer.apply({"params": p}, x, segments, lengths, key, attentions)
             return x, (x if wanted else None, maps)
 
-        if c.remat:
+        if self.is_initializing():
+            step = jax.jit(step)  # traced once for all layers
+        elif c.remat:
             step = jax.checkpoint(step, prevent_cse=not c.scan)
         if c.scan:
             x, (hidden, maps) = jax.lax.scan(step, x, (stack(params), None if keys is None else keys[1:]))

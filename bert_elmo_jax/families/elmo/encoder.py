@@ -70,7 +70,7 @@ class ElmoEncoder:
         shapes = {path: np.shape(value) for path, value in flatten(params).items()}
         check_shapes(shapes, elmo_shapes(config, lm="lm" in params), source)
         self.config, self.source = config, source
-        self.params: dict[str, Any] = jax.tree.map(jnp.asarray, dict(params))
+        self.params: dict[str, Any] = jax.device_put(dict(params))
         self._vocabulary = vocabulary
         self._tokens = TokenTable(config, self.params)
 

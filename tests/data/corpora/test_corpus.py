@@ -15,7 +15,7 @@ from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 
 
 def documents(path, reading=None, cuts=()):
-    """All documents of a file, read in one range or in several."""
+    """Read all documents of a file, in one or several ranges."""
     reading = reading or Reading()
     tally = Tally(reading)
     source = describe(str(path), str(path))
@@ -37,7 +37,7 @@ def test_blank_lines_end_documents(tmp_path):
     assert found == [(2, ["one", "two"]), (15, ["three", "세 번째"])]
 
 
-def test_a_file_is_a_document_and_the_two_options_combine(tmp_path):
+def test_files_as_documents_and_sentence_splitting(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("One. Two.\n\nThree.", encoding="utf-8")
     assert texts(documents(path, Reading(documents="file"))[0]) == [["One. Two.", "Three."]]
@@ -50,7 +50,7 @@ LINES = st.lists(st.sampled_from(["", " ", "a", "bb bb", "세 글자", "x" * 40]
 
 @settings(deadline=None)
 @given(LINES, st.booleans(), st.lists(st.integers(1, 250), max_size=6), st.sampled_from(["blank_line", "line", "file"]))
-def test_ranges_that_cover_a_file_give_every_document_once(tmp_path_factory, lines, newline, cuts, kind):
+def test_ranges_that_cover_a_file_yield_every_document_once(tmp_path_factory, lines, newline, cuts, kind):
     path = tmp_path_factory.mktemp("corpus") / "a.txt"
     path.write_bytes(("\n".join(lines) + "\n" * newline).encode())
     reading = Reading(documents=kind)
@@ -59,7 +59,7 @@ def test_ranges_that_cover_a_file_give_every_document_once(tmp_path_factory, lin
 
 @settings(deadline=None)
 @given(LINES, st.lists(st.integers(1, 250), max_size=6))
-def test_json_ranges_give_every_record_once(tmp_path_factory, lines, cuts):
+def test_json_ranges_yield_every_record_once(tmp_path_factory, lines, cuts):
     path = tmp_path_factory.mktemp("corpus") / "a.jsonl"
     path.write_text("".join(json.dumps({"text": line}, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
     assert documents(path, cuts=cuts)[0] == documents(path)[0]
@@ -87,7 +87,7 @@ TEXT = "".join(f"{n} 번째 줄, line {n}\n" for n in range(20_000))
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-def test_compressed_files_are_unpacked_whole(tmp_path, ending):
+def test_compressed_files_are_unpacked(tmp_path, ending):
     path, target = tmp_path / f"a.txt{ending}", tmp_path / "plain"
     WRITERS[ending](path, TEXT.encode())
     assert needs_unpacking(str(path), Reading())
@@ -97,7 +97,7 @@ def test_compressed_files_are_unpacked_whole(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("keep", [0.5, 0.99])
-def test_a_truncated_compressed_file_is_named(tmp_path, ending, keep):
+def test_truncated_compressed_file_raises(tmp_path, ending, keep):
     path, target = tmp_path / f"a.txt{ending}", tmp_path / "plain"
     WRITERS[ending](path, TEXT.encode())
     whole = path.read_bytes()
@@ -111,7 +111,7 @@ def test_a_truncated_compressed_file_is_named(tmp_path, ending, keep):
     assert sum(tally.skipped.values()) == 1
 
 
-def test_a_file_that_is_not_what_its_ending_says(tmp_path):
+def test_uncompressed_file_with_a_compressed_ending_raises(tmp_path):
     for ending in WRITERS:
         path = tmp_path / f"a.txt{ending}"
         path.write_text("plain text")
@@ -130,7 +130,7 @@ def test_wide_encodings_become_plain_lines(tmp_path):
     assert sentences == TEXT.splitlines()
 
 
-def test_a_mark_at_the_start_is_dropped_when_it_is_announced(tmp_path):
+def test_utf_8_sig_drops_the_byte_order_mark(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("하나\n둘\n".encode("utf-8-sig"))
     reading = Reading(encoding="utf-8-sig")
@@ -148,7 +148,7 @@ def test_korean_code_page(tmp_path):
 
 @pytest.mark.parametrize("on_bad", ["error", "skip"])
 @pytest.mark.parametrize("encoding", ["utf-8", "cp949"])
-def test_what_windows_editors_leave_is_mended_and_counted(tmp_path, on_bad, encoding):
+def test_windows_line_ends_and_byte_order_marks_are_removed_and_counted(tmp_path, on_bad, encoding):
     path = tmp_path / "a.txt"
     path.write_bytes("하나\r\n둘\n\r\n셋\r\n".encode(encoding))
     found, tally = documents(path, Reading(on_bad=on_bad, encoding=encoding))
@@ -160,8 +160,8 @@ def test_what_windows_editors_leave_is_mended_and_counted(tmp_path, on_bad, enco
     assert tally.skipped == {"a byte-order mark": 1, "a Windows line end (CR LF)": 1}
 
 
-def test_a_line_is_a_document(tmp_path):
-    """Wherever a file is entered, with blank lines or none."""
+def test_lines_as_documents(tmp_path):
+    """The documents do not depend on the ranges or on blank lines."""
     path = tmp_path / "a.txt"
     path.write_bytes("첫 후기. 좋다!\n\n \n둘째\r\n셋째 후기".encode())
     reading = Reading(documents="line", split="sentences")
@@ -184,7 +184,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "where", "remedy", "left"), BAD, ids=range(len(BAD)))
-def test_bad_text_is_named_or_counted(tmp_path, data, where, remedy, left):
+def test_bad_text_raises_or_is_counted(tmp_path, data, where, remedy, left):
     path = tmp_path / "bad.txt"
     path.write_bytes(data)
     with pytest.raises(BadInput, match=rf"bad\.txt, (?:{where})") as caught:
@@ -210,7 +210,7 @@ BAD_JSON = [
 
 
 @pytest.mark.parametrize(("data", "where", "remedy"), BAD_JSON)
-def test_bad_json_is_named_or_counted(tmp_path, data, where, remedy):
+def test_bad_json_raises_or_is_counted(tmp_path, data, where, remedy):
     path = tmp_path / "bad.jsonl"
     path.write_text(data)
     with pytest.raises(BadInput, match=rf"bad\.jsonl, {where}") as caught:
@@ -220,7 +220,7 @@ def test_bad_json_is_named_or_counted(tmp_path, data, where, remedy):
     assert sum(tally.skipped.values()) == 1
 
 
-def test_a_sample_runs_on_through_small_files(tmp_path):
+def test_sample_continues_through_small_files(tmp_path):
     sources = []
     for n in range(3000):
         (tmp_path / f"{n}.txt").write_text(f"{n} " + "word " * 150 + "\n")
@@ -230,7 +230,7 @@ def test_a_sample_runs_on_through_small_files(tmp_path):
     assert len(set(sample)) == len(sample)  # stretches do not overlap
 
 
-def test_a_bad_character_of_a_wide_encoding_costs_its_line_alone(tmp_path):
+def test_bad_utf_16_character_affects_only_its_line(tmp_path):
     data = ("좋다\n" * 6 + "나쁘다").encode("utf-16-le") + b"\x00\xd8" + ("\n" + "좋다\n" * 1000).encode("utf-16-le")
     (tmp_path / "a.txt").write_bytes(data)
     reading = Reading(encoding="utf-16-le")
@@ -244,14 +244,14 @@ def test_a_bad_character_of_a_wide_encoding_costs_its_line_alone(tmp_path):
     assert tally.skipped == {"a NUL, or invalid utf-16-le": 1}
 
 
-def test_a_long_line_in_the_tail_of_a_document_is_counted_once(tmp_path):
+def test_long_line_in_the_tail_of_a_document_is_counted_once(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\n" * 500 + b"x" * 30_000 + b"\n" + b"two\n" * 500 + b"\nthree\n" * 300)
     for cuts in ((), (1000, 10_000, 33_000)):
         _, tally = documents(tmp_path / "a.txt", Reading(on_bad="skip", max_line_mb=0.02), cuts)
         assert sum(tally.skipped.values()) == 1
 
 
-def test_what_is_no_text_file_is_refused(tmp_path):
+def test_unsupported_files_raise(tmp_path):
     import os
 
     (tmp_path / "a.json").write_text("{}")
@@ -266,7 +266,7 @@ def test_what_is_no_text_file_is_refused(tmp_path):
             find_files([str(tmp_path / name)], Tally(Reading()))
 
 
-def test_files_are_found_once_and_folders_are_refused(tmp_path):
+def test_files_are_found_once_and_folders_raise(tmp_path):
     for name in ("b.txt", "a.txt", "[x].txt"):
         (tmp_path / name).write_text("text")
     tally = Tally(Reading())
@@ -284,7 +284,7 @@ def test_files_are_found_once_and_folders_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("data", "what"), [(b"", "an empty file"), (b" \n\r\n\t\n" * 99, "only blank lines")])
-def test_files_without_text(tmp_path, data, what):
+def test_files_without_text_raise(tmp_path, data, what):
     path = tmp_path / "a.txt"
     path.write_bytes(data)
     with pytest.raises(BadInput, match=what):
@@ -303,7 +303,7 @@ def test_files_without_text(tmp_path, data, what):
         {"encoding": "base64"},
     ],
 )
-def test_unknown_ways_of_reading(wrong):
+def test_invalid_reading_options_raise(wrong):
     with pytest.raises(ValueError, match="use"):
         Reading(**wrong)
 
@@ -319,7 +319,7 @@ def test_lines_longer_than_a_block_keep_their_offsets(tmp_path):
     assert list(iterate_lines(source, 3_000_009, Tally(Reading()))) == []
 
 
-def test_a_sample_is_seeded_bounded_and_spread(tmp_path):
+def test_sample_is_seeded_bounded_and_spread(tmp_path):
     sources = []
     for name in "abc":
         path = tmp_path / f"{name}.txt"

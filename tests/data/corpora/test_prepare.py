@@ -27,7 +27,7 @@ def unwanted(function, jobs, report):
 
 
 def tree(folder):
-    """Every file of a store with the hash of its bytes."""
+    """Return every file of a store with the hash of its bytes."""
     paths = (p for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
 
@@ -36,7 +36,7 @@ def as_text(store, decode):
     return [[decode(sentence) for sentence in document] for document in store]
 
 
-def test_shards_give_the_normalised_text_back(pieces, documents):
+def test_shards_decode_to_the_normalised_text(pieces, documents):
     tokenizer = load_tokenizer(pieces / "tokenizer")
     stores = [open_store(pieces, part, fingerprint=tokenizer.fingerprint) for part in ("train", "heldout")]
     found = [d for store in stores for d in as_text(store, tokenizer.decode)]
@@ -63,13 +63,13 @@ def test_words_keep_every_surface_form(words, documents):
     assert sorted(found) == sorted([[split_words(s) for s in d] for d in documents])
     train = np.concatenate([s for d in stores[0] for s in d])
     counts = np.load(words / "tokenizer" / "counts.npy")
-    assert (np.bincount(train, minlength=30)[3:30] == counts[3:]).all()  # of the training part alone
+    assert (np.bincount(train, minlength=30)[3:30] == counts[3:]).all()  # of the training part only
     assert (np.diff(counts[3:]) <= 0).all()
     assert counts[2] == (train >= 30).sum() == stores[0].counts["unknown"]
     assert forms[30:] == sorted(forms[30:])
 
 
-def test_a_given_word_vocabulary_is_kept(tmp_path, words, corpus):
+def test_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     again = prepare(ask(corpus, tmp_path / "again", words / "tokenizer", shards=2, heldout=0.1), inline, no_bar)
     assert (
         again["tokenizer"]["fingerprint"]
@@ -78,7 +78,7 @@ def test_a_given_word_vocabulary_is_kept(tmp_path, words, corpus):
     assert list(open_store(tmp_path / "again").forms)[:30] == list(open_store(words).forms)[:30]
 
 
-def test_korean_words_are_composed_however_they_were_written(tmp_path):
+def test_decomposed_korean_words_are_composed(tmp_path):
     import unicodedata
 
     (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "강가의 은행 은행"), encoding="utf-8")
@@ -86,7 +86,7 @@ def test_korean_words_are_composed_however_they_were_written(tmp_path):
     assert list(open_store(tmp_path / "out").forms) == ["<S>", "</S>", "<UNK>", "은행", "강가의"]
 
 
-def test_a_literal_mark_in_a_text_is_a_word_outside_the_vocabulary(tmp_path):
+def test_literal_marks_in_a_text_are_words_outside_the_vocabulary(tmp_path):
     (tmp_path / "a.txt").write_text("<UNK> <S> </S> x x\n")
     request = ask(tmp_path, tmp_path / "out", "words", heldout=0.0, vocab_size=4, word_rule="whitespace")
     prepare(request, inline, no_bar)
@@ -97,7 +97,7 @@ def test_a_literal_mark_in_a_text_is_a_word_outside_the_vocabulary(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pieces", "words"])
-def test_the_order_of_work_changes_nothing(tmp_path, corpus, tokenizer_folder, pieces, words, kind):
+def test_output_does_not_depend_on_the_order_of_jobs(tmp_path, corpus, tokenizer_folder, pieces, words, kind):
     request = {
         "pieces": ask(corpus, tmp_path / "b", tokenizer_folder, shards=5, heldout=0.1),
         "words": ask(corpus, tmp_path / "b", "words", shards=5, heldout=0.1, vocab_size=30),
@@ -108,9 +108,7 @@ def test_the_order_of_work_changes_nothing(tmp_path, corpus, tokenizer_folder, p
 
 @pytest.mark.parametrize("kind", ["pieces", "words"])
 @pytest.mark.parametrize("survive", range(0, 13, 2))
-def test_going_on_after_any_job_ends_with_the_same_bytes(
-    tmp_path, corpus, tokenizer_folder, pieces, words, kind, survive
-):
+def test_resuming_after_any_job_gives_the_same_bytes(tmp_path, corpus, tokenizer_folder, pieces, words, kind, survive):
     tokenizer, more = (tokenizer_folder, {}) if kind == "pieces" else ("words", {"vocab_size": 30})
     request = ask(corpus, tmp_path / "b", tokenizer, shards=5, heldout=0.1, **more)
     left = survive
@@ -128,13 +126,13 @@ def test_going_on_after_any_job_ends_with_the_same_bytes(
     except KeyboardInterrupt:
         with pytest.raises(DamagedStore, match="is not finished; run the command"):
             open_store(tmp_path / "b")
-    for name in ("plan", "manifest"):  # killed while it wrote these
+    for name in ("plan", "manifest"):  # files of a killed run
         (tmp_path / "b" / f"{name}.json.123.partial").write_text("{")
     prepare(request, inline, no_bar)
     assert tree(tmp_path / "b") == tree({"pieces": pieces, "words": words}[kind])
 
 
-def test_the_number_of_shards_moves_no_document_between_parts(tmp_path, corpus, tokenizer_folder, pieces):
+def test_split_into_parts_does_not_depend_on_the_number_of_shards(tmp_path, corpus, tokenizer_folder, pieces):
     prepare(ask(corpus, tmp_path / "one", tokenizer_folder, shards=1, heldout=0.1), inline, no_bar)
     for part in ("train", "heldout"):
         assert [[s.tolist() for s in d] for d in open_store(tmp_path / "one", part)] == [
@@ -149,7 +147,7 @@ def test_more_shards_than_documents(tmp_path, tokenizer_folder):
     assert verify(tmp_path / "out") > 200
 
 
-def test_another_wish_for_the_same_folder_is_refused(tmp_path, corpus, tokenizer_folder, pieces):
+def test_other_options_for_the_same_folder_raise(tmp_path, corpus, tokenizer_folder, pieces):
     shutil.copytree(pieces, tmp_path / "store")
     request = ask(corpus, tmp_path / "store", tokenizer_folder, shards=5, heldout=0.1)
     assert prepare(request, unwanted, no_bar)["counts"]  # finished: nothing to run
@@ -164,7 +162,7 @@ def test_another_wish_for_the_same_folder_is_refused(tmp_path, corpus, tokenizer
         prepare(dataclasses.replace(request, inputs=(*request.inputs, str(more))), unwanted, no_bar)
 
 
-def test_the_remedy_that_was_printed_can_be_followed(tmp_path):
+def test_suggested_remedy_works(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)
     request = ask(tmp_path, tmp_path / "out", "wordpiece", vocab_size=60)
@@ -175,7 +173,7 @@ def test_the_remedy_that_was_printed_can_be_followed(tmp_path):
         prepare(request, inline, no_bar)
 
 
-def test_skipping_may_begin_where_an_error_stopped(tmp_path, tokenizer_folder):
+def test_preparation_stopped_by_an_error_can_resume_with_skip(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_bytes(b"fine\n\n" * 500 + b"nul \0\n")
     request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=4)
     with pytest.raises(BadInput, match="line 1001"):
@@ -189,9 +187,7 @@ def test_skipping_may_begin_where_an_error_stopped(tmp_path, tokenizer_folder):
 
 @pytest.mark.parametrize("kind", ["pieces", "words"])
 @pytest.mark.parametrize("lost", ["shard-00002/train/tokens.npy", "shard-00003", "tokenizer"])
-def test_a_damaged_store_is_made_whole_by_the_same_command(
-    tmp_path, corpus, tokenizer_folder, pieces, words, kind, lost
-):
+def test_same_command_repairs_a_damaged_store(tmp_path, corpus, tokenizer_folder, pieces, words, kind, lost):
     source, tokenizer, more = {"pieces": (pieces, tokenizer_folder, {}), "words": (words, "words", {"vocab_size": 30})}[
         kind
     ]
@@ -202,7 +198,7 @@ def test_a_damaged_store_is_made_whole_by_the_same_command(
     assert tree(tmp_path / "b") == tree(source)
 
 
-def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
+def test_files_of_the_user_are_kept(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "film.partial").write_text("mine")
     with pytest.raises(OtherPlan, match=r"has other files \(film\.partial\)"):
@@ -215,7 +211,7 @@ def test_nothing_of_the_users_is_removed(tmp_path, corpus, tokenizer_folder):
 
 
 @pytest.mark.parametrize("tokenizer", ["pieces", "words"])
-def test_nothing_left_for_training_is_said(tmp_path, tokenizer, tokenizer_folder):
+def test_empty_training_part_raises(tmp_path, tokenizer, tokenizer_folder):
     write_documents(tmp_path / "a.txt", [["one sentence", "또 하나"]])
     with pytest.raises(ValueError, match=r"all documents are held out, none is left for training.*--heldout"):
         prepare(
@@ -225,7 +221,7 @@ def test_nothing_left_for_training_is_said(tmp_path, tokenizer, tokenizer_folder
         )
 
 
-def test_a_progress_is_told_inside_one_document(tmp_path, tokenizer_folder):
+def test_progress_is_reported_within_a_document(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_text("river boat\n" * 100_000)
     told = []
 
@@ -238,7 +234,7 @@ def test_a_progress_is_told_inside_one_document(tmp_path, tokenizer_folder):
     assert sum(told) == (tmp_path / "a.txt").stat().st_size
 
 
-def test_changed_input_is_refused(tmp_path, tokenizer_folder):
+def test_changed_input_raises(tmp_path, tokenizer_folder):
     write_documents(tmp_path / "a.txt", [["one"]])
     request = ask(tmp_path, tmp_path / "out", tokenizer_folder)
     prepare(request, inline, no_bar)
@@ -247,7 +243,7 @@ def test_changed_input_is_refused(tmp_path, tokenizer_folder):
         prepare(request, inline, no_bar)
 
 
-def test_a_folder_with_something_else_is_left_alone(tmp_path, corpus, tokenizer_folder):
+def test_folder_with_other_files_raises(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(OtherPlan, match=r"has other files \(thesis\.tex\)"):
         prepare(ask(corpus, tmp_path, tokenizer_folder), inline, no_bar)
@@ -255,7 +251,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path, corpus, tokenizer_
         prepare(ask(corpus, tmp_path / "thesis.tex", tokenizer_folder), inline, no_bar)
 
 
-def test_skipping_counts_what_every_shard_left_out(tmp_path, tokenizer_folder):
+def test_skipped_input_of_all_shards_is_counted(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_bytes(b"fine\n" * 50 + b"nul \0\n" + b"fine\n" * 50 + b"\xff\n")
     (tmp_path / "b.txt").write_bytes(b"")
     request = ask(tmp_path, tmp_path / "out", tokenizer_folder, shards=3)
@@ -269,7 +265,7 @@ def test_skipping_counts_what_every_shard_left_out(tmp_path, tokenizer_folder):
     assert sum(c["sentences"] for c in manifest["counts"].values()) == 100
 
 
-def test_a_document_larger_than_a_batch_stays_one(tmp_path, tokenizer_folder):
+def test_document_larger_than_a_batch_stays_one_document(tmp_path, tokenizer_folder):
     lines = [f"river boat {n}" for n in range(100_000)]
     (tmp_path / "a.txt").write_text("\n".join(lines))
     prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, no_bar)
@@ -278,7 +274,7 @@ def test_a_document_larger_than_a_batch_stays_one(tmp_path, tokenizer_folder):
     assert len(store[0]) == 100_000
 
 
-def test_sentences_without_a_piece_leave_no_trace(tmp_path, tokenizer_folder):
+def test_sentences_without_pieces_are_dropped(tmp_path, tokenizer_folder):
     (tmp_path / "a.txt").write_text("one\n\u200b\u200e\n\n\u200b\n\ntwo\n", encoding="utf-8")
     prepare(ask(tmp_path, tmp_path / "out", tokenizer_folder, heldout=0.0), inline, no_bar)
     assert [len(d) for d in open_store(tmp_path / "out")] == [1, 1]
@@ -298,12 +294,12 @@ def test_sentences_without_a_piece_leave_no_trace(tmp_path, tokenizer_folder):
         {"inputs": ()},
     ],
 )
-def test_impossible_wishes(wrong):
+def test_invalid_requests_raise(wrong):
     with pytest.raises(ValueError, match=r"use|give|name"):
         Request(**{"inputs": ("a",), "output": "b", **wrong})
 
 
-def test_the_share_of_held_out_documents():
+def test_share_of_heldout_documents():
     share = np.mean([is_heldout(3, 1, place, 0.2) for place in range(20_000)])
     assert abs(share - 0.2) < 0.01
     assert not any(is_heldout(3, 1, place, 0.0) for place in range(100))

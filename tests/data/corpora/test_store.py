@@ -16,7 +16,7 @@ def store(tmp_path, pieces):
     return tmp_path / "store"
 
 
-def test_a_truncated_file_is_named(store):
+def test_truncated_file_raises(store):
     path = store / "shard-00001" / "train" / "tokens.npy"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(
@@ -25,7 +25,7 @@ def test_a_truncated_file_is_named(store):
         open_store(store)
 
 
-def test_missing_and_truncated_files_are_all_named(store):
+def test_error_names_all_missing_and_truncated_files(store):
     shutil.rmtree(store / "shard-00002")
     (store / "shard-00000" / "heldout" / "documents.npy").write_bytes(b"")
     with pytest.raises(DamagedStore) as caught:
@@ -34,32 +34,32 @@ def test_missing_and_truncated_files_are_all_named(store):
     assert "shard-00000/heldout/documents.npy: truncated" in str(caught.value)
 
 
-def test_an_altered_byte_is_found_by_verify(store):
+def test_verify_finds_an_altered_byte(store):
     assert verify(store) == 5 * 6 + len(list((store / "tokenizer").iterdir()))
     path = store / "shard-00003" / "train" / "tokens.npy"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    open_store(store)  # sizes still fit: opening stays quick
+    open_store(store)  # opening checks only the sizes
     with pytest.raises(DamagedStore, match=r"shard-00003/train/tokens\.npy: altered"):
         verify(store)
 
 
-def test_an_altered_vocabulary_is_found(store):
+def test_altered_vocabulary_raises(store):
     path = store / "tokenizer" / "vocab.txt"
     path.write_text(path.read_text(encoding="utf-8") + "more\n", encoding="utf-8")
     with pytest.raises(DamagedStore, match=r"vocab\.txt: altered"):
         open_store(store)
 
 
-def test_a_wrong_tokenizer_is_refused(store):
+def test_wrong_tokenizer_raises(store):
     fingerprint = load_tokenizer(store / "tokenizer").fingerprint
     open_store(store, fingerprint=fingerprint)
     with pytest.raises(ValueError, match="made by another tokenizer"):
         open_store(store, fingerprint="0" * 64)
 
 
-def test_damaged_and_foreign_manifests(store, tmp_path):
+def test_damaged_and_foreign_manifests_raise(store, tmp_path):
     manifest = store / "manifest.json"
     text = manifest.read_text(encoding="utf-8")
     for wrong in (text[:100], "[]", "{}", "\xff"):
@@ -84,12 +84,12 @@ def test_documents_are_counted_from_zero(store):
         documents[-1]
 
 
-def test_pieces_have_no_table_of_forms(store):
+def test_store_of_pieces_has_no_forms(store):
     with pytest.raises(ValueError, match="--tokenizer=words"):
         _ = open_store(store).forms
 
 
-def test_opening_takes_milliseconds_and_a_document_microseconds(pieces):
+def test_opening_a_store_and_reading_a_document_is_fast(pieces):
     def best(action, times):
         spent = []
         for _ in range(times):
@@ -101,10 +101,10 @@ def test_opening_takes_milliseconds_and_a_document_microseconds(pieces):
     assert best(lambda: open_store(pieces), 20) < 0.05
     documents = open_store(pieces)
     documents[3]
-    assert best(lambda: documents[3], 200) < 0.001  # with every call's types checked, as in all tests
+    assert best(lambda: documents[3], 200) < 0.001  # includes type checks of every call, as in all tests
 
 
-def test_an_unfinished_array_is_no_array(tmp_path):
+def test_unfinished_array_cannot_be_loaded(tmp_path):
     writer = NpyAppender(tmp_path / "a.npy", np.dtype(np.int64))
     writer.append(np.arange(5))
     writer._file.flush()

@@ -17,7 +17,7 @@ def words(found):
 
 
 @pytest.mark.parametrize("between", ["\t", " "])
-def test_a_number_sign_is_a_word_like_any_other(conll, between):
+def test_number_sign_can_be_a_word(conll, between):
     lines = ["# O", "1 B-X", "fan O", "", "the O", "# O", "#강남 O", "", "# O", "", "## O", "#1 O"]
     found = conll("\n".join(line.replace(" ", between) for line in lines))
     assert found == [(1, ["#", "1", "fan"]), (5, ["the", "#", "#강남"]), (9, ["#"]), (11, ["##", "#1"])]
@@ -29,7 +29,7 @@ def test_four_columns_of_conll_2003_with_document_marks(conll):
     assert words(conll("-DOCSTART-\n\nEU\n")) == [["EU"]]
 
 
-def test_comments_before_the_sentences_of_columns_between_tabs(conll):
+def test_comments_before_tab_separated_columns(conll):
     text = (
         "# newdoc id = a\n# sent_id = a-1\n# text = Paris # 1\n1\tParis\tB-LOC\n2\t#\tO\n3\t1\tO\n\n"
         "# sent_id = a-2\n# text = # 1\n1\t#\tO\n2\t1\tO\n\n# the end\n"
@@ -37,12 +37,12 @@ def test_comments_before_the_sentences_of_columns_between_tabs(conll):
     assert conll(text, 1) == [(4, ["Paris", "#", "1"]), (10, ["#", "1"])]
 
 
-def test_a_comment_with_a_tab_in_it(conll):
+def test_comment_with_a_tab(conll):
     text = "## 컬럼명 : CHAR\tTAG\n## id-1\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n\n## id-2\t#\n#\tO\n"
     assert conll(text) == [(3, ["경", "찰"]), (7, ["#"])]
 
 
-def test_comments_before_words_alone(conll):
+def test_comments_before_single_words(conll):
     assert words(conll("# a comment of its own\n\n# a comment\n#tag\nword\n\n#\n")) == [["#tag", "word"], ["#"]]
     assert words(conll("# id 1 of many\nSeoul B-LOC\n")) == [["Seoul"]]
 
@@ -60,12 +60,12 @@ def test_conll_u(conll):
         ("# only\n# comments here\n\n-DOCSTART- O\n", "no sentence, only comments"),
     ],
 )
-def test_what_is_no_sentence(conll, text, message):
+def test_invalid_sentences_raise(conll, text, message):
     with pytest.raises(ValueError, match=message):
         conll(text, int(message[-1]) if message[-1].isdecimal() else 0)
 
 
-def test_lines_name_the_blank_one(tmp_path):
+def test_blank_line_raises(tmp_path):
     (tmp_path / "a.txt").write_bytes("\ufeff강\r\nb\r\n \r\nc".encode())
     with pytest.raises(ValueError, match=r"a\.txt, line 3: a blank line"):
         read_lines(tmp_path / "a.txt")
@@ -73,7 +73,7 @@ def test_lines_name_the_blank_one(tmp_path):
     assert read_lines(tmp_path / "a.txt") == ["강", "b"]
 
 
-def test_texts_are_read_one_after_the_other(tmp_path):
+def test_texts_are_read_lazily(tmp_path):
     """Reading is lazy: an error is raised only when its line is reached."""
     (tmp_path / "a.txt").write_text("강\n\nb\n", encoding="utf-8")
     lines = each_line(tmp_path / "a.txt")
@@ -87,7 +87,7 @@ def test_texts_are_read_one_after_the_other(tmp_path):
         next(sentences)
 
 
-def test_a_layout_goes_by_the_ending_unless_it_is_given(tmp_path):
+def test_layout_depends_on_the_ending_unless_given(tmp_path):
     for name in ("a.txt", "a.conll", "a.CONLLU"):
         (tmp_path / name).write_text("1\t강\tO\n", encoding="utf-8")
     found = {name: list(each_text(tmp_path / name)) for name in ("a.txt", "a.conll", "a.CONLLU")}
@@ -96,7 +96,7 @@ def test_a_layout_goes_by_the_ending_unless_it_is_given(tmp_path):
     assert list(each_text(tmp_path / "a.CONLLU", "text")) == [(1, "1\t강\tO")]
 
 
-def test_one_file_is_meant(tmp_path):
+def test_several_files_raise(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("강\n", encoding="utf-8")
     assert find_file(tmp_path / "a*") == str(tmp_path / "a.txt")
@@ -104,7 +104,7 @@ def test_one_file_is_meant(tmp_path):
         read_lines(tmp_path / "*.txt")
 
 
-def test_a_column_of_lines_of_text_is_refused(tmp_path):
+def test_column_of_a_text_file_raises(tmp_path):
     (tmp_path / "a.txt").write_text("강가의 은행\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"column=1 does not apply to .*a\.txt, which is read as one text per line"):
         each_text(tmp_path / "a.txt", column=1)

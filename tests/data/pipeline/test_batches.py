@@ -17,7 +17,7 @@ from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
-SMALL = 400  # tokens of a window: several windows an epoch
+SMALL = 400  # tokens of a window, for several windows per epoch
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,7 @@ def same(one, other):
 
 @pytest.fixture(params=[*BERT, "mixture", *(f"lm {name}" for name in WORDS), "lm mixture"])
 def case(request, english, more_english, korean_words, more_words):
-    """Corpora and examples of every kind."""
+    """Return corpora and examples of every kind."""
     name = request.param
     if name == "mixture":
         return {str(english): 2.0, str(more_english): 1.0}, BERT["nsp"]
@@ -78,13 +78,13 @@ def case(request, english, more_english, korean_words, more_words):
     return (english, BERT[name]) if name in BERT else (korean_words, WORDS[name.removeprefix("lm ")])
 
 
-def test_a_run_goes_on_at_the_exact_next_example(case):
+def test_resuming_continues_with_the_exact_next_example(case):
     batches = train_batches(*case, 6, seed=3, window=SMALL)
     states, made = [], []
     for _ in range(60):
         states.append(json.dumps(batches.state()))
         made.append(next(batches))
-    assert batches.state()["places"][0][:2] >= [0, 1]  # several windows, in some cases epochs, later
+    assert batches.state()["places"][0][:2] >= [0, 1]  # several windows later, in some cases several epochs
     assert len(states[-1]) < 1500
     for stop in (0, 1, 17, 40, 58):
         again = train_batches(*case, 6, seed=3, window=SMALL)
@@ -97,7 +97,7 @@ def test_a_run_goes_on_at_the_exact_next_example(case):
     assert not same(next(other), made[0])
 
 
-def test_processes_have_the_parts_of_the_one_batch(case):
+def test_processes_get_the_parts_of_one_batch(case):
     whole = train_batches(*case, 12, shards=6, window=SMALL)
     parts = [train_batches(*case, 12, process=n, processes=3, shards=6, window=SMALL) for n in range(3)]
     for _ in range(25):
@@ -107,19 +107,19 @@ def test_processes_have_the_parts_of_the_one_batch(case):
     assert parts[0].state() == parts[2].state() == whole.state()
 
 
-def test_any_number_of_workers_gives_the_same(english, tmp_path):
+def test_batches_do_not_depend_on_the_number_of_workers(english, tmp_path):
     corpus = shutil.copytree(english, tmp_path / "corpus")
     expected = train_batches(english, BERT["nsp"], 6, window=SMALL)
     batches = train_batches(corpus, BERT["nsp"], 6, workers=2, window=SMALL)
     try:
         next(expected)
-        batches.restore(expected.state())  # before any worker has begun
+        batches.restore(expected.state())  # before any worker has started
         for _ in range(15):
             assert same(next(batches), next(expected))
             assert batches.state() == expected.state()
         assert type(next(batches)["tokens"]) is np.ndarray
         next(expected)
-        shutil.rmtree(corpus / "shard-00001")  # beside workers that read: any of its files may be asked for first
+        shutil.rmtree(corpus / "shard-00001")  # while workers read; the first missing file may be any
         with pytest.raises(DamagedStore, match=r"shard-00001/train/\w+\.npy: missing"):
             for _ in range(60):
                 before = batches.state()
@@ -133,7 +133,7 @@ def test_any_number_of_workers_gives_the_same(english, tmp_path):
 
 
 def words_in(batch, tokenizer):
-    """The text of a BERT batch: its tokens with the masks taken off, special ones left out."""
+    """Return the unmasked text of a BERT batch, without special tokens."""
     tokens = batch["tokens"].copy()
     row, place = np.nonzero(batch["mlm_weights"])
     tokens[row, batch["mlm_positions"][row, place]] = batch["mlm_targets"][row, place]
@@ -152,13 +152,13 @@ def test_every_epoch_reads_every_token_once(english):
         orders.append([batch["segments"].sum() for batch in made])
     assert batches.epoch == 3
     assert orders[0] != orders[1] != orders[2]
-    # Larger batches go on into the next epoch without a gap.
+    # Larger batches continue into the next epoch without a gap.
     large = train_batches(english, BERT["packed"], 7, window=SMALL)
     sums = [value for _ in range(8) for value in next(large)["segments"].sum(axis=1).tolist()]
     assert sums == list(itertools.chain(*orders))[:56]
 
 
-def test_masks_are_new_in_each_epoch_or_repeat_as_copies(english):
+def test_masks_change_every_epoch_or_repeat_with_copies(english):
     def epochs(**options):
         batches = train_batches(english, PieceExamples(24, "documents", **options), 1)
         return [[next(batches)["tokens"].tobytes() for _ in range(batches.epoch_size(e))] for e in range(4)]
@@ -189,8 +189,8 @@ def test_corpora_are_mixed_by_their_weights(english, more_english):
     assert abs(rows[0] - 720) < 5 * np.sqrt(720 * 0.25)
 
 
-def test_one_corpus_reads_the_same_in_a_mixture_whatever_the_other_has(english, more_english):
-    """Each corpus goes through its own rows in its own order."""
+def test_order_of_a_corpus_does_not_depend_on_the_mixture(english, more_english):
+    """Each corpus yields its own rows in its own order."""
     asked = PieceExamples(24, "documents")
     mixed = train_batches({str(english): 1.0, str(more_english): 1.0}, asked, 16)
     alone = train_batches(english, asked, 200)
@@ -210,12 +210,12 @@ def test_rows_of_a_language_model_mixture(korean_words, more_words):
         assert np.array_equal(*seen)
 
 
-def test_corpora_of_different_tokenizers_are_not_mixed(english, pieces):
+def test_corpora_with_different_tokenizers_raise(english, pieces):
     with pytest.raises(ValueError, match=r"were made by different tokenizers \(fingerprints \w{16}… and \w{16}…\)"):
         train_batches({str(english): 1.0, str(pieces): 1.0}, BERT["nsp"], 4)
 
 
-def test_a_corpus_of_the_other_kind_is_refused(english, korean_words):
+def test_corpus_of_the_wrong_kind_raises(english, korean_words):
     with pytest.raises(
         ValueError, match="holds words, but BERT reads word pieces; prepare it with --tokenizer=wordpiece"
     ):
@@ -227,7 +227,7 @@ def test_a_corpus_of_the_other_kind_is_refused(english, korean_words):
         train_batches(english, WORDS["streams"], 4)
 
 
-def test_what_cannot_be_is_refused(english, korean_words):
+def test_invalid_settings_raise(english, korean_words):
     for options, message in (
         ({"processes": 3}, "batch_size=4 cannot be split over 3 processes; use a multiple of 3"),
         ({"process": 2, "processes": 2}, "process 2 of 2; processes are counted from 0"),
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused(english, korean_words):
         train_batches({str(korean_words): 1.0, f"{korean_words}/.": 1.0}, WORDS["streams"], 1)
 
 
-def test_a_state_of_other_batches_is_refused_with_the_difference(english, more_english):
+def test_state_of_other_batches_raises_and_names_the_difference(english, more_english):
     state = train_batches(english, BERT["nsp"], 4, seed=1).state()
     with pytest.raises(
         ValueError, match=r"belongs to other batches .*length: 24 there, 32 here; seed: 1 there, 0 here"
@@ -259,7 +259,7 @@ def test_a_state_of_other_batches_is_refused_with_the_difference(english, more_e
             train_batches(english, BERT["nsp"], 4, seed=1).restore(wrong)
 
 
-def test_a_bert_run_may_go_on_with_another_batch_size(english, more_english):
+def test_bert_can_resume_with_another_batch_size(english, more_english):
     for corpora in (english, {str(english): 2.0, str(more_english): 1.0}):
         small, large = (train_batches(corpora, BERT["nsp"], size) for size in (4, 8))
         next(large)
@@ -269,7 +269,7 @@ def test_a_bert_run_may_go_on_with_another_batch_size(english, more_english):
         assert all(np.array_equal(np.concatenate([half[n] for half in halves]), expected[n]) for n in expected)
 
 
-def test_a_stream_may_not(korean_words):
+def test_streams_cannot_resume_with_another_batch_size(korean_words):
     state = train_batches(korean_words, WORDS["streams"], 4).state()
     with pytest.raises(ValueError, match="batch_size: 4 there, 8 here"):
         train_batches(korean_words, WORDS["streams"], 8).restore(state)
@@ -303,7 +303,7 @@ def test_evaluation_of_a_language_model_reads_the_held_out_part_once(korean_word
         assert counts["backward"] == expected + Counter({vocabulary.bos_id: len(sentences)})
 
 
-def test_evaluation_is_the_same_each_time_and_for_any_number_of_processes(case):
+def test_evaluation_is_repeatable_with_any_number_of_processes(case):
     corpora, examples = case
     whole = list(eval_batches(corpora, examples, 6, shards=6, window=SMALL))
     again = list(eval_batches(corpora, examples, 6, shards=6, window=SMALL))
@@ -316,13 +316,13 @@ def test_evaluation_is_the_same_each_time_and_for_any_number_of_processes(case):
     assert len(limited) == (len(corpora) if isinstance(corpora, dict) else 1)
 
 
-def test_nothing_held_out_is_said(tmp_path):
+def test_empty_heldout_part_raises(tmp_path):
     corpus = toy_corpus(tmp_path / "all", documents=5, heldout=0.0)
     with pytest.raises(ValueError, match="has no document in its part 'heldout'; prepare it with a higher --heldout"):
         next(eval_batches(corpus, BERT["nsp"], 2))
 
 
-def test_a_shard_deleted_while_running_is_named_and_nothing_is_lost(english, tmp_path):
+def test_shard_deleted_during_a_run_raises_and_no_batch_is_lost(english, tmp_path):
     shutil.copytree(english, tmp_path / "corpus")
     batches = train_batches(tmp_path / "corpus", BERT["nsp"], 4, window=SMALL)
     expected = train_batches(english, BERT["nsp"], 4, window=SMALL)
@@ -338,7 +338,7 @@ def test_a_shard_deleted_while_running_is_named_and_nothing_is_lost(english, tmp
     assert same(next(batches), next(expected))
 
 
-def test_a_run_begins_after_reading_one_window(english, monkeypatch):
+def test_first_batch_needs_only_one_window(english, monkeypatch):
     read = []
     monkeypatch.setattr(track, "read_window", lambda *args, real=track.read_window: read.append(0) or real(*args))
     batches = train_batches(english, BERT["nsp"], 4, window=SMALL)

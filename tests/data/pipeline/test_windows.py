@@ -14,7 +14,7 @@ def documents_in(windows):
 
 
 def imagined(*shards):
-    """A store of which there is only the manifest: (documents, tokens) of each shard."""
+    """Return a store with only a manifest; `shards` are (documents, tokens) of each shard."""
     counts = [{"train": {"counts": {"documents": d, "tokens": t}}} for d, t in shards]
     return SimpleNamespace(part="train", manifest={"shards": counts})
 
@@ -30,7 +30,7 @@ def test_every_document_is_in_one_window(pieces, tokens):
 
 
 @pytest.mark.parametrize("tokens", [100, 10**9])
-def test_a_window_holds_its_documents_as_the_store_does(pieces, tokens):
+def test_window_holds_the_same_documents_as_the_store(pieces, tokens):
     store = open_store(pieces)
     first = np.cumsum([0, *(len(shard.documents) - 1 for shard in store.shards)])
     for window in plan_windows(store, (0, 0), tokens)[:5]:
@@ -41,8 +41,8 @@ def test_a_window_holds_its_documents_as_the_store_does(pieces, tokens):
             assert sentences == [s.tolist() for s in store[int(first[shard]) + number]]
 
 
-def test_windows_are_of_about_the_size_asked_for_and_mix_many_places(as_users_run):
-    store = imagined(*[(6000, 20_000_000)] * 160)  # a corpus of Wikipedia's size
+def test_windows_have_about_the_given_size_and_mix_many_places(as_users_run):
+    store = imagined(*[(6000, 20_000_000)] * 160)  # the size of Wikipedia
     windows = plan_windows(store, (0, 0), 1 << 24)
     assert abs(len(windows) * (1 << 24) / 3.2e9 - 1) < 0.05
     assert sorted(documents_in(windows)) == list(itertools.product(range(160), range(6000)))
@@ -52,7 +52,7 @@ def test_windows_are_of_about_the_size_asked_for_and_mix_many_places(as_users_ru
     assert np.mean([len({block.shard for block in window}) for window in windows]) > 0.9 * BLOCKS
 
 
-def test_the_order_is_another_in_each_epoch(as_users_run):
+def test_order_differs_between_epochs(as_users_run):
     store = imagined(*[(600, 2_000_000)] * 20)
     epochs = [plan_windows(store, (seed, epoch), 1 << 20) for seed, epoch in ((0, 0), (0, 1), (1, 0))]
     assert epochs[0] == plan_windows(store, (0, 0), 1 << 20)
@@ -61,7 +61,7 @@ def test_the_order_is_another_in_each_epoch(as_users_run):
 
 
 @pytest.mark.parametrize("documents", [1, 2, 3, 7])
-def test_no_window_has_a_single_document_unless_there_is_only_one(as_users_run, documents):
+def test_no_window_has_a_single_document_unless_the_corpus_has(as_users_run, documents):
     for seed in range(20):
         store = imagined(*[(1, 10_000)] * documents, (0, 0))
         windows = plan_windows(store, (seed,), 5_000)
@@ -69,7 +69,7 @@ def test_no_window_has_a_single_document_unless_there_is_only_one(as_users_run, 
         assert all(len(documents_in([window])) >= min(2, documents) for window in windows)
 
 
-def test_a_shard_that_is_deleted_or_cut_while_running_is_named(pieces, tmp_path):
+def test_shard_deleted_or_truncated_during_a_run_raises(pieces, tmp_path):
     shutil.copytree(pieces, tmp_path / "store")
     store = open_store(tmp_path / "store")
     windows = plan_windows(store, (0, 0), 100)

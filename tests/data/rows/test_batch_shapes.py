@@ -1,4 +1,4 @@
-"""What a batch is said to be made of is what the pipeline makes."""
+"""The predicted shapes match the batches of the pipeline."""
 
 import pytest
 
@@ -27,23 +27,23 @@ def corpora(tmp_path_factory):
         PieceExamples(64, "sop", masking=Masking("span", predictions=7), sequences=3),
     ],
 )
-def test_bert_batches_are_as_told(corpora, examples):
+def test_bert_batches_have_these_shapes(corpora, examples):
     batch = next(train_batches(corpora["pieces"], examples, 6))
-    told = batch_shapes(examples, 6)
-    assert {name: (array.shape, array.dtype.type) for name, array in batch.items()} == told
+    expected = batch_shapes(examples, 6)
+    assert {name: (array.shape, array.dtype.type) for name, array in batch.items()} == expected
 
 
 @pytest.mark.parametrize("reading", ["streams", "sentences"])
 @pytest.mark.parametrize("kind", ["characters", "words"])
-def test_word_batches_are_at_most_as_told(corpora, reading, kind):
+def test_word_batches_have_at_most_these_shapes(corpora, reading, kind):
     examples = LanguageModelExamples(reading, 12, kind, max_characters=20, smallest_table=4)
-    told = batch_shapes(examples, 8, shards=2)
+    expected = batch_shapes(examples, 8, shards=2)
     batches = train_batches(corpora["words"], examples, 8, shards=2)
     for _ in range(3):
         batch = next(batches)
-        assert batch.keys() == told.keys()
+        assert batch.keys() == expected.keys()
         for name, array in batch.items():
-            shape, dtype = told[name]
+            shape, dtype = expected[name]
             assert array.dtype == dtype, name
             assert len(array.shape) == len(shape), name
             assert all(real <= most for real, most in zip(array.shape, shape)), name
@@ -51,11 +51,11 @@ def test_word_batches_are_at_most_as_told(corpora, reading, kind):
     batches.close()
 
 
-def test_a_table_holds_all_words_if_all_differ():
+def test_table_holds_all_words_even_if_all_differ():
     examples = LanguageModelExamples(length=20, smallest_table=256)
     assert [table_size(examples, rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
 
 
-def test_parts_must_be_equal():
+def test_unequal_shards_raise():
     with pytest.raises(ValueError, match="10 rows cannot be split into 4 equal parts; use a multiple of 4"):
         batch_shapes(LanguageModelExamples(), 10, shards=4)

@@ -14,7 +14,7 @@ VOCABULARY = Vocabulary(
 
 
 def make_rows(count, length, seed=0, shortest=1.0):
-    """Rows [CLS] … [SEP] … [SEP] of random words of one to a few pieces, then padding."""
+    """Return rows [CLS] … [SEP] … [SEP] of random words of one to a few pieces, with padding."""
     rng = np.random.default_rng(seed)
     tokens = np.full((count, length), PAD, np.int32)
     segments = np.zeros((count, length), np.int32)
@@ -36,7 +36,7 @@ def mask(masking, count=400, length=64, seed=0, shortest=0.3):
 
 
 def words_of(row):
-    """The words of a row as lists of positions, by the plain rule."""
+    """Return the words of a row as lists of positions."""
     words = []
     for position, token in enumerate(row.tolist()):
         if token in (CLS, SEP, PAD):
@@ -59,7 +59,7 @@ def expected_number(segments, rate, most):
     st.integers(5, 40),
     st.integers(0, 99),
 )
-def test_whatever_is_masked_can_be_put_back(kind, rate, length, seed):
+def test_targets_restore_the_masked_tokens(kind, rate, length, seed):
     tokens, segments, masked, positions, targets, weights = mask(Masking(kind, rate), 7, length, seed)
     assert masked.dtype == positions.dtype == targets.dtype == np.int32
     restored = masked.copy()
@@ -80,7 +80,7 @@ def test_whatever_is_masked_can_be_put_back(kind, rate, length, seed):
 
 @pytest.mark.parametrize("kind", ["token", "span"])
 @pytest.mark.parametrize("rate", [0.05, 0.15, 0.6])
-def test_the_number_of_predictions(kind, rate):
+def test_number_of_predictions(kind, rate):
     _, segments, *_, weights = mask(Masking(kind, rate))
     most = int(np.ceil(rate * 64))
     assert weights.shape[1] == most
@@ -90,7 +90,7 @@ def test_the_number_of_predictions(kind, rate):
     assert weights.sum(axis=1).tolist() == expected_number(segments, rate, 3)
 
 
-def test_places_for_predictions():
+def test_maximum_number_of_predictions():
     assert [Masking(rate=rate).places(20) for rate in (0.05, 0.1, 0.15, 0.6)] == [1, 2, 3, 12]
     assert Masking(rate=0.01).places(8) == 1
     assert Masking(predictions=80).places(512) == 80
@@ -101,12 +101,12 @@ def chi_square(counts, expected):
 
 
 @pytest.mark.parametrize("split", [(0.8, 0.1, 0.1), (0.0, 1.0, 0.0), (0.5, 0.0, 0.5), (1.0, 0.0, 0.0)])
-def test_the_split(split):
+def test_split_between_mask_random_and_unchanged(split):
     _, _, masked, positions, targets, weights = mask(Masking(rate=0.5, split=split), 2000)
     row, place = np.nonzero(weights)
     now, before = masked[row, positions[row, place]], targets[row, place]
     total = len(now)
-    random_tokens = split[1] * total / SIZE  # of each token, the unchanged one and [MASK] included
+    random_tokens = split[1] * total / SIZE  # per token; the random token may be [MASK] or the original
     shares = {
         "[MASK]": ((now == MASK).sum(), split[0] * total + random_tokens),
         "unchanged": ((now == before).sum(), split[2] * total + random_tokens),
@@ -116,7 +116,7 @@ def test_the_split(split):
     others = np.bincount(now[(now != MASK) & (now != before)], minlength=SIZE)
     if split[1]:
         free = np.delete(np.arange(SIZE), MASK)
-        # A token cannot be seen to replace itself; special tokens are drawn like all others.
+        # A random token equal to the original counts as unchanged; special tokens are drawn like all others.
         own = np.bincount(before, minlength=SIZE) / total
         expected = random_tokens * (1 - own[free])
         assert chi_square(others[free], expected) < 59 + 5 * np.sqrt(2 * 59)
@@ -125,7 +125,7 @@ def test_the_split(split):
         assert not others.any()
 
 
-def test_every_position_is_picked_alike():
+def test_all_positions_are_picked_equally_often():
     tokens = np.full((6000, 24), 7, np.int32)
     tokens[:, 0], tokens[:, 23] = CLS, SEP
     picks = mask_rows(tokens, np.ones_like(tokens), Masking(rate=0.2), VOCABULARY, make_draws(6000, 24))
@@ -135,7 +135,7 @@ def test_every_position_is_picked_alike():
 
 
 def literal_words(row, number, scores):
-    """The reference's loop: words in random order, one that would be too many passed over."""
+    """Pick words in random order and skip words that are too long, as the reference does."""
     picked = []
     for word in sorted(words_of(row), key=lambda word: scores[word[0]]):
         if len(picked) >= number:
@@ -148,7 +148,7 @@ def literal_words(row, number, scores):
 
 @settings(deadline=None, max_examples=50)
 @given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
-def test_whole_words_are_picked_as_the_reference_does(rate, length, seed):
+def test_whole_words_match_the_reference(rate, length, seed):
     tokens, segments, _, positions, _, weights = mask(Masking("word", rate), 9, length, seed)
     numbers = expected_number(segments, rate, int(np.ceil(rate * length - 1e-9)))
     draws = make_draws(9, length, seed)
@@ -158,7 +158,7 @@ def test_whole_words_are_picked_as_the_reference_does(rate, length, seed):
 
 
 def literal_spans(row, number, draws):
-    """Words from a random position on, until enough is picked; draws are used in the same order."""
+    """Pick spans of words from random positions in a plain loop; use the draws in the same order."""
     words = words_of(row)
     runs = np.cumsum(np.isin(row, (CLS, SEP, PAD)))
     of = {position: place for place, word in enumerate(words) for position in word}
@@ -180,7 +180,7 @@ def literal_spans(row, number, draws):
 
 @settings(deadline=None, max_examples=50)
 @given(st.sampled_from([0.05, 0.15, 0.5]), st.integers(5, 50), st.integers(0, 999))
-def test_spans_are_picked_as_written_out(rate, length, seed):
+def test_spans_match_a_plain_loop(rate, length, seed):
     tokens, segments, masked, positions, _, weights = mask(Masking("span", rate), 9, length, seed)
     numbers = expected_number(segments, rate, int(np.ceil(rate * length - 1e-9)))
     draws = make_draws(9, length, seed)
@@ -188,14 +188,14 @@ def test_spans_are_picked_as_written_out(rate, length, seed):
         free = int((~np.isin(tokens[row], (CLS, SEP, PAD))).sum())
         expected = literal_spans(tokens[row], min(numbers[row], free), draws[row])
         assert positions[row, weights[row] > 0].tolist() == sorted(expected)
-        for position, fate in expected.items():  # all of a span fares alike
+        for position, fate in expected.items():  # all tokens of a span are replaced in the same way
             if fate < 0.8:
                 assert masked[row, position] == MASK
             elif fate >= 0.9:
                 assert masked[row, position] == tokens[row, position]
 
 
-def test_lengths_of_spans():
+def test_span_lengths():
     tokens = np.full((3000, 200), 7, np.int32)
     draws = make_draws(3000, 200)
     *_, positions, _, weights = mask_rows(tokens, np.ones_like(tokens), Masking("span", 0.05), VOCABULARY, draws)
@@ -203,12 +203,12 @@ def test_lengths_of_spans():
     row, place = np.nonzero(weights)
     picked[row, positions[row, place] + 1] = 1
     spans = (np.diff(picked, axis=1) == 1).sum()
-    # Geometric (0.2) cut at 10: 3.8 on average; the last of a row is cut short, few touch one another.
+    # The mean of a geometric (0.2) cut at 10 is 3.8; the last span of a row may be cut, and few spans touch.
     assert 2.6 < picked.sum() / spans < 3.8
 
 
 @pytest.mark.parametrize("kind", ["token", "word", "span"])
-def test_rows_with_nothing_to_pick(kind):
+def test_rows_without_tokens_to_pick(kind):
     tokens = np.array([[CLS, SEP, PAD, PAD], [PAD] * 4, [CLS, 9, SEP, PAD]], np.int32)
     segments = np.array([[1, 1, 0, 0], [0] * 4, [1, 1, 1, 0]], np.int32)
     masked, _, _, weights = mask_rows(tokens, segments, Masking(kind, 0.5), VOCABULARY, make_draws(3, 4))
@@ -216,7 +216,7 @@ def test_rows_with_nothing_to_pick(kind):
     assert weights.sum(axis=1).tolist() == [0, 0, 1]
 
 
-def test_a_word_too_long_for_what_is_left_leaves_a_row_without_prediction():
+def test_row_whose_only_word_is_too_long_has_no_prediction():
     tokens = np.array([[CLS, 9, 50, 50, 50, SEP]], np.int32)
     masked, *_, weights = mask_rows(tokens, np.ones_like(tokens), Masking("word", 0.3), VOCABULARY, make_draws(1, 6))
     assert not weights.any()
@@ -246,8 +246,8 @@ LINES = [
     [train_wordpiece(LINES * 9, 90), train_sentencepiece(LINES * 9, 90, model="bpe")],
     ids=["wordpiece", "sentencepiece"],
 )
-def test_words_in_english_and_korean(tokenizer):
-    """What `continues` says is what the tokenizer itself says of words."""
+def test_continuation_pieces_match_the_tokenizer(tokenizer):
+    """The words of `continues` match the word numbers of the tokenizer."""
     vocabulary = vocabulary_of(tokenizer)
     for line in [*LINES, "은행배를 riverboat 漢 playing"]:
         encoding = tokenizer.encode(line, specials=False)
@@ -269,11 +269,11 @@ def test_words_in_english_and_korean(tokenizer):
         ({"predictions": 0}, "expected at least 1"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_invalid_settings_raise(wrong, message):
     with pytest.raises(ValueError, match=message):
         Masking(**wrong)
 
 
-def test_an_unknown_kind_is_refused(as_users_run):
+def test_unknown_kind_raises(as_users_run):
     with pytest.raises(ValueError, match="masking 'words' is not known; it is token, word, span or next"):
         Masking("words")

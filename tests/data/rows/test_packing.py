@@ -25,15 +25,14 @@ def test_every_example_is_packed_once_and_fits(lengths, capacity, most):
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(30, 64), st.integers(1, 6))
-def test_no_two_rows_could_be_one(lengths, capacity, most):
-    """So at most one row is less than half full and held."""
+def test_no_single_example_fits_into_an_earlier_row(lengths, capacity, most):
     lengths = np.array(lengths, np.int64)
     members, rows = pack(lengths, capacity, most)
     sums = np.add.reduceat(lengths[members], rows[:-1])
     counts = np.diff(rows)
     smallest = np.minimum.reduceat(lengths[members], rows[:-1])
     for one, other in itertools.permutations(range(len(sums)), 2):
-        # Best fit leaves no example in a row of its own that would go into an earlier row.
+        # Best fit leaves no example alone in a row if it fits into an earlier row.
         if counts[other] == 1 and counts[one] < most and other > one:
             assert sums[one] + smallest[other] > capacity
 
@@ -47,7 +46,7 @@ def test_rows_are_nearly_full():
     assert len(rows) - 1 == len(lengths)
 
 
-def test_what_does_not_fit_is_refused():
+def test_examples_that_do_not_fit_raise():
     with pytest.raises(ValueError, match="examples of 3 to 9 positions cannot be packed into rows of 8"):
         pack(np.array([3, 9]), 8, 2)
     with pytest.raises(ValueError, match="most=0"):

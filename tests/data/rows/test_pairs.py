@@ -12,15 +12,15 @@ from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows import pairs as module
 from bert_elmo_jax.data.rows.pairs import plain_text, sentence_pairs, truncate, with_separators
 
-Asked = tuple[float, float, float, float]  # where A ends, random or next, which other document, which of its sentences
+Asked = tuple[float, float, float, float]  # draws for: end of A, random or next, other document, its sentence
 
 
 def document_pairs(
     documents: list[list[list[int]]], own: int, target: int
 ) -> Generator[tuple[list[int], list[int], int] | None, Asked, None]:
-    """(A, B, label) of one document by the reference's rules, sentence by sentence, before truncation.
+    """Yield (A, B, label) for one document by the reference's rules, before truncation.
 
-    For each chunk it yields None, is to be sent four random numbers, and yields the example.
+    For each chunk, yield None, receive four random numbers and yield the example.
     """
     document = documents[own]
     chunk: list[list[int]] = []
@@ -45,7 +45,7 @@ def document_pairs(
                     tokens_b.extend(other[j])
                     if len(tokens_b) >= wanted:
                         break
-                i -= len(chunk) - a_end  # the displaced sentences come again
+                i -= len(chunk) - a_end  # the displaced sentences are used again
             else:
                 label = 0
                 tokens_b = [token for sentence in chunk[a_end:] for token in sentence]
@@ -55,7 +55,7 @@ def document_pairs(
 
 
 def losses(a: int, b: int, room: int) -> tuple[int, int]:
-    """How many tokens truncation takes from A and from B."""
+    """Return the numbers of tokens that truncation removes from A and B."""
     lost_a = lost_b = 0
     while a - lost_a + b - lost_b > room:
         if a - lost_a > b - lost_b:
@@ -69,7 +69,7 @@ documents_of = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=12), m
 
 
 def text_of(sizes) -> Text:
-    """A text whose tokens are their own places, from the lengths of its documents' sentences."""
+    """Return a text of sentences of these lengths; each token is its own position."""
     cuts = np.cumsum([0, *itertools.chain(*sizes)])
     return Text(np.arange(cuts[-1]), cuts, np.cumsum([0, *map(len, sizes)]))
 
@@ -82,7 +82,7 @@ def lists_of(text: Text) -> list[list[list[int]]]:
 
 
 class Recorder(np.random.Generator):
-    """A generator that remembers what it gave."""
+    """A generator that records its draws."""
 
     def __init__(self, seed):
         super().__init__(np.random.PCG64(seed))
@@ -99,7 +99,7 @@ class Recorder(np.random.Generator):
 
 @settings(deadline=None, max_examples=150)
 @given(documents_of, st.integers(5, 40), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**32))
-def test_pairs_are_the_reference_s_draw_by_draw(sizes, length, short_share, seed):
+def test_pairs_match_the_reference_draw_by_draw(sizes, length, short_share, seed):
     text = text_of(sizes)
     documents, room = lists_of(text), length - 3
     recorder = Recorder(seed)
@@ -132,7 +132,7 @@ def test_pairs_are_the_reference_s_draw_by_draw(sizes, length, short_share, seed
 
 
 def literal_figures(documents, length, short_share, seed):
-    """The reference with its own coins, token by token: lengths of A and B, labels, fronts lost, number of examples."""
+    """Run the reference with other random numbers; return lengths, labels, tokens lost in front and short pairs."""
     coins, room = random.Random(seed), length - 3
     rows = []
     for own in range(len(documents)):
@@ -153,7 +153,7 @@ def literal_figures(documents, length, short_share, seed):
 
 
 @pytest.mark.parametrize("length", [24, 64])
-def test_figures_agree_with_the_reference_s(length):
+def test_statistics_match_the_reference(length):
     shape = np.random.default_rng(0)
     sizes = [shape.integers(1, 30, shape.integers(1, 40)).tolist() for _ in range(700)]
     sizes += [[int(n)] for n in shape.integers(1, 30, 100)]
@@ -181,7 +181,7 @@ def document_of(text, places):
 
 
 @given(st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=2, max_size=4), st.integers(5, 40))
-def test_random_next_is_never_the_same_document_where_there_are_two(sizes, length):
+def test_random_next_comes_from_another_document(sizes, length):
     text = text_of(sizes)
     for seed in range(5):
         found = sentence_pairs(text, length, np.random.default_rng(seed))
@@ -190,7 +190,7 @@ def test_random_next_is_never_the_same_document_where_there_are_two(sizes, lengt
         assert (a[found.label == 0] == b[found.label == 0]).all()
 
 
-def test_random_next_comes_from_every_other_document_alike_and_from_any_sentence_of_it():
+def test_random_next_is_uniform_over_other_documents_and_their_sentences():
     text = text_of([[5] * 20] * 30)
     found = [sentence_pairs(text, 33, np.random.default_rng(seed), short_share=0.0) for seed in range(60)]
     gaps, places = Counter(), Counter()
@@ -205,13 +205,13 @@ def test_random_next_comes_from_every_other_document_alike_and_from_any_sentence
         assert max(abs(count - expected) for count in counts.values()) < 5 * np.sqrt(expected)
 
 
-def test_one_document_alone_gives_its_own_sentences():
+def test_random_next_of_a_single_document_comes_from_itself():
     found = sentence_pairs(text_of([[3, 4, 5]]), 12, np.random.default_rng(0))
     assert len(found.a)
 
 
-def test_what_a_random_next_displaced_comes_again():
-    """Without truncation the A stretches and true next stretches of a document are the document, each word once."""
+def test_sentences_displaced_by_a_random_next_are_used_again():
+    """Without truncation, the A and true next stretches cover each word of a document once."""
     text = text_of([[3, 1, 4, 1, 5, 9, 2, 6]] * 6)
     for seed in range(20):
         found = sentence_pairs(text, 1000, np.random.default_rng(seed), short_share=0.0)
@@ -229,12 +229,12 @@ def test_short_targets_per_document_or_per_chunk():
         for per in ("document", "chunk")
     }
     for per, found in by.items():
-        total = (found.a_length + found.b_length)[found.label == 0]  # a true next ends where the target is reached
+        total = (found.a_length + found.b_length)[found.label == 0]  # a true next ends when the target is reached
         document = document_of(text, found.a[found.label == 0])
         full = [np.mean(total[document == number] == 100) for number in range(40)]
         if per == "document":
             assert set(np.round(full)) == {0.0, 1.0}
-            assert all(share in (0, 1) or share > 0.9 for share in full)  # but for the end of the document
+            assert all(share in (0, 1) or share > 0.9 for share in full)  # except at the end of the document
         else:
             assert abs(np.mean(full) - 0.7) < 0.05
             assert sum(0 < share < 1 for share in full) > 30
@@ -267,7 +267,7 @@ def test_truncation_takes_from_the_longer_side(a, b, room):
     assert min(a_left, b_left) >= 1
 
 
-def test_truncation_throws_a_coin_for_each_token():
+def test_truncation_chooses_the_end_randomly_for_each_token():
     many = [np.full(4000, n) for n in (0, 30, 0, 10)]
     front = truncate(*many, 20, np.random.default_rng(0))[0]
     assert abs(front.mean() - 10) < 5 * np.sqrt(5 / 4000)
@@ -276,7 +276,7 @@ def test_truncation_throws_a_coin_for_each_token():
 
 @settings(deadline=None)
 @given(documents_of, st.integers(3, 30), st.booleans())
-def test_plain_text_is_the_whole_text_in_order(sizes, length, whole_documents):
+def test_plain_text_covers_the_text_in_order(sizes, length, whole_documents):
     text = text_of(sizes)
     found = plain_text(text, length, whole_documents=whole_documents)
     assert (found.lengths <= length).all()
@@ -295,7 +295,7 @@ def test_plain_text_is_the_whole_text_in_order(sizes, length, whole_documents):
         assert stop in text.sentences or size == room
 
 
-def test_separators_stand_between_documents_and_not_at_the_end_of_a_row():
+def test_separators_are_between_documents_but_not_at_row_ends():
     text = with_separators(text_of([[2, 2], [3], [1, 1]]), 99)
     assert text.tokens.tolist() == [0, 1, 2, 3, 99, 4, 5, 6, 99, 7, 8, 99]
     assert text.sentences.tolist() == [0, 2, 5, 9, 10, 12]
@@ -308,7 +308,7 @@ def test_separators_stand_between_documents_and_not_at_the_end_of_a_row():
 
 
 @given(documents_of, st.integers(3, 30))
-def test_separators_lose_no_token_and_never_begin_or_end_a_row(sizes, length):
+def test_separators_keep_all_tokens_and_never_start_or_end_a_row(sizes, length):
     plain = text_of(sizes)
     text = with_separators(plain, -1)
     found = plain_text(text, length, whole_documents=False, closing=1)
@@ -318,7 +318,7 @@ def test_separators_lose_no_token_and_never_begin_or_end_a_row(sizes, length):
     assert max(map(len, rows)) <= length - 2
 
 
-def test_a_very_long_document_is_taken_in_parts(monkeypatch):
+def test_very_long_document_is_split_into_parts(monkeypatch):
     monkeypatch.setattr(module, "LONG", 10)
     text = text_of([[2] * 95, [3] * 4])
     found = sentence_pairs(text, 1000, np.random.default_rng(0), short_share=0.0)
@@ -331,7 +331,7 @@ def test_a_very_long_document_is_taken_in_parts(monkeypatch):
     assert (document_of(text, found.a[random_next]) != document_of(text, found.b[random_next])).all()
 
 
-def test_rows_without_room_are_refused():
+def test_rows_without_room_raise():
     with pytest.raises(ValueError, match=r"length=4 has no room for \[CLS\] A \[SEP\] B \[SEP\]; use 5 or more"):
         sentence_pairs(text_of([[1]]), 4, np.random.default_rng(0))
     with pytest.raises(ValueError, match="use 3 or more"):

@@ -17,7 +17,7 @@ OBJECTIVES = ["nsp", "sop", "sentences", "documents"]
 
 
 def make_text(documents=40, seed=0, longest=20) -> Text:
-    """Every token is another one, so that each place can be told from its token."""
+    """Return a text whose tokens are all different."""
     rng = np.random.default_rng(seed)
     sizes = [rng.integers(1, longest, rng.integers(1, 9)) for _ in range(documents)]
     cuts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
@@ -32,7 +32,7 @@ def unmasked(batch):
 
 
 def examples_of(batch):
-    """Each example of a batch: its tokens, types, positions, label and weight."""
+    """Yield tokens, types, positions, label and weight of each example in a batch."""
     tokens = unmasked(batch)
     for row in range(len(tokens)):
         segments = batch["segments"][row]
@@ -50,7 +50,7 @@ def examples_of(batch):
 
 
 def expected_examples(text, rows):
-    """The same from the plan, written out."""
+    """Yield the same from the plan."""
     for n in rows.members.tolist():
         a, a_length, b, b_length, label, weight = (int(column[n]) for column in rows.examples)
         first, second = (rows.tokens[x : x + n].tolist() for x, n in ((a, a_length), (b, b_length)))
@@ -61,7 +61,7 @@ def expected_examples(text, rows):
 
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(OBJECTIVES), st.integers(8, 70), st.integers(1, 5), st.integers(0, 50))
-def test_a_batch_is_what_was_planned(objective, length, sequences, seed):
+def test_batch_matches_the_plan(objective, length, sequences, seed):
     text = make_text(seed=seed)
     asked = PieceExamples(length, objective, sequences=sequences)
     rows = plan_rows(text, asked, VOCABULARY, (seed,))
@@ -81,7 +81,7 @@ def test_a_batch_is_what_was_planned(objective, length, sequences, seed):
 
 @given(st.sampled_from(OBJECTIVES), st.integers(1, 4), st.integers(0, 50), st.data())
 @settings(deadline=None, max_examples=30)
-def test_a_row_is_the_same_in_any_batch(objective, sequences, seed, data):
+def test_row_is_the_same_in_every_batch(objective, sequences, seed, data):
     asked = PieceExamples(32, objective, sequences=sequences, masking=Masking("word", 0.3))
     rows = plan_rows(make_text(seed=seed), asked, VOCABULARY, (seed,))
     whole = piece_batch(rows, 0, len(rows), asked, VOCABULARY)
@@ -91,7 +91,7 @@ def test_a_row_is_the_same_in_any_batch(objective, sequences, seed, data):
         assert (array == whole[name][first:end]).all(), name
 
 
-def test_rows_are_in_random_order():
+def test_rows_are_shuffled():
     asked = PieceExamples(32, "documents")
     rows = plan_rows(make_text(400), asked, VOCABULARY, (0,))
     places = rows.examples.a[rows.members]
@@ -100,16 +100,16 @@ def test_rows_are_in_random_order():
     assert (other.members != rows.members).any()
 
 
-def test_packed_rows_hold_the_examples_of_unpacked_ones():
+def test_packed_rows_hold_the_same_examples_as_unpacked_rows():
     text = make_text(200)
     plans = [plan_rows(text, PieceExamples(48, "nsp", sequences=n), VOCABULARY, (7,)) for n in (1, 4)]
-    told = [sorted(map(str, expected_examples(text, rows))) for rows in plans]
-    assert told[0] == told[1]
+    examples = [sorted(map(str, expected_examples(text, rows))) for rows in plans]
+    assert examples[0] == examples[1]
     assert len(plans[1]) < len(plans[0])
     assert plans[1].filled > plans[0].filled
 
 
-def test_documents_are_told_apart_within_a_row():
+def test_separators_between_documents_of_a_row():
     text = Text(np.arange(10, 20).astype(np.uint16), np.arange(0, 11, 2), np.array([0, 1, 3, 5]))
     asked = PieceExamples(16, "sentences")
     rows = plan_rows(text, asked, VOCABULARY, (0,))
@@ -126,20 +126,20 @@ def test_documents_are_told_apart_within_a_row():
         ({"copies": -1}, "copies=-1"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_invalid_settings_raise(wrong, message):
     with pytest.raises(ValueError, match=message):
         PieceExamples(**wrong)
 
 
-def test_unknown_choices_are_refused(as_users_run):
+def test_unknown_choices_raise(as_users_run):
     with pytest.raises(ValueError, match="objective 'mlm' is not known; it is one of nsp, sop, sentences, documents"):
         PieceExamples(objective="mlm")
     with pytest.raises(ValueError, match="expected document or chunk"):
         PieceExamples(short_per="row")
 
 
-def test_the_encoder_sees_a_packed_example_as_if_it_were_alone():
-    """Packed equals unpacked, through the model: nothing leaks from one example of a row into another."""
+def test_packed_and_unpacked_examples_have_the_same_logits():
+    """No information leaks between the examples of a row."""
     import jax
 
     from bert_elmo_jax.families.bert.config import BertConfig

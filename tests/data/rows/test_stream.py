@@ -15,7 +15,7 @@ documents_of = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min
 
 
 def text_of(sizes) -> Text:
-    """Every word is another one."""
+    """Return a text whose words are all different."""
     cuts = np.cumsum([0, *itertools.chain(*sizes)])
     return Text((np.arange(cuts[-1]) + 3).astype(np.uint32), cuts, np.cumsum([0, *map(len, sizes)]))
 
@@ -25,7 +25,7 @@ def sentences_of(text):
 
 
 def read(plan, rows):
-    """What each row reads over all steps: (input, target) pairs of each direction, and how many at each step."""
+    """Return each row's (input, target) pairs over all steps and directions, and the lengths of the steps."""
     forward, backward = [[] for _ in range(rows)], [[] for _ in range(rows)]
     sizes = []
     for step in range(len(plan)):
@@ -40,7 +40,7 @@ def read(plan, rows):
 
 
 def literal(sentences, *, backwards=False):
-    """(input, target) pairs of sentences read one after the other, as the original writes its streams."""
+    """Return the (input, target) pairs of consecutive sentences, as in the original's streams."""
     pairs = []
     for sentence in sentences:
         marked = [EOS, *sentence[::-1], BOS] if backwards else [BOS, *sentence, EOS]
@@ -58,11 +58,11 @@ def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows,
     seen = []
     for row in range(rows):
         order = [where[target] for word, target in forward[row] if word == BOS]
-        assert forward[row] == literal(order)  # whole sentences, one after the other
+        assert forward[row] == literal(order)  # whole sentences in order
         assert backward[row] == literal(order[::-1], backwards=True)  # the same text from its end
         seen += order
     assert sorted(seen) == sorted(sentences_of(text))
-    # Full steps, but for the last of each row.
+    # All steps are full, except the last of each row.
     assert (np.diff(steps, axis=0) <= 0).all()
     assert ((steps == length) | (np.concatenate([steps[1:], np.zeros((1, rows), int)]) == 0)).all()
     assert steps.any(axis=1).all()
@@ -74,7 +74,7 @@ def test_rows_are_nearly_equal():
     assert np.ptp(steps.sum(axis=0)) <= 8
 
 
-def test_documents_come_in_random_order_and_stay_whole():
+def test_documents_are_shuffled_and_stay_whole():
     text = text_of([[2, 2, 2]] * 200)
     plan = plan_streams(text, 50, 1, MARKS, (0,))
     words = plan.words[plan.words > EOS] - 3
@@ -84,12 +84,12 @@ def test_documents_come_in_random_order_and_stay_whole():
     assert sorted(documents) == list(range(200))
 
 
-def test_state_is_fresh_at_the_first_step_of_a_window_only():
+def test_state_is_fresh_only_at_the_first_step_of_a_window():
     plan = plan_streams(text_of([[5] * 9]), 4, 2, MARKS, (0,))
     assert [plan.take(step).fresh for step in range(len(plan))] == [True] + [False] * (len(plan) - 1)
 
 
-def test_any_step_can_be_asked_for_first():
+def test_steps_can_be_read_in_any_order():
     text = text_of([[4, 5, 6]] * 20)
     plans = [plan_streams(text, 6, 3, MARKS, (5,)) for _ in range(2)]
     inorder = [plans[0].take(step) for step in range(len(plans[0]))]
@@ -99,7 +99,7 @@ def test_any_step_can_be_asked_for_first():
 
 @settings(deadline=None, max_examples=100)
 @given(documents_of, st.integers(3, 40), st.integers(1, 5), st.integers(0, 99))
-def test_sentence_by_sentence_every_one_comes_once(sizes, length, rows, seed):
+def test_sentence_batches_read_every_sentence_once(sizes, length, rows, seed):
     text = text_of(sizes)
     asked = LanguageModelExamples("sentences", length)
     plan = plan_sentences(text, asked.buckets, rows, MARKS, (seed,))
@@ -115,7 +115,7 @@ def test_sentence_by_sentence_every_one_comes_once(sizes, length, rows, seed):
             back = list(zip(taken.backward[row, :size].tolist(), taken.backward_targets[row, :size].tolist()))
             forward.update(ahead)
             backward.update(back)
-            # Both directions read the same words: what one has as input, the other has as target.
+            # The inputs of one direction are the targets of the other.
             assert [target for _, target in ahead][::-1] == [word for word, _ in back]
             assert [word for word, _ in ahead][::-1] == [target for _, target in back]
     assert empty <= 1
@@ -141,12 +141,12 @@ def test_short_sentences_come_in_short_batches():
         ({"smallest_table": 0}, "smallest_table=0"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_invalid_settings_raise(wrong, message):
     with pytest.raises(ValueError, match=message):
         LanguageModelExamples(**wrong)
 
 
-def test_unknown_choices_are_refused(as_users_run):
+def test_unknown_choices_raise(as_users_run):
     with pytest.raises(ValueError, match="reading 'stream' is not known; it is streams or sentences"):
         LanguageModelExamples(reading="stream")
     with pytest.raises(ValueError, match="input 'bytes' is not known; it is characters or words"):

@@ -20,7 +20,7 @@ def forms_of(words) -> Forms:
 
 
 def text_of(words: int, seed: int) -> Text:
-    """Sentences of random words with these numbers, none of them a mark."""
+    """Return sentences of random words without marks."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, 60)
     cuts = np.concatenate([[0], np.cumsum(sizes)])
@@ -42,7 +42,7 @@ def make(parts, asked, *, shards=1, process=0, processes=1):
 
 @pytest.mark.parametrize("rows", [(4,), (3, 1)])
 @pytest.mark.parametrize("shards", [1, 2, 4])
-def test_words_are_found_in_their_shard_s_table(rows, shards):
+def test_indices_point_to_the_words_in_the_table_of_their_shard(rows, shards):
     parts = steps_of(rows)
     batch = make(parts, LanguageModelExamples(smallest_table=2), shards=shards)
     characters = batch["characters"]
@@ -62,7 +62,7 @@ def test_words_are_found_in_their_shard_s_table(rows, shards):
             row += 1
 
 
-def test_each_distinct_word_is_there_once_and_the_rest_of_the_table_is_zero():
+def test_table_has_each_word_once_and_zeros_after_them():
     parts = steps_of()
     batch = make(parts, LanguageModelExamples(smallest_table=64))
     distinct = {*parts[0].forward.ravel().tolist(), *parts[0].backward.ravel().tolist()}
@@ -89,7 +89,7 @@ def test_targets_outside_the_vocabulary_are_unknown_and_inputs_keep_their_letter
 
 
 @pytest.mark.parametrize("kind", ["characters", "words"])
-def test_processes_have_the_parts_of_the_one_batch(kind):
+def test_processes_get_the_parts_of_one_batch(kind):
     parts = steps_of((6, 2))
     asked = LanguageModelExamples(input=kind, smallest_table=2, widest_filter=3)
     whole = make(parts, asked, shards=4)
@@ -98,7 +98,7 @@ def test_processes_have_the_parts_of_the_one_batch(kind):
         assert (np.concatenate([piece[name] for piece in pieces]) == array).all(), name
 
 
-def test_a_row_of_another_corpus_may_be_shorter():
+def test_rows_of_another_corpus_can_be_shorter():
     texts = [plan_sentences(text_of(len(f), 1), (4, 8), 2, MARKS, (0,)) for f in FORMS]
     parts = [next(t for n in range(len(p)) if (t := p.take(n)).forward.shape[1] == w) for p, w in zip(texts, (4, 8))]
     batch = make(parts, LanguageModelExamples("sentences", 8))
@@ -108,7 +108,7 @@ def test_a_row_of_another_corpus_may_be_shorter():
     assert batch["fresh"].all()
 
 
-def test_characters_are_those_of_the_strings():
+def test_characters_match_the_strings():
     words = [*KNOWN, *OUTSIDE]
     for width in (5, 12, 50):
         table = form_characters(np.arange(2, len(words)), FORMS[:1], np.array([0]), MARKS, width)
@@ -116,7 +116,7 @@ def test_characters_are_those_of_the_strings():
 
 
 def pooled(characters, filters, kernels):
-    """Max over time of convolutions with the embedding of each id."""
+    """Return the maximum over time of convolutions over the embedded ids."""
     table = np.random.default_rng(0).normal(size=(262, 3))[characters]
     found = []
     for width, kernel in zip(filters, kernels):
@@ -125,7 +125,7 @@ def pooled(characters, filters, kernels):
     return np.concatenate(found, axis=1)
 
 
-def test_less_padding_changes_nothing_in_what_convolutions_find():
+def test_less_padding_does_not_change_convolutions():
     filters = range(1, 8)
     kernels = [np.random.default_rng(n).normal(size=(n, 3, 4)) for n in filters]
     short = [n for n, word in enumerate([*KNOWN, *OUTSIDE]) if len(word.encode()) < 20]
@@ -143,14 +143,14 @@ def test_less_padding_changes_nothing_in_what_convolutions_find():
         np.testing.assert_allclose(*outputs, atol=1e-12)
 
 
-def test_a_long_word_is_padded_no_further_than_allowed():
-    text = Text(np.full(4, 9, np.uint32), np.array([0, 4]), np.array([0, 1]))  # the word of sixty letters
+def test_long_word_is_cut_to_the_maximum():
+    text = Text(np.full(4, 9, np.uint32), np.array([0, 4]), np.array([0, 1]))  # a word of sixty letters
     part = plan_streams(text, 5, 1, MARKS, (0,)).take(0)
     assert make([part], LanguageModelExamples(widest_filter=7))["characters"].shape[2] == 50
     assert make([part], LanguageModelExamples(widest_filter=7, max_characters=30))["characters"].shape[2] == 30
 
 
-def test_reading_goes_from_the_window_s_table_to_any_size():
+def test_table_size_doubles_as_necessary():
     sizes = [
         make(steps_of((4,), length, 3), LanguageModelExamples(smallest_table=4))["characters"].shape[1]
         for length in (1, 2, 4, 20)
