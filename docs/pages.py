@@ -104,8 +104,10 @@ def list_modules(package: Path, name: str) -> Iterator[tuple[str, Path]]:
 def locate_page(name: str, path: Path) -> str:
     """Return the path of a module's page.
 
-    >>> locate_page("bert_elmo_jax.nn", Path("nn/__init__.py")), locate_page("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
-    ('reference/nn/index.md', 'reference/nn/lstm.md')
+    >>> locate_page("bert_elmo_jax.nn", Path("nn/__init__.py"))
+    'reference/nn/index.md'
+    >>> locate_page("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
+    'reference/nn/lstm.md'
     """
     folder = "/".join(["reference", *name.split(".")[1:]])
     return f"{folder}/index.md" if path.name == "__init__.py" else f"{folder}.md"
@@ -155,7 +157,12 @@ def write_programs() -> str:
         if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
     ]
     for folder in ("benchmarks", "configs"):
-        rows = (f"| `{path.stem}` | {escape_tags(first_paragraph(said))} |" for path, said in list_documented(folder))
+        names = (
+            (name, said)
+            for path, said in list_documented(folder)
+            for name, said in [(path.stem, said), *list_recipes(path)]
+        )
+        rows = (f"| `{name}` | {escape_tags(first_paragraph(said))} |" for name, said in names)
         parts.append("\n".join(draw_table(f"experiments/{folder}", rows)))
     return "\n\n".join(parts)
 
@@ -164,6 +171,16 @@ def list_documented(folder: str) -> Iterator[tuple[Path, str]]:
     """Yield the public files in a folder of experiments with their docstrings."""
     for path in sorted((ROOT / "experiments" / folder).glob("[a-z]*.py")):
         yield path, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def list_recipes(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the recipes of a config file with their docstrings."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    chosen = [node.value for node in module.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    names = {arg.id for call in chosen for arg in call.args if isinstance(arg, ast.Name)}
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            yield f"{path.name}:{node.name}", ast.get_docstring(node) or ""
 
 
 def list_branch(package: str, paths: Mapping[str, Path]) -> list[Any]:
