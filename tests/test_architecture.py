@@ -16,7 +16,7 @@ PACKAGE = ROOT / "bert_elmo_jax"
 PAGES = [ROOT / "docs" / name for name in ("architecture.md", "architecture.ko.md")]
 # Tests register families of their own; the package's families have a folder.
 FAMILIES = sorted(name for name in REGISTRY if (PACKAGE / "families" / name).is_dir())
-# These folders define what is run with which family.
+# These folders choose a family for each run.
 FREE = ("experiments/configs/", "experiments/sweeps/", "experiments/benchmarks/")
 # Names that code outside a family's folder may use: (path, name or "" for all, reason).
 ALLOWED = [
