@@ -11,7 +11,7 @@ from bert_elmo_jax.analysis.linear_probe import choose_probe
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of
 from bert_elmo_jax.evals.probing import accuracy, by_word
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_apart
-from bert_elmo_jax.inference.word_layers import Source, layers_of
+from bert_elmo_jax.inference.word_layers import Source, choose_layers
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.results import Result
 
@@ -181,7 +181,7 @@ def best_layer(
     0
     """
     split = splits_of(parts, task)
-    numbers = layers_of(source, layers)
+    numbers = choose_layers(source, layers)
     if len(numbers) == 1:
         return numbers[0]
     vectors = keep_parts(source, parts, folder, layers, batch_size)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
 from bert_elmo_jax.files import Held, lock, read_json, write_json
-from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, layers_of, word_layers
+from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 
 Span = tuple[int, int]
 FACTS = "vectors.json"
@@ -73,7 +73,7 @@ def keep_vectors(
     ValueError: the vectors in ... are those of another encoder (..., and tests/goldens/bert_tiny is ...): ...
     """
     folder = Path(folder)
-    numbers = layers_of(source, layers)
+    numbers = choose_layers(source, layers)
     asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
     _check_spans(sentences, asked)
     used = [n for n, some in enumerate(asked) if len(some)]  # a sentence of which nothing is asked costs nothing
@@ -127,7 +127,7 @@ def keep_apart(
     >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):
     ...     assert keep_apart(load(model), [["강가의", "은행"]], folder).folder.parent == folder
     """
-    numbers = layers_of(source, layers)
+    numbers = choose_layers(source, layers)
     content = _digest(sentences, spans)
     own = Path(folder) / f"{source.fingerprint}-{content}-{'_'.join(map(str, numbers))}"
     return keep_vectors(source, sentences, own, spans=spans, layers=layers, batch_size=batch_size)
