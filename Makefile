@@ -2,7 +2,9 @@
 #   make quickstart                installs, pretrains a toy BERT and a toy ELMo, puts them to use, opens the report
 #   make test                      environment, lint, import rules, types, tests (aim: under 15 minutes on two cores)
 #   make test PYTHON=python3.12    the same against the newest JAX, in an environment of its own
-#   make test-all                  adds the long proofs (kill tests, peers, memory)
+#   make proofs                    the long proofs of a commit: kills, memory, Ray, other projects
+#   make tables                    the sweeps' toy tables, which take most of an hour
+#   make test-all                  make test, make proofs and make tables
 #   make bench                     the benchmarks of this machine, one after the other; quote ratios, not times
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the README as a site in site/, which can be read without a network
@@ -19,7 +21,7 @@ TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Where Python is told to keep no bytecode, only collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all lint format check-python bench docs goldens peers lock clean
+.PHONY: quickstart test test-all proofs tables lint format check-python bench docs goldens peers lock clean
 
 # Without huge pages a third of the time of such small steps on Linux goes into asking for memory; elsewhere the
 # variable says nothing.
@@ -29,8 +31,13 @@ quickstart: $(INSTALLED)
 test: lint
 	$(TESTS) --doctest-modules bert_elmo_jax tests
 
-test-all: lint
-	$(TESTS) --doctest-modules -m "" bert_elmo_jax tests
+proofs: $(INSTALLED)
+	$(TESTS) -m "long and not tables" tests
+
+tables: $(INSTALLED)
+	$(TESTS) -m tables tests
+
+test-all: test proofs tables
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check --quiet .
@@ -42,10 +49,16 @@ format: $(INSTALLED)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-# Reinstalled only when what is asked for changed: the stamp is newer than the three files that say it.
-$(INSTALLED): requirements.txt setup.cfg pyproject.toml
+check-python:
+	@$(PYTHON) -c 'import sys' 2>/dev/null || { \
+	  echo "There is no interpreter '$(PYTHON)' (a version manager's stub may stand in for it). Install it, or name" \
+	    "another: make test PYTHON=python3.11" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "bert_elmo_jax needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make test PYTHON=python3.12" >&2; exit 2; }
+
+# Reinstalled only when what is asked for changed: the stamp is newer than the three files that say it.
+$(INSTALLED): requirements.txt setup.cfg pyproject.toml
+	@$(MAKE) --silent check-python
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --requirement requirements.txt
 	$(RUN) -m pip install --quiet --no-deps --editable .

@@ -59,7 +59,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def write_text(path: str | Path, text: str, encoding: str = "utf-8") -> Path:
-    r"""Write text atomically, with its line ends as they are, and return the path.
+    r"""Write text atomically, keeping its line ends, and return the path.
 
     >>> import tempfile
     >>> write_text(Path(tempfile.mkdtemp()) / "a.txt", "강\n").read_bytes().decode()

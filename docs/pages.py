@@ -19,6 +19,7 @@ PACKAGE = "bert_elmo_jax"
 PROSE = {
     "README.md": ("index.md", "Home"),
     "README.ko.md": ("ko.md", "한국어"),
+    "docs/architecture.md": ("architecture.md", "Architecture"),
     "CONTRIBUTING.md": ("contributing.md", "Contributing"),
     "CHANGELOG.md": ("changelog.md", "Changelog"),
 }

@@ -189,7 +189,7 @@ def test_killed_and_run_again_it_goes_on(executed):
     assert killed.status == 1
     assert "died" in killed.said
     (said,) = outputs(again, "stderr")
-    (step,) = map(int, re.findall(r"going on from step (\d+)", said))
+    (step,) = map(int, re.findall(r"resuming from step (\d+)", said))
     assert 0 < step < TINY[PRETRAIN]["steps"]
     lines = (again.folder / "runs" / "pretrain" / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["step"] for line in lines] == list(range(1, TINY[PRETRAIN]["steps"] + 1))

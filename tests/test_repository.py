@@ -2,6 +2,7 @@
 
 import configparser
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -44,3 +45,17 @@ def test_no_utils_and_no_common():
 def test_programs_are_short():
     long = {p.name: n for p in ROOT.glob("experiments/*.py") if (n := len(p.read_text().splitlines())) > 150}
     assert not long, f"a program in experiments/ wires things together in about 100 lines: {long}"
+
+
+def test_missing_interpreter_is_named(tmp_path):
+    """Also where the stub of a version manager stands in for it, which exits with 127."""
+    stub = tmp_path / "python3.99"
+    stub.write_text("#!/bin/sh\necho 'pyenv: python3.99: command not found' >&2\nexit 127\n")
+    stub.chmod(0o755)
+    for python in (stub, tmp_path / "python3.98"):
+        done = subprocess.run(
+            ["make", "--silent", "check-python", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"], cwd=ROOT,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2 and f"There is no interpreter '{python}'" in done.stderr
+        assert "make test PYTHON=python3.11" in done.stderr and not (tmp_path / "venv").exists()

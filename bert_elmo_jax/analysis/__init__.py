@@ -1,1 +1,1 @@
-"""What the layers of encoders hold: probes, senses, neighbours, attention, and the pages that show them."""
+"""Studies of the layers of encoders: probes, senses, neighbours, attention."""

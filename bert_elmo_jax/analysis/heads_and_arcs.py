@@ -1,7 +1,7 @@
-"""Which attention heads of a BERT follow the arcs of a treebank: from a word to its head, or from a head to it."""
+"""Attention heads that follow the arcs of a treebank, from a word to its head or from a head to the word."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,29 +16,25 @@ from bert_elmo_jax.report.figures import Grid
 from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.text import Encoding
 
-LEAST = 10  # arcs of a relation in each half: fewer say nothing
-DRAWN = 6  # relations that get a picture
+LEAST = 10  # arcs of a relation in each half of the sentences
+DRAWN = 6  # relations with a picture
 PRONOUN = "any, of a pronoun"
 DIRECTIONS = ("from the dependant to its head", "from the head to the dependant")
 Arc = tuple[int, int, tuple[str, ...]]
 
 
-class _Counts:
-    """Hits of every map and of every fixed offset, by relation and direction, in each half of the sentences."""
+class _Hits:
+    """Arcs of one relation in each half of the sentences, and those that each map and each fixed offset follows."""
 
-    def __init__(self) -> None:
-        self.arcs: dict[str, np.ndarray] = {}
-        self.maps: dict[str, np.ndarray] = {}
-        self.offsets: dict[str, np.ndarray] = {}
+    def __init__(self, maps: np.ndarray, offsets: np.ndarray):
+        self.arcs = np.zeros(2, np.int64)
+        self.maps = np.zeros((2, *maps.shape), np.int64)
+        self.offsets = np.zeros((2, *offsets.shape), np.int64)
 
-    def add(self, half: int, relation: str, maps: np.ndarray, offsets: np.ndarray) -> None:
-        if relation not in self.arcs:
-            self.arcs[relation] = np.zeros(2, np.int64)
-            self.maps[relation] = np.zeros((2, *maps.shape), np.int64)
-            self.offsets[relation] = np.zeros((2, *offsets.shape), np.int64)
-        self.arcs[relation][half] += 1
-        self.maps[relation][half] += maps
-        self.offsets[relation][half] += offsets
+    def add(self, half: int, maps: np.ndarray, offsets: np.ndarray) -> None:
+        self.arcs[half] += 1
+        self.maps[half] += maps
+        self.offsets[half] += offsets
 
 
 def heads_and_arcs(
@@ -49,49 +45,47 @@ def heads_and_arcs(
     batch_size: int = 8,
     report: Callable[[str], object] = lambda text: None,
 ) -> tuple[list[Result], list[Grid]]:
-    """For each relation the head of the BERT that follows it best, beside the best fixed offset; pictures of all heads.
+    """Return for each relation the attention head that follows it best, the best fixed offset, and pictures of heads.
 
-    A head follows an arc where, of all other words, it attends most to the one at the arc's other end. Best is what is
-    best in one half of the sentences (every other one), and the score is that of the other half, so that the choice
-    among many heads is not rewarded. Sentences with more pieces than the model takes are left out.
+    A head follows an arc if, of all other words, it attends most to the one at the other end of the arc. The best head
+    is chosen on one half of the sentences (every other one) and scored on the other, so that the choice among many
+    heads is not rewarded. Sentences with more pieces than the model takes are left out.
 
     >>> from bert_elmo_jax import load
     >>> words, none = ("w1", "w2", "w3"), ({}, {}, {})
     >>> sentence = ParsedSentence(words, ("DET", "NOUN", "VERB"), none, (2, 3, 0), ("det", "nsubj", "root"), "a", (1,))
-    >>> results, _ = heads_and_arcs(load("tests/goldens/bert_tiny"), [sentence] * 20, "tiny")
-    >>> results[0].task, results[0].encoder, results[0].score
-    ('attention: det', 'offset +1', 1.0)
+    >>> heads_and_arcs(load("tests/goldens/bert_tiny"), [sentence] * 20, "tiny")[0][0]
+    attention: det, offset +1: 100.0 %
     """
     if not isinstance(encoder, PieceEncoder):
-        raise ValueError(f"{name} is no BERT, and only a BERT has attention heads: leave it out")
+        raise ValueError(f"{name} has no attention heads: leave it out")
     if encoder.config.implementation != "reference":
         raise ValueError(f"{name} was loaded with fused attention, which keeps no maps: load it without")
     if encoder.config.attention != "bidirectional":
         raise ValueError(f"{name} attends to one side only; its heads cannot follow arcs to the other")
     encoded = [encoder.tokenizer.encode_words(list(sentence.words)) for sentence in sentences]
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
-    kept = [n for n in short if arcs_of(sentences[n])]
-    counts = _Counts()
-    forward = jax.jit(functools.partial(run, encoder.family, encoder.config), static_argnames="wanted")
-    kept.sort(key=lambda n: -len(encoded[n]))
+    kept = sorted((n for n in short if list_arcs(sentences[n])), key=lambda n: -len(encoded[n]))
+    found: dict[str, _Hits] = {}
+    forward = jax.jit(partial(run, encoder.family, encoder.config), static_argnames="wanted")
     for at in range(0, len(kept), batch_size):
         batch = kept[at : at + batch_size]
-        inputs = _batch(encoder, [encoded[n] for n in batch], batch_size)
-        maps = forward(encoder.params, *inputs, wanted=Wanted(attentions=True)).attentions
-        assert maps is not None
+        tokens, mask = _pad(encoder, [encoded[n] for n in batch], batch_size)
+        maps: Any = forward(encoder.params, tokens, None, None, mask, wanted=Wanted(attentions=True)).attentions
         for n, values in zip(batch, np.moveaxis(jax.device_get(maps), 1, 0)):
-            _count(counts, n % 2, sentences[n], values, encoded[n])
+            for relation, hits, fixed in _follow(sentences[n], values, encoded[n]):
+                found.setdefault(relation, _Hits(hits, fixed)).add(n % 2, hits, fixed)
         if at // batch_size % 20 == 0:
             report(f"attention, {name}: {at + len(batch):,} of {len(kept):,} sentences")
     left = len(sentences) - len(short)
-    return _results(counts, name, f"; {left:,} sentences left out" if left else "")
+    return _score(found, name, f"; {left:,} sentences left out" if left else "")
 
 
-def arcs_of(sentence: ParsedSentence) -> list[Arc]:
-    """(dependant, head, names) of the arcs between two words; a name is the relation without what follows a colon.
+def list_arcs(sentence: ParsedSentence) -> list[Arc]:
+    """Return (dependant, head, names) of the arcs between two words; a name is the relation up to its colon.
 
     >>> sentence = ParsedSentence(("내", "배"), ("PRON", "NOUN"), ({}, {}), (2, 0), ("nmod:poss", "root"), "a", (1, 2))
-    >>> arcs_of(sentence)
+    >>> list_arcs(sentence)
     [(0, 1, ('nmod', 'any, of a pronoun'))]
     """
     return [
@@ -101,51 +95,46 @@ def arcs_of(sentence: ParsedSentence) -> list[Arc]:
     ]
 
 
-def _batch(
-    encoder: PieceEncoder, texts: Sequence[Encoding], batch_size: int
-) -> tuple[np.ndarray, None, None, np.ndarray]:
+def _pad(encoder: PieceEncoder, texts: Sequence[Encoding], batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     width = width_for(max(map(len, texts)), encoder.config.max_positions)
     shape = (height_for(len(texts), batch_size), width)
     tokens, mask = np.full(shape, encoder.config.pad_id, np.int32), np.zeros(shape, np.int32)
     for n, text in enumerate(texts):
         tokens[n, : len(text)], mask[n, : len(text)] = text.ids, 1
-    return tokens, None, None, mask
+    return tokens, mask
 
 
-def _count(counts: _Counts, half: int, sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> None:
-    """`maps` are those of the sentence's row, [layers, heads, T, T]."""
-    size = len(text)
-    arcs = arcs_of(sentence)
+def _follow(sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield each arc's names with the maps and offsets that follow it; `maps` are [layers, heads, T, T]."""
+    size, arcs = len(text), list_arcs(sentence)
     ends = [(dependant, head) for dependant, head, _ in arcs]
     attended = most_attended(word_maps(maps[..., :size, :size], text.word_ids, len(sentence.words)))
     hits, fixed = follows(attended, ends), at_offsets(ends)
     for n, (_, _, names) in enumerate(arcs):
-        for relation in names:
-            counts.add(half, relation, hits[:, n], fixed[:, n])
+        yield from ((relation, hits[:, n], fixed[:, n]) for relation in names)
 
 
-def _results(counts: _Counts, name: str, note: str) -> tuple[list[Result], list[Grid]]:
-    often = sorted((r for r, n in counts.arcs.items() if n.min() >= LEAST), key=lambda r: -int(counts.arcs[r].sum()))
+def _score(found: dict[str, _Hits], name: str, note: str) -> tuple[list[Result], list[Grid]]:
+    often = sorted((r for r, hits in found.items() if hits.arcs.min() >= LEAST), key=lambda r: -found[r].arcs.sum())
     if not often:
-        most = max((int(n.min()) for n in counts.arcs.values()), default=0)
+        most = max((int(hits.arcs.min()) for hits in found.values()), default=0)
         raise ValueError(
             f"{most} arcs of the most frequent relation in half of the text: {LEAST} are needed; give more"
         )
     results: list[Result] = []
     figures: list[Grid] = []
     for relation in often:
-        of = int(counts.arcs[relation][1])
-        maps, offsets = counts.maps[relation], counts.offsets[relation]
-        way, offset = np.unravel_index(int(offsets[0].argmax()), offsets[0].shape)
-        fixed = float(offsets[1][way, offset]) / of
-        task = f"attention: {relation}"
-        results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", fixed, of, DIRECTIONS[way]))
-        side, layer, head = np.unravel_index(int(maps[0].argmax()), maps[0].shape)
-        best = float(maps[1][side, layer, head]) / of
-        results.append(Result(task, name, str(layer + 1), best, of, f"head {head + 1}, {DIRECTIONS[side]}{note}"))
+        hits, task = found[relation], f"attention: {relation}"
+        count = int(hits.arcs[1])
+        way, offset = np.unravel_index(int(hits.offsets[0].argmax()), hits.offsets[0].shape)
+        fixed = float(hits.offsets[1][way, offset]) / count
+        results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", fixed, count, DIRECTIONS[way]))
+        side, layer, head = np.unravel_index(int(hits.maps[0].argmax()), hits.maps[0].shape)
+        best = float(hits.maps[1][side, layer, head]) / count
+        results.append(Result(task, name, str(layer + 1), best, count, f"head {head + 1}, {DIRECTIONS[side]}{note}"))
         if len(figures) < DRAWN or relation == PRONOUN:
-            shares = maps.sum(axis=0)[side] / counts.arcs[relation].sum()
+            shares = hits.maps.sum(axis=0)[side] / hits.arcs.sum()
             rows, columns = ([str(n + 1) for n in range(size)] for size in shares.shape)
-            title = f"{relation}, {DIRECTIONS[side]}: {name} (a row is a layer, a column a head)"
+            title = f"{relation}, {DIRECTIONS[side]}: {name} (one row per layer, one column per head)"
             figures.append(Grid(title, rows, columns, shares))
     return results, figures

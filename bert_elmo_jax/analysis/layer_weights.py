@@ -1,4 +1,4 @@
-"""How much of each layer a task took, as it learned it: the softmax of the weights of every mix in a model."""
+"""The share of each layer in the mixes that a task learned: the softmax of their weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +12,9 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 
 def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]]:
-    """The shares of the layers in each mix of some parameters, by the mix's path; they sum to 1.
+    """Return the shares of the layers, which sum to 1, in each mix in a parameter tree, by the path of the mix.
 
-    A mix is what has `weights`, one a layer, and `gamma` beside them: those of `ElmoLayer`, of features, of a task
-    model's input and output.
+    A mix has `weights`, one per layer, and a scalar `gamma`: in features, or in a task network's input and output.
 
     >>> params = {"input": {"mix_0": {"weights": np.zeros(3), "gamma": np.ones(())}}, "head": {"weights": np.ones(2)}}
     >>> {path: shares.round(2).tolist() for path, shares in layer_shares(params).items()}
@@ -34,7 +33,7 @@ def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]
 def weight_results(
     params: Mapping[str, Any], name: str, layers: Sequence[int] | None = None
 ) -> tuple[list[Result], list[Bars]]:
-    """The shares of every mix of a model as lines of a table and as a figure; `layers` are those that it mixes.
+    """Return the shares of every mix of a model as results and figures; `layers` are the numbers of its layers.
 
     >>> params = {"mix": {"weights": np.zeros(2), "gamma": np.ones(())}}
     >>> results, figures = weight_results(params, "runs/tagger", layers=[1, 2])

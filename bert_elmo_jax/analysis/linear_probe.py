@@ -1,8 +1,7 @@
-"""A linear probe: multinomial logistic regression on vectors that stay as they are, trained until nothing changes.
+"""A linear probe: multinomial logistic regression on fixed vectors, trained to convergence.
 
-L-BFGS, because the problem is convex and small: it ends at the one minimum without a rate, a batch size or a seed to
-choose, so that what two layers reach can be compared. The method is SciPy's, whose line search works in double
-precision on the host; value and gradient are computed where the vectors are, by JAX, and nothing is compiled but these.
+The problem is convex and small, so L-BFGS finds its only minimum without a learning rate, a batch size or a seed, and
+layers can be compared. SciPy runs the line search in double precision on the host; JAX computes value and gradient.
 """
 
 from collections.abc import Sequence
@@ -15,15 +14,15 @@ from jaxtyping import Array, Float, Float32, Int
 from scipy.optimize import minimize
 
 STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty
-PATIENCE = 1  # weaker penalties in a row that are worse than the best: the rest are not tried
+PATIENCE = 1  # weaker penalties in a row that score worse before the search stops
 STEPS = 2000
-SLOPE = 1e-4  # the largest partial derivative at the end
+SLOPE = 1e-4  # the largest partial derivative at convergence
 CHUNK = 65_536  # rows that are predicted together
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProbe:
-    """Labels, and a weight for each number of a vector; what it was trained on was standardised, and so is its input.
+    """Weights for each dimension and label, on vectors standardised as in training.
 
     >>> vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
     >>> probe = fit_probe(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
@@ -40,7 +39,7 @@ class LinearProbe:
     converged: bool
 
     def predict(self, vectors: Float32[np.ndarray, "N D"]) -> np.ndarray:
-        """The likeliest label of each vector."""
+        """Return the most probable label of each vector."""
         found = np.zeros(len(vectors), np.int64)
         for at in range(0, len(vectors), CHUNK):
             rows = (vectors[at : at + CHUNK] - self.mean) / self.scale
@@ -51,9 +50,9 @@ class LinearProbe:
 def fit_probe(
     vectors: Float32[np.ndarray, "N D"], labels: np.ndarray, *, strength: float, start: LinearProbe | None = None
 ) -> LinearProbe:
-    """The probe with the least mean cross entropy + strength / 2 · ‖weights‖², the bias without penalty.
+    """Return the probe with the least mean cross entropy + strength / 2 · ‖weights‖²; the bias has no penalty.
 
-    `start` is a probe of the same vectors and labels to begin with, which changes how long it takes and nothing else.
+    `start`, a probe of the same vectors and labels, makes it faster and changes nothing else.
 
     >>> probe = fit_probe(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
     >>> probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)
@@ -69,18 +68,18 @@ def choose_probe(
     dev_labels: np.ndarray,
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearProbe, float]:
-    """The probe whose penalty is best on dev, and its accuracy there; of equals the one with the strongest penalty.
+    """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty.
 
     >>> rows = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
     >>> choose_probe(rows, np.array(["a", "a", "b", "b"]), rows, np.array(["a", "a", "b", "b"]))[1]
     1.0
     """
     if not len(dev_labels):
-        raise ValueError("no labelled word to choose the penalty by: give dev data of the same kind")
+        raise ValueError("no labelled vector to choose the penalty: give dev data of the same kind")
     data = _Data(vectors, labels)
     best: tuple[LinearProbe, float] | None = None
     probe, worse = None, 0
-    for strength in sorted(strengths, reverse=True):  # strongest first: each begins where the last ended
+    for strength in sorted(strengths, reverse=True):  # each starts from the one before
         probe = _fit(data, strength, probe)
         accuracy = float(np.mean(probe.predict(dev) == dev_labels))
         worse = worse + 1 if best is not None and accuracy < best[1] else 0
@@ -94,11 +93,11 @@ def choose_probe(
 
 
 class _Data:
-    """Standardised vectors on the device, and the number of each one's label."""
+    """Standardised vectors on the device, and their label numbers."""
 
     def __init__(self, vectors: Float32[np.ndarray, "N D"], labels: np.ndarray):
         if len(vectors) != len(labels) or not len(labels):
-            raise ValueError(f"{len(vectors)} vectors and {len(labels)} labels: give one label a vector, and some")
+            raise ValueError(f"{len(vectors)} vectors and {len(labels)} labels: give one label per vector, and some")
         self.labels, numbers = np.unique(np.asarray(labels), return_inverse=True)
         self.mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         deviation = np.sqrt(np.mean(np.square(vectors - self.mean), axis=0, dtype=np.float64)).astype(np.float32)
@@ -112,7 +111,7 @@ class _Data:
 def _losses(
     weights: Float[Array, "W C"], vectors: Float[Array, "N D"], numbers: Int[Array, " N"]
 ) -> tuple[Float[Array, " N"], Float[Array, "W C"]]:
-    """The cross entropy of every row, and the gradient of their mean; the last row of the weights is the bias."""
+    """Return the cross entropy of every row and the gradient of their mean; the last row of weights is the bias."""
     logits = jnp.dot(vectors, weights[:-1], precision="highest") + weights[-1][None]
     logs = jax.nn.log_softmax(logits)
     wrong = (jnp.exp(logs) - jax.nn.one_hot(numbers, weights.shape[1])) / len(numbers)
@@ -122,7 +121,7 @@ def _losses(
 
 def _fit(data: _Data, strength: float, start: LinearProbe | None) -> LinearProbe:
     if not strength > 0:
-        raise ValueError(f"strength={strength}: the penalty must be above 0, or labels that are told apart have no end")
+        raise ValueError(f"strength={strength}: expected above 0, as separable labels have no minimum without penalty")
     shape = (data.vectors.shape[1] + 1, len(data.labels))
     first = np.zeros(shape) if start is None else np.concatenate([start.weights, start.bias[None]])
 
@@ -131,7 +130,7 @@ def _fit(data: _Data, strength: float, start: LinearProbe | None) -> LinearProbe
         losses, slope = jax.device_get(_losses(jnp.asarray(weights, jnp.float32), data.vectors, data.numbers))
         slope = slope.astype(np.float64)
         slope[:-1] += strength * weights[:-1]
-        # Summed in double precision: in single the line search would stop where rounding hides what is still to gain.
+        # Summed in double precision: the rounding of single precision would stop the line search too early.
         loss = float(np.mean(losses, dtype=np.float64)) + strength / 2 * float(np.sum(np.square(weights[:-1])))
         return loss, slope.ravel()
 

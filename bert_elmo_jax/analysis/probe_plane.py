@@ -1,4 +1,4 @@
-"""What a linear probe sees: vectors that it was not fitted on, in the plane in which it tells their labels apart."""
+"""Pictures of a linear probe: held-out vectors in the plane that separates their labels best."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from jaxtyping import Float, Float32, Int
 from bert_elmo_jax.analysis.linear_probe import LinearProbe, choose_probe
 from bert_elmo_jax.evals.nearest import principal_plane
 
-LEAST = 4  # vectors of a label: with fewer none is left to look at
+LEAST = 4  # vectors per label, for training, dev and test
 
 
 class Probed(NamedTuple):
-    """How often a probe was right of vectors it had not seen, where these lie in its plane, and what each is.
+    """The accuracy of a probe on held-out vectors, and their places in its plane with their labels.
 
     >>> Probed(0.5, np.zeros((2, 2)), ["ship", "pear"]).groups
     ['ship', 'pear']
@@ -25,12 +25,12 @@ class Probed(NamedTuple):
 
 
 def probe_plane(vectors: Float32[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Probed:
-    """Fit a probe on half of each group, choose its penalty on a quarter, and look at the last quarter.
+    """Fit a probe on half of each group, choose its penalty on a quarter, and return the last quarter.
 
-    Across is what the probe goes by: of two groups its leaning to one or the other, of more the direction in which its
-    leanings differ most. Up is the next such direction, or of two groups that in which the vectors differ most besides.
-    Both have the same spread, so that distances mean nothing; that groups lie apart does, because the probe has not
-    seen these vectors.
+    The horizontal axis is the probe's own direction: its logit for two groups, otherwise the first principal component
+    of its logits. The vertical axis is the second component, or for two groups the direction of the largest remaining
+    variance. Both axes are scaled to the same spread, so distances mean nothing. Separate groups do,
+    because these vectors were held out.
 
     >>> rows = np.random.default_rng(0).normal(size=(80, 5)).astype(np.float32)
     >>> rows[:40, 3] += 6
@@ -39,7 +39,7 @@ def probe_plane(vectors: Float32[np.ndarray, "N D"], groups: Sequence[str], *, s
     (1.0, (20, 2), ['pear', 'ship'])
     """
     if len(vectors) != len(groups):
-        raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give a group for each vector")
+        raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give one group per vector")
     names, counts = np.unique(np.asarray(groups), return_counts=True)
     if len(names) < 2 or counts.min() < LEAST:
         raise ValueError(
@@ -53,7 +53,7 @@ def probe_plane(vectors: Float32[np.ndarray, "N D"], groups: Sequence[str], *, s
 
 
 def _split(labels: np.ndarray, seed: int) -> list[Int[np.ndarray, " n"]]:
-    """Half of each label to fit, a quarter to choose, a quarter to test."""
+    """Return the rows to fit (half of each label), to choose on and to test on (a quarter each)."""
     order = np.random.default_rng(seed).permutation(len(labels))
     turn = np.zeros(len(labels), np.int64)
     for label in set(labels.tolist()):
@@ -67,9 +67,9 @@ def _plane(probe: LinearProbe, vectors: Float32[np.ndarray, "N D"]) -> Float[np.
     weights = np.asarray(probe.weights, np.float64)
     if weights.shape[1] == 2:
         across = weights[:, 1] - weights[:, 0]
-        leaning = rows @ across
-        rest = rows - np.outer(leaning, across) / max(float(across @ across), 1e-12)
-        plane = np.stack([leaning, principal_plane(rest)[:, 0]], axis=1)
+        logits = rows @ across
+        rest = rows - np.outer(logits, across) / max(float(across @ across), 1e-12)
+        plane = np.stack([logits, principal_plane(rest)[:, 0]], axis=1)
     else:
         plane = principal_plane(rows @ weights)
     return (plane - plane.mean(axis=0)) / np.maximum(plane.std(axis=0), 1e-12)

@@ -8,7 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from bert_elmo_jax.analysis.studies import STUDIES
-from bert_elmo_jax.analysis.study_inputs import Asked
+from bert_elmo_jax.analysis.study_inputs import StudyOptions
 from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
@@ -26,8 +26,8 @@ def run_study(
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
-    `settings` are the fields of `Asked` that users set. `given` names those that were set explicitly: a study refuses
-    those that it does not read.
+    `settings` are the fields of `StudyOptions` that users set. `given` names those that were set explicitly: a study
+    refuses those that it does not read.
     """
     check_settings(what, settings, given)
     if png:
@@ -46,7 +46,7 @@ def run_study(
             bar.set_description(text)
             bar.update()
 
-        study = STUDIES[what][0](Asked(**settings, vectors=Path(output, "vectors"), report=report))
+        study = STUDIES[what][0](StudyOptions(**settings, vectors=Path(output, "vectors"), report=report))
     folder.mkdir(parents=True, exist_ok=True)
     results = add_published(study.results)
     print(study.text or format_table(make_cells(results)))

@@ -1,13 +1,14 @@
-"""What the studies of `probe` begin with and give back: what was asked, texts, encoders, and what came out."""
+"""The options of a study, its result, and the texts and encoders that it reads."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import load
-from bert_elmo_jax.analysis.probes import splits_of
+from bert_elmo_jax.analysis.probes import PARTS, select_parts
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, read_treebank
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.results import Result
@@ -15,8 +16,8 @@ from bert_elmo_jax.text.vectors import read_vectors
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the command line asks."""
+class StudyOptions:
+    """The options of the command line."""
 
     model: Sequence[str]
     static: Sequence[str]
@@ -35,12 +36,17 @@ class Asked:
     batch_size: int
     report: Callable[[str], object]
 
+    @property
+    def folder(self) -> VectorFolder:
+        """The folder of vectors, with the layers to compute."""
+        return VectorFolder(self.vectors, self.layers, self.batch_size)
+
 
 @dataclass(frozen=True)
 class Study:
-    """What came out: lines of a table, figures, sections of the page (title, HTML), and text for a terminal.
+    """The results of a study: scores, figures, sections of the page (heading, HTML), and text for a terminal.
 
-    `rows`, the names of their columns first, are the table of a study without scores.
+    `rows`, the column names first, are the table of a study without scores.
     """
 
     results: Sequence[Result]
@@ -49,33 +55,39 @@ class Study:
     text: str = ""
     rows: Sequence[Sequence[object]] = ()
 
+    def __repr__(self) -> str:
+        return f"Study({len(self.results)} results, {len(self.figures)} figures, {len(self.sections)} sections)"
 
-def parts_of(asked: Asked) -> dict[str, list[ParsedSentence]]:
-    """The parts of a treebank; that it annotates what is asked is checked before a model is loaded."""
-    files = {name: getattr(asked, name) for name in ("train", "dev", "test")}
-    parts = {name: read_treebank(file, asked.encoding)[: asked.limit] for name, file in files.items()}
-    for task in asked.tasks:
-        splits_of(parts, task)
+
+def read_parts(options: StudyOptions) -> dict[str, list[ParsedSentence]]:
+    """Return the parts of a treebank, after checking that it annotates all tasks."""
+    parts = {part: read_treebank(getattr(options, part), options.encoding)[: options.limit] for part in PARTS}
+    for task in options.tasks:
+        select_parts(parts, task)
     return parts
 
 
-def words_of(parts: Mapping[str, Sequence[ParsedSentence]]) -> Iterable[str]:
-    """The words of all parts, one after the other."""
-    return (word for part in parts.values() for sentence in part for word in sentence.words)
+def shorten_names(paths: Sequence[str]) -> dict[str, str]:
+    """Return the paths by name: the last part of each path if these differ, otherwise the whole path.
 
-
-def names_of(paths: Sequence[str]) -> dict[str, str]:
-    """Short names for paths: what they end with, where this tells them apart."""
+    >>> shorten_names(["runs/elmo", "runs/bert"])
+    {'elmo': 'runs/elmo', 'bert': 'runs/bert'}
+    """
     short = [Path(path).name for path in paths]
     return dict(zip(short if len(set(short)) == len(paths) else paths, paths))
 
 
-def sources_of(asked: Asked, words: Iterable[str] = ()) -> dict[str, Source]:
-    """The encoders, and of static vectors those of these words."""
-    names = {path: name for name, path in names_of([*asked.static, *asked.model]).items()}
-    forms = {form for word in words for form in (word, word.lower())}
+def load_sources(options: StudyOptions, sentences: Iterable[Any] = ()) -> dict[str, Source]:
+    """Return the encoders, and the static vectors of the sentences' words."""
+    names = {path: name for name, path in shorten_names([*options.static, *options.model]).items()}
+    forms = {form for sentence in sentences for word in sentence.words for form in (word, word.lower())}
     found: dict[str, Any] = {}
-    for path in asked.static:
+    for path in options.static:
         known = read_vectors(path, forms)
         found[names[path]] = StaticVectors(dict(zip(known.words, known.vectors)), path)
-    return found | {names[path]: load(path) for path in asked.model}
+    return found | {names[path]: load(path) for path in options.model}
+
+
+def load_models(options: StudyOptions) -> dict[str, Any]:
+    """Return what `load` returns of each model, by name."""
+    return {name: load(path) for name, path in shorten_names(options.model).items()}

@@ -1,7 +1,7 @@
-"""The vectors of a corpus, computed once and kept on disk, a file a layer.
+"""Vectors of the words of a corpus, computed once and kept on disk, one file per layer.
 
-`vectors.json` beside them says whose they are (the encoder's fingerprint, and that of the words), and how many are
-there. A run that is stopped goes on where it was; vectors of another encoder or of other text are refused.
+`vectors.json` in the same folder has the fingerprints of the encoder and of the words, and the number of vectors. A
+stopped run continues where it was; vectors of another encoder or of other text are refused.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ FACTS = "vectors.json"
 
 @dataclass(frozen=True)
 class KeptVectors:
-    """A vector for every span of words that was asked for, in their order; each layer is a file, mapped into memory.
+    """One vector per requested span of words, in their order; each layer is a memory-mapped file.
 
     >>> KeptVectors(Path("vectors"), (0, 1, 2), rows=10, width=24).layers
     (0, 1, 2)
@@ -41,9 +41,9 @@ class KeptVectors:
     width: int
 
     def layer(self, number: int) -> Float32[np.ndarray, "rows D"]:
-        """The vectors of a layer, read when they are used."""
+        """Return the vectors of a layer, memory-mapped."""
         if number not in self.layers:
-            raise ValueError(f"there is no layer {number} among those that were kept: {self.layers}")
+            raise ValueError(f"there is no layer {number} among the kept layers {self.layers}")
         if not self.rows:
             return np.zeros((0, self.width), np.float32)
         return np.memmap(_file(self.folder, number), np.float32, "r", shape=(self.rows, self.width))
@@ -60,7 +60,7 @@ def keep_vectors(
     batch_size: int = 32,
     progress: bool | None = None,
 ) -> KeptVectors:
-    """Compute the vectors of each sentence's words, or of its spans (the mean of their words), or find them there.
+    """Return the vectors of each sentence's words, or of its spans (the mean of their words), computed if necessary.
 
     >>> import tempfile
     >>> from bert_elmo_jax import load
@@ -70,13 +70,13 @@ def keep_vectors(
     ((0, 1, 2), (2, 24))
     >>> keep_vectors(load("tests/goldens/bert_tiny"), [["강가의", "은행"], ["배"]], folder)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: the vectors in ... are those of another encoder (..., and tests/goldens/bert_tiny is ...): ...
+    ValueError: the vectors in ... belong to another encoder (..., and tests/goldens/bert_tiny is ...): ...
     """
     folder = Path(folder)
     numbers = choose_layers(source, layers)
     asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
     _check_spans(sentences, asked)
-    used = [n for n, some in enumerate(asked) if len(some)]  # a sentence of which nothing is asked costs nothing
+    used = [n for n, some in enumerate(asked) if len(some)]  # the others are not encoded
     facts = {
         "encoder": source.fingerprint, "content": _digest(sentences, spans), "sentences": len(used),
         "vectors": sum(map(len, asked)), "layers": list(numbers), "pieces": pieces,
@@ -84,7 +84,7 @@ def keep_vectors(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"{folder} cannot be made ({error.strerror}): choose another folder for vectors") from error
+        raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder for vectors") from error
     with _held(folder):
         done, rows, width = _begun(folder, facts, source.source)
         rest = used[done:]
@@ -94,7 +94,7 @@ def keep_vectors(
             disable=not rest or not (len(rest) >= BAR_FROM if progress is None else progress),
         ) as bar:  # fmt: skip
             files = [held.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
-            # Whole rounds of what is sorted together, so that a stop changes no batch, and no rounding.
+            # Whole rounds of sentences that are sorted together: a stop then changes no batch, and no rounding.
             for part in _portions(zip(rest, computed), batch_size * READ_AHEAD):
                 for n, values in part:
                     pooled = _pool(values, asked[n])
@@ -110,27 +110,31 @@ def keep_vectors(
     return KeptVectors(folder, numbers, rows, width)
 
 
-def keep_apart(
-    source: Source,
-    sentences: Sequence[Words],
-    folder: str | Path,
-    *,
-    spans: Sequence[Sequence[Span]] | None = None,
-    layers: Sequence[int] | None = None,
-    batch_size: int = 32,
-) -> KeptVectors:
-    """The same in a folder of their own inside of this one, named for what is in it: one place for many vectors.
+@dataclass(frozen=True)
+class VectorFolder:
+    """A folder for the vectors of several encoders and texts, each pair in a folder of its own inside.
 
     >>> import tempfile
     >>> from bert_elmo_jax import load
-    >>> folder = Path(tempfile.mkdtemp())
+    >>> folder = VectorFolder(tempfile.mkdtemp(), layers=[-1])
     >>> for model in ("tests/goldens/bert_tiny", "tests/goldens/elmo_tiny"):
-    ...     assert keep_apart(load(model), [["강가의", "은행"]], folder).folder.parent == folder
+    ...     folder.compute(load(model), [["강가의", "은행"]]).layers
+    (3,)
+    (2,)
     """
-    numbers = choose_layers(source, layers)
-    content = _digest(sentences, spans)
-    own = Path(folder) / f"{source.fingerprint}-{content}-{'_'.join(map(str, numbers))}"
-    return keep_vectors(source, sentences, own, spans=spans, layers=layers, batch_size=batch_size)
+
+    folder: str | Path
+    layers: Sequence[int] | None = None
+    batch_size: int = 32
+
+    def compute(
+        self, source: Source, sentences: Sequence[Words], spans: Sequence[Sequence[Span]] | None = None
+    ) -> KeptVectors:
+        """Return the vectors of words or spans as `keep_vectors` does."""
+        numbers = choose_layers(source, self.layers)
+        name = f"{source.fingerprint}-{_digest(sentences, spans)}-{'_'.join(map(str, numbers))}"
+        options: Any = {"spans": spans, "layers": self.layers, "batch_size": self.batch_size}
+        return keep_vectors(source, sentences, Path(self.folder, name), **options)
 
 
 def _pool(values: Float32[np.ndarray, "L words D"], spans: Sequence[Span]) -> Float32[np.ndarray, "L spans D"]:
@@ -150,59 +154,58 @@ def _file(folder: Path, layer: int) -> Path:
 
 @contextlib.contextmanager
 def _opened(file: Path, size: int) -> Iterator[BinaryIO]:
-    """A file to write behind what is certain to be in it."""
+    """Open a file to append after its first `size` bytes."""
     with open(file, "ab") as stream:
         there = os.fstat(stream.fileno()).st_size
         if there < size:
             raise ValueError(
-                f"{file} has {there:,} bytes, {size:,} were written; it is cut: remove {file.parent}, and the vectors "
-                "are computed again"
+                f"{file} has {there:,} bytes, and {size:,} were written: it is truncated. Remove {file.parent} to "
+                "compute the vectors again"
             )
-        stream.truncate(size)  # what was written after the last mark may be torn
+        stream.truncate(size)  # later bytes may be incomplete
         yield stream
 
 
 def _begun(folder: Path, asked: dict[str, Any], source: str) -> tuple[int, int, int]:
-    """How many sentences and vectors a folder has, and how wide they are, once they are found to be what is asked."""
+    """Return the numbers of sentences and vectors in a folder, and their width; raise if they are not `asked`."""
     file = folder / FACTS
     if not file.is_file():
         if any(path.name != "lock" and path.suffix != ".f32" for path in folder.iterdir()):
-            raise ValueError(f"{folder} holds something else than vectors; choose an empty folder for them")
+            raise ValueError(f"{folder} holds other files than vectors; choose an empty folder for them")
         write_json(file, {**asked, "done": 0, "rows": 0, "width": 0})
         return 0, 0, 0
     try:
         facts = read_json(file)
         found = int(facts["done"]), int(facts["rows"]), int(facts["width"])
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is damaged ({error}); remove {folder}, and the vectors are computed again") from None
+        raise ValueError(f"{file} is damaged ({error}); remove {folder} to compute the vectors again") from None
     if facts.get("encoder") != asked["encoder"]:
         raise ValueError(
-            f"the vectors in {folder} are those of another encoder ({facts.get('encoder')}, and {source} is "
+            f"the vectors in {folder} belong to another encoder ({facts.get('encoder')}, and {source} is "
             f"{asked['encoder']}): give that encoder, another folder, or remove this one"
         )
     if facts.get("content") != asked["content"]:
         raise ValueError(
-            f"the vectors in {folder} are those of other sentences ({facts.get('vectors')} vectors of "
+            f"the vectors in {folder} belong to other sentences ({facts.get('vectors')} vectors of "
             f"{facts.get('sentences')} sentences; here {asked['vectors']} of {asked['sentences']}): give those files, "
             "another folder, or remove this one"
         )
     for name in ("layers", "pieces"):
         if facts.get(name) != asked[name]:
             raise ValueError(
-                f"the vectors in {folder} were made with {name}={facts.get(name)}, and {asked[name]} is asked for: "
-                "give another folder, or remove this one"
+                f"the vectors in {folder} were computed with {name}={facts.get(name)}, not {asked[name]}: give "
+                "another folder, or remove this one"
             )
     if found[0] == asked["sentences"] and found[1] != asked["vectors"]:
         raise ValueError(
-            f"{folder} holds {found[1]} vectors where {asked['vectors']} were asked for; remove it, and the vectors "
-            "are computed again"
+            f"{folder} holds {found[1]} vectors, expected {asked['vectors']}; remove it to compute them again"
         )
     return found
 
 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """One process fills a folder at a time; another waits, and then finds it full."""
+    """Hold a folder; a second process waits, and then finds the vectors computed."""
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(lock(folder / "lock"))
@@ -216,7 +219,7 @@ def _check_spans(sentences: Sequence[Words], spans: Sequence[Sequence[Span]]) ->
     if len(spans) != len(sentences):
         raise ValueError(f"{len(sentences)} sentences and {len(spans)} lists of spans: give one for each sentence")
     if not any(map(len, spans)):
-        raise ValueError("no word is asked for: give sentences with words")
+        raise ValueError("there is no word: give sentences with words")
     for n, (words, some) in enumerate(zip(sentences, spans)):
         for first, end in some:
             if not 0 <= first < end <= len(words):
@@ -224,7 +227,7 @@ def _check_spans(sentences: Sequence[Words], spans: Sequence[Sequence[Span]]) ->
 
 
 def _digest(sentences: Sequence[Words], spans: Sequence[Sequence[Span]] | None) -> str:
-    """What names words and spans of them; None stands for every word."""
+    """Return a hash of words and spans; None means one span per word."""
     digest = hashlib.sha256()
     for n, words in enumerate(sentences):
         some = None if spans is None else [list(span) for span in spans[n]]

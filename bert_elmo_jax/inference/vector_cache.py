@@ -1,4 +1,4 @@
-"""An encoder's layers of a task's sentences: a frozen encoder gives the same ones in every epoch."""
+"""A frozen encoder's layers of a task's sentences, computed once for all epochs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class VectorCache:
-    """The layers of the sentences of a folder, read from the disk one sentence at a time.
+    """The layers of a folder's sentences, read from the disk one sentence at a time.
 
     >>> import tempfile
     >>> from bert_elmo_jax.inference.word_encoder import word_encoder
@@ -31,19 +31,19 @@ class VectorCache:
         self._layers = [kept.layer(number) for number in kept.layers]
 
     def layers(self, words: Sequence[str]) -> Float32[np.ndarray, "L T D"]:
-        """The layers of a sentence."""
+        """Return the layers of a sentence."""
         at = self._places[tuple(words)]
         return np.stack([layer[at : at + len(words)] for layer in self._layers])
 
     def batch(self, rows: Sequence[WordRow], height: int, width: int) -> Batch:
-        """The entry of a batch, as `frozen_layers` would compute it."""
+        """Return the layers of a batch, padded."""
         return stack_layers([self.layers(row.words) for row in rows], height, width)
 
 
 def fill_cache(
     folder: str | Path, encoder: Encoder, sentences: Sentences, *, progress: bool | None = None
 ) -> VectorCache:
-    """The cache in a folder, which is made, gone on with, or found to be whole; each sentence is in it once.
+    """Return the cache in a folder, after computing what it lacks; each distinct sentence is in it once.
 
     >>> import tempfile
     >>> from bert_elmo_jax.inference.word_encoder import word_encoder

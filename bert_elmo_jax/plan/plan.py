@@ -142,10 +142,10 @@ def describe_shortage(error: TooLarge) -> str:
     return f"does not fit: needs {show_gib(error.needs)}, has {show_gib(error.has)}"
 
 
-def show_gib(size: float) -> str:
+def show_gib(size: int | float) -> str:
     """Return bytes in GiB.
 
-    >>> show_gib(3.0 * 2**29)
+    >>> show_gib(3 * 2**29)
     '1.50 GiB'
     """
     return f"{size / GIB:.2f} GiB"

@@ -12,6 +12,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.analysis.layer_weights import weight_results
 from bert_elmo_jax.analysis.toy_senses import toy_senses
 from bert_elmo_jax.files import read_json, write_text
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.quickstart.parts import COLUMNS, Part, QuickstartFolders
 from bert_elmo_jax.report.figures import Figure, Lines
 from bert_elmo_jax.report.page import draw_figures, draw_table
@@ -75,7 +76,7 @@ def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
     sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
     own = {world.language: world for world in worlds}
     words = {word: own[language] for word, language in WORDS.items() if language in own}
-    results, figures = toy_senses(sources, workdir / "vectors", words=words)
+    results, figures = toy_senses(sources, VectorFolder(workdir / "vectors"), words=words)
     about = (
         "How often a linear probe tells the sense of a word from its vector, in percent. The ideal reader knows every "
         "probability of this language and reads the sentence alone. Each dot is an occurrence of the word that the "

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from bert_elmo_jax import train
-from bert_elmo_jax.inference.toy_worlds import worlds_of
+from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.quickstart.page import write_quickstart_report
 from bert_elmo_jax.quickstart.parts import QuickstartFolders, Sizes, list_parts
 from bert_elmo_jax.quickstart.tasks import write_tasks
@@ -23,7 +23,7 @@ def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None =
     jobs = jobs or (1 if may_have_accelerator() or (os.cpu_count() or 1) < 2 else 2)
     sizes = sizes or Sizes()
     parts, folders = list_parts(sizes), QuickstartFolders(workdir)
-    worlds = [*worlds_of(parts[0].point.resolved.to_dict()).values()]
+    worlds = [*load_worlds(parts[0].point.resolved.to_dict()).values()]
     with train.only_process(workdir):
         where = f"two at a time on {os.cpu_count()} cores" if jobs > 1 else "one after the other on this machine"
         say(f"{workdir}: {len(parts)} parts, {where}; {workdir / 'report.html'} will show them")

@@ -45,7 +45,7 @@ def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]]
 
 
 def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return an HTML table that scrolls by itself on a narrow screen; a column named `text` keeps its width.
+    """Return an HTML table that scrolls on a narrow screen; a column named `text` keeps its width.
 
     >>> draw_table(["a"], [["<b>"]])
     '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'

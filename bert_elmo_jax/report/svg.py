@@ -1,4 +1,4 @@
-"""Figures as SVG, readable on light and dark pages; browsers find a font for Hangul by themselves."""
+"""Figures as SVG, readable on light and dark pages."""
 
 import html
 import math
@@ -13,7 +13,7 @@ from bert_elmo_jax.report.results import count_columns
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 300, 52, 10, 40
 CURVE_HEIGHT, CURVE_LEFT = 260, 76
 LETTER = 7.2  # about the width of a Latin letter; the reader's font decides
-POINTS = 600  # the most points of a curve that can be told apart
+POINTS = 600  # more points of a curve cannot be distinguished
 Point = tuple[float, float]
 
 

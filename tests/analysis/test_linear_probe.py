@@ -1,4 +1,4 @@
-"""The probe is the minimum that it says it is, whatever it begins with."""
+"""A probe is the minimum of its objective, from any start."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_what_cannot_be_fitted():
         fit_probe(rows, np.array(["a"]), strength=0.1)
     with pytest.raises(ValueError, match="strength=0"):
         fit_probe(rows, np.array(["a", "b"]), strength=0.0)
-    with pytest.raises(ValueError, match="no labelled word to choose"):
+    with pytest.raises(ValueError, match="no labelled vector to choose"):
         choose_probe(rows, np.array(["a", "b"]), rows[:0], np.array([]))
     with pytest.raises(ValueError, match="strengths is empty"):
         choose_probe(rows, np.array(["a", "b"]), rows, np.array(["a", "b"]), [])

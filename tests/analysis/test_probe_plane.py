@@ -42,7 +42,7 @@ def test_three_groups_take_three_places():
 
 
 def test_what_is_not_there_is_not_shown():
-    """Of noise a fitted plane would look fine if it showed what it was fitted on."""
+    """The plane of a probe fitted to noise separates only the vectors of the fit."""
     groups = ["a", "b"] * 60
     seen = probe_plane(cloud(groups, width=200), groups)
     assert 0.2 < seen.accuracy < 0.8
@@ -61,7 +61,7 @@ def test_the_seed_decides_the_halves():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="3 vectors and 2 groups: give a group for each vector"):
+    with pytest.raises(ValueError, match="3 vectors and 2 groups: give one group per vector"):
         probe_plane(np.zeros((3, 2), np.float32), ["a", "b"])
     with pytest.raises(ValueError, match=r"groups of \{'a': 8\} vectors: at least two groups of 4 are needed"):
         probe_plane(np.zeros((8, 2), np.float32), ["a"] * 8)

@@ -1,4 +1,4 @@
-"""Probes, senses, neighbours, attention and layer weights over encoders whose layers hold what is asked."""
+"""Probes, senses, neighbours, attention and layer weights, on encoders with known layers."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,10 @@ from bert_elmo_jax import load
 from bert_elmo_jax.analysis import heads_and_arcs as heads
 from bert_elmo_jax.analysis import probes, senses
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
-from bert_elmo_jax.analysis.word_neighbours import occurrences, static_neighbours, word_neighbours
+from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
 from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
 
 NOUNS, VERBS = [f"w{n}" for n in range(1, 21)], [f"w{n}" for n in range(21, 41)]
@@ -53,7 +54,7 @@ def vectors(tmp_path_factory):
 
 def test_probes_stand_in_one_table(parts, static, elmo, vectors):
     sources = {"static": static, "elmo": elmo}
-    results = probes.probe(sources, parts, vectors, tasks=["pos", "head_distance"], layers=[0, -1])
+    results = probes.probe(sources, parts, VectorFolder(vectors, layers=[0, -1]), tasks=["pos", "head_distance"])
     lines = [(r.task, r.encoder, r.layer) for r in results]
     assert lines[:4] == [
         ("pos", "most frequent of the word", ""),
@@ -66,19 +67,20 @@ def test_probes_stand_in_one_table(parts, static, elmo, vectors):
     assert scores["pos", "static", "0"] == 1.0
     # What stands first in a sentence is its root: a word's own vector cannot know it, its context can.
     assert scores["head_distance", "elmo", "2"] > scores["head_distance", "static", "0"] + 0.1
-    figure = probes.layer_figure("pos", results)
+    figure = probes.draw_layers("pos", results)
     assert figure.series["static"] == [(0.0, 100.0)]
     assert [x for x, _ in figure.series["most frequent of the word"]] == [0.0, 2.0]
 
 
 def test_tasks_that_are_not_annotated(parts, static, tmp_path):
     with pytest.raises(ValueError, match="no word of the train data has Tense: name tasks that this treebank"):
-        probes.probe({"static": static}, parts, tmp_path, tasks=["pos", "Tense"])
+        probes.probe({"static": static}, parts, VectorFolder(tmp_path), tasks=["pos", "Tense"])
     assert not any(tmp_path.iterdir())  # before anything was computed
 
 
 def test_more_data_is_better(parts, static, tmp_path):
-    results = probes.sample_efficiency({"static": static}, parts, tmp_path, fractions=[0.02, 0.2, 1.0], seeds=[0, 1])
+    folder = VectorFolder(tmp_path)
+    results = probes.sample_efficiency({"static": static}, parts, folder, fractions=[0.02, 0.2, 1.0], seeds=[0, 1])
     usual = [r.score for r in results if r.encoder == "most frequent of the word"]
     found = [r.score for r in results if r.encoder == "static, layer 0"]
     assert usual[0] < usual[1] < usual[2]
@@ -86,16 +88,17 @@ def test_more_data_is_better(parts, static, tmp_path):
     assert found[2] == 1.0
     assert "over 2 seeds" in results[0].note
     assert results[-1].note == ""  # of all data there is one draw
-    assert [x for x, _ in probes.efficiency_figure(results).series["static, layer 0"]] == [2.0, 20.0, 100.0]
+    assert [x for x, _ in probes.draw_efficiency(results).series["static, layer 0"]] == [2.0, 20.0, 100.0]
     with pytest.raises(ValueError, match="expected shares above 0 to 1"):
-        probes.sample_efficiency({"static": static}, parts, tmp_path, fractions=[0.0])
+        probes.sample_efficiency({"static": static}, parts, VectorFolder(tmp_path), fractions=[0.0])
 
 
 def test_the_best_layer(parts, elmo, vectors):
-    assert probes.best_layer(elmo, parts, vectors, "pos", layers=[-1]) == 2
-    found = probes.best_layer(elmo, parts, vectors, "head_distance", layers=[0, -1])
+    assert probes.find_best_layer(elmo, parts, VectorFolder(vectors, layers=[-1]), "pos") == 2
+    both = VectorFolder(vectors, layers=[0, -1])
+    found = probes.find_best_layer(elmo, parts, both, "head_distance")
     on_dev = {**parts, "test": parts["dev"]}
-    results = probes.probe({"elmo": elmo}, on_dev, vectors, tasks=["head_distance"], layers=[0, -1])
+    results = probes.probe({"elmo": elmo}, on_dev, both, tasks=["head_distance"])
     assert str(found) == max(results[1:], key=lambda r: r.score).layer
 
 
@@ -113,7 +116,7 @@ def test_senses_by_context(tmp_path):
         sense_sentence(("ear",), 0, "e%2", 2, "d2", "ear%1"),
     ]
     table = {"bank": np.array([1.0, 0.0]), "banks": np.array([0.0, 1.0])}
-    first, found, *rest = senses.word_senses({"static": StaticVectors(table)}, train, test, tmp_path)
+    first, found, *rest = senses.find_senses({"static": StaticVectors(table)}, train, test, VectorFolder(tmp_path))
     # Of four: the unseen `eye` has its first sense, `ear` has not.
     assert (first.score, found.score) == (0.5, 0.75)
     assert "2 words not in it have WordNet's first sense" in first.note
@@ -123,7 +126,7 @@ def test_senses_by_context(tmp_path):
 def test_several_keys_are_all_right(tmp_path):
     train = [sense_sentence(("bank",), 0, "a", 1, "d1")]
     test = [SenseSentence(("bank",), (Sense(0, 1, "bank%1", ("b", "a"), (2, 1)),), "d2", "semcor.tsv", 1)]
-    results = senses.word_senses({"s": StaticVectors({"bank": np.ones(2)})}, train, test, tmp_path)
+    results = senses.find_senses({"s": StaticVectors({"bank": np.ones(2)})}, train, test, VectorFolder(tmp_path))
     assert [r.score for r in results] == [1.0, 1.0]
 
 
@@ -139,36 +142,36 @@ def test_documents_are_split_whole():
 
 def test_neighbours_in_context(goldens, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"], ["w1", "배를", "w2"], ["배우가", "Play"], ["the", "play"]]
-    assert occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
-    assert occurrences(text, "PLAY") == [(3, 1), (4, 1)]
+    assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
+    assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
     bert = load(goldens / "bert_tiny")
-    found = word_neighbours({"bert": bert}, text, "배를", tmp_path, asked=2, layers=[-1])
+    found = find_neighbours({"bert": bert}, text, "배를", VectorFolder(tmp_path, layers=[-1]), asked=2)
     assert [around.asked.place for around in found] == [(0, 1), (2, 1)]
     assert [near.place for near in found[0].found[1:]] == [(2, 1), (1, 1)]  # the same sentence is nearest
     assert found[0].found[1].cosine == 1.0
-    with pytest.raises(ValueError, match="'없다' stands 0 times in the text"):
-        word_neighbours({"bert": bert}, text, "없다", tmp_path)
+    with pytest.raises(ValueError, match="'없다' occurs 0 times in the text"):
+        find_neighbours({"bert": bert}, text, "없다", VectorFolder(tmp_path))
 
 
 def test_neighbours_of_a_word_in_a_sentence_of_ones_own(goldens, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"]]
     elmo = {"elmo": load(goldens / "elmo_tiny")}
-    found = word_neighbours(elmo, text, "배를", tmp_path, sentence=["w3", "배를", "w4"])
+    found = find_neighbours(elmo, text, "배를", VectorFolder(tmp_path), sentence=["w3", "배를", "w4"])
     assert [(around.layer, around.asked.place) for around in found] == [(1, (-1, 1)), (2, (-1, 1))]
     for around in found:
         assert [near.place for near in around.found[1:]] == [(1, 1), (0, 1)]
         assert around.found[1].cosine == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="'w1' does not stand in the sentence 'w3 배를'"):
-        word_neighbours(elmo, text, "w1", tmp_path, sentence=["w3", "배를"])
+    with pytest.raises(ValueError, match="'w1' is not in the sentence 'w3 배를'"):
+        find_neighbours(elmo, text, "w1", VectorFolder(tmp_path), sentence=["w3", "배를"])
 
 
 def test_static_neighbours_of_a_word_without_a_vector(static):
-    assert static_neighbours(static, "없다") == []
-    assert {word for word, _ in static_neighbours(static, "w21", 3)} < set(VERBS)
+    assert find_static_neighbours(static, "없다") == []
+    assert {word for word, _ in find_static_neighbours(static, "w21", 3)} < set(VERBS)
 
 
 def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
-    """Attention planted into the maps: the head is found, and its score is that of the other half."""
+    """Attention planted into the maps: the head is found, and scored on the other half."""
     bert = load(goldens / "bert_tiny")
     real = heads.run
 
@@ -190,7 +193,7 @@ def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
 
 
 def test_heads_are_chosen_in_one_half_and_scored_in_the_other(goldens):
-    """In the first half heads stand before their dependants, in the other behind: what was learned is wrong there."""
+    """Heads precede their dependants in the first half and follow them in the second: the choice scores zero."""
     words, none = ("w1", "w2"), ({}, {})
     left = ParsedSentence(words, ("NOUN", "NOUN"), none, (0, 1), ("root", "nmod"), "a", (1, 2))
     right = ParsedSentence(words, ("NOUN", "NOUN"), none, (2, 0), ("nmod", "root"), "a", (1, 2))
@@ -207,7 +210,7 @@ def test_what_has_no_attention(goldens):
 
 
 def test_an_elmo_has_no_attention(goldens):
-    with pytest.raises(ValueError, match="elmo is no BERT, and only a BERT has attention heads"):
+    with pytest.raises(ValueError, match="elmo has no attention heads: leave it out"):
         heads.heads_and_arcs(load(goldens / "elmo_tiny"), sentences(30, 0), "elmo")
 
 

@@ -1,4 +1,4 @@
-"""*bank* and *배* in the toy world: the word alone does not tell which is meant, its sentence does."""
+"""*bank* and *배* in the toy world: its sentence tells the sense, the word alone does not."""
 
 import os
 
@@ -7,8 +7,9 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.analysis import toy_senses
-from bert_elmo_jax.analysis.toy_senses import sense_places
+from bert_elmo_jax.analysis.toy_senses import find_occurrences
 from bert_elmo_jax.inference import kept_vectors
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
 from bert_elmo_jax.toyworld import ToyWorld
 
@@ -17,7 +18,7 @@ RUNS = [path for path in os.environ.get("TOY_RUNS", "").split(",") if path]
 
 
 def scores_of(sources, folder, worlds, per_sense):
-    results, figures = toy_senses.toy_senses(sources, folder, words=worlds, per_sense=per_sense)
+    results, figures = toy_senses.toy_senses(sources, VectorFolder(folder), words=worlds, per_sense=per_sense)
     return {(r.task, r.encoder, r.layer): r.score for r in results}, figures
 
 
@@ -67,14 +68,14 @@ def test_trained_encoders_tell_senses_apart(run, tmp_path):
 
 
 def test_as_many_of_each_sense():
-    places = sense_places(WORLDS["bank"], "bank", 7)
+    places = find_occurrences(WORLDS["bank"], "bank", 7)
     tags = [sentence.tags[at] for sentence, at in places]
     assert {tag: tags.count(tag) for tag in tags} == {"bank.riverside": 7, "bank.money": 7}
     assert all(sentence.words[at].startswith("bank") for sentence, at in places)
 
 
 def test_a_word_with_one_sense_names_those_with_several():
-    with pytest.raises(ValueError, match=r"'river' has no several senses in the toy world \(en\); bank"):
-        sense_places(WORLDS["bank"], "river", 5)
-    with pytest.raises(ValueError, match=r"'bank' has no several senses in the toy world \(ko\); .*배"):
-        sense_places(WORLDS["배"], "bank", 5)
+    with pytest.raises(ValueError, match=r"'river' has a single sense in the toy world \(en\); use one of bank"):
+        find_occurrences(WORLDS["bank"], "river", 5)
+    with pytest.raises(ValueError, match=r"'bank' has a single sense in the toy world \(ko\); .*배"):
+        find_occurrences(WORLDS["배"], "bank", 5)

@@ -62,7 +62,7 @@ def adapt(program, config, workdir):
 
 @pytest.fixture(scope="module")
 def alone(program, files, elmo, tmp_path_factory):
-    """What comes out when nothing stops it; compiled with optimisation, as it is made outside any test."""
+    """The result without a stop; compiled with optimisation, as outside of tests."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
@@ -132,10 +132,10 @@ def test_a_network_is_trained_on_what_came_out(files, elmo, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "settings", "message"),
     [
-        ({"encoder": ""}, [], r"config.adapt.epochs=3.0 was asked for without an encoder"),
+        ({"encoder": ""}, [], r"config.adapt.epochs=3.0 needs an encoder: give --config.encoder"),
         ({"adapt.epochs": -1.0}, [], r"expected 0 epochs or more"),
         ({"adapt.batch_size": 0}, [], r"of batches of 1 text or more"),
-        ({}, [{"encoder": "a"}], r"--grid names encoder, and all of its runs share one adapted encoder"),
+        ({}, [{"encoder": "a"}], r"--grid names encoder, but all runs of a grid share one adapted encoder"),
         ({"adapt.epochs": 0.0}, [{"adapt.epochs": 1.0}], r"--grid names adapt.epochs"),
     ],
 )
@@ -153,11 +153,11 @@ def test_not_asked_for(program, files):
 def test_a_bert_and_too_little_text(program, files, elmo, tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"adapts encoders that read words, and .*bert_tiny is a bert: adapt it with `experiments.pretrain --init",
+        match=r"encoders that read words, and .*bert_tiny is of the kind bert: adapt it with `experiments.pretr",
     ):
         adapt(program, config_of(files, str(ROOT / "tests/goldens/bert_tiny")), tmp_path)
     (tmp_path / "few.csv").write_text("text,label\nfilm,a\nreally,b\n", encoding="utf-8")
     few = {"task": "classification", "text": "text", "label": "label"}
     few |= {part: str(tmp_path / "few.csv") for part in ("train", "dev")}
-    with pytest.raises(ValueError, match=r"has 2 texts, too few to hold any out"):
+    with pytest.raises(ValueError, match=r"has 2 texts, too few to hold some out"):
         adapt(program, config_of(few, elmo), tmp_path)

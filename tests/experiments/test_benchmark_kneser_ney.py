@@ -1,4 +1,4 @@
-"""The counts against a plain recursion, by hand, and beside a run."""
+"""The counts, compared with a plain recursion, with counts by hand, and with a run."""
 
 import json
 import math

@@ -62,13 +62,13 @@ def held_out(pieces, objective, **masking):
 
 
 def test_masked_words_are_those_of_best_masked(pieces):
-    """Whole documents, all masks [MASK]: what the toy world's own function says of the same words."""
+    """Whole documents, all masks [MASK]: compared with the toy world's own function on the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     scores, asked = masked_scores.best_masked_rows(batches, sentences, pairs=False)
     counts = {name: int(sum(batch["mlm_weights"].sum() for batch in asked[name])) for name in WORLDS}
     for name, world in WORLDS.items():
-        found = [passage for b in batches for *_, [passage], _ in toy_passages.examples_of(b, sentences)]
+        found = [passage for b in batches for *_, [passage], _ in toy_passages.list_examples(b, sentences)]
         found = [passage for passage in found if passage.language == name]
         texts = [" ".join(passage.words) for passage in found]
         best = best_masked(world, texts, [passage.hidden for passage in found])
@@ -202,7 +202,7 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
 
 @pytest.mark.long
 def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, capsys):
-    """Whose sentences are scored as those of the world they are from: another one would not know their chances."""
+    """Sentences are scored by the world that they come from: another one does not know their probabilities."""
     size = {"topics": 4, "words": 2}
     corpus = toy_corpus(tmp_path / "toyworld", documents=60, tokenizer="words", vocab_size=8192, heldout=0.2, **size)
     vocabulary = WordVocabulary.load(corpus / "tokenizer")
@@ -219,7 +219,8 @@ def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, cap
     assert trues[1] < trues[0] < 2 * trues[1]
     runs = [str(tmp_path / "0"), str(tmp_path / "2")]
     assert [
-        program("bert_elmo_jax.inference.toy_worlds").known_to_all(some, "ko").topics for some in ([], runs[:1], runs)
+        program("bert_elmo_jax.inference.toy_worlds").find_common_world(some, "ko").topics
+        for some in ([], runs[:1], runs)
     ] == [24, 24, 4]
 
 

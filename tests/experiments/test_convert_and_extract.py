@@ -1,4 +1,4 @@
-"""Both programs as people run them."""
+"""Conversion and extraction, as people run them."""
 
 import json
 
@@ -140,7 +140,7 @@ def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
         f"--input={tmp_path}/good.txt",
         f"--output={tmp_path}/a.h5",
     )
-    # Trouble that is seen without a model is said without one.
+    # Errors that need no model are reported without loading one.
     before = ["--model=./no/model"]
     expected = [
         ([*before, f"--input={tmp_path}/blank.txt", output], "blank.txt, line 2: a blank line"),

@@ -1,4 +1,4 @@
-"""ELMo through the program: every way round keeps every bit, and what cannot be done is said."""
+"""Conversion of an ELMo: every way round keeps every bit, and impossible requests are refused."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Extraction with an ELMo, as people run it; what both families share is tested beside `convert`."""
+"""Extraction with an ELMo, as people run it; test_convert_and_extract.py has the tests for all families."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Fine-tuning of every kind of task, from a file to predictions; killed and gone on with; refused in one message."""
+"""Fine-tuning of every kind of task, from a file to predictions; killed and resumed; refused with one message."""
 
 import importlib
 import json
@@ -116,7 +116,7 @@ def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     assert tuned.predict(["좋다 영화"])[0].label in ("0", "1")
     if way == "top_down":  # whose optimiser has a state of its own to be read back
         assert run(program, config, tmp_path / "run", model) is None
-        assert "going on from step 12" in capsys.readouterr().err
+        assert "resuming from step 12" in capsys.readouterr().err
 
 
 def test_when_each_part_joins(program):
@@ -135,7 +135,7 @@ def test_when_each_part_joins(program):
     assert starts(transfer="head_first", head_epochs=0.5) == [0, 5, 5, 5, 5]
     assert starts(transfer="top_down") == [0, 10, 10, 30, 40]
     assert starts(transfer="top_down", new_pooler=True) == [0, 0, 10, 30, 40]
-    with pytest.raises(ValueError, match=r"config.head_epochs=0\.0 is no step"):
+    with pytest.raises(ValueError, match=r"config.head_epochs=0\.0 is less than a step"):
         starts(transfer="head_first", head_epochs=0.0)
 
 
@@ -251,7 +251,7 @@ KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_makes_a_step(program, name, files, model):
-    """As it is but for its data: traced, not computed."""
+    """The recipe with other data: traced, not computed."""
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.runs.with_head import prepare_head

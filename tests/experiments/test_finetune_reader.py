@@ -83,8 +83,8 @@ def test_what_cannot_be_meant(program, tmp_path):
     files = write_task(tmp_path / "squad", "squad", count=8)
     for changes, message in (
         ({"places": "between"}, "places='between': use input, output"),
-        ({"max_length": 1}, "config.max_length=1: a reader needs 2 or more words"),
-        ({"longest_answer": 0}, "config.longest_answer=0: a reader needs 1 or more words"),
+        ({"max_length": 1}, "config.max_length=1: expected 2 or more words"),
+        ({"longest_answer": 0}, "config.longest_answer=0: expected 1 or more words"),
     ):
         with pytest.raises(ValueError, match=message):
             run_network(program, config_of(files, **changes), tmp_path / "run")

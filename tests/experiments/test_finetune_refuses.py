@@ -1,4 +1,4 @@
-"""Whatever is wrong with flags, config or data: one message, status 2, and nothing written."""
+"""Errors in flags, config or data: one message, status 2, and no file written."""
 
 import re
 
@@ -18,7 +18,7 @@ FIELDS = {
 
 
 def fields_of(read):
-    """The flags for what a reader of the broken files reads."""
+    """The flags for the files of a reader of broken files."""
     if read.__name__ != "<lambda>":
         return {"labels": FIELDS[OWN], "read_squad": {"task": "squad"}, "read_qamr": {"task": "qamr"}}.get(
             read.__name__, {"task": "swag"}
@@ -80,7 +80,7 @@ def model(tmp_path_factory):
         ({"train": "/nowhere.tsv"}, {}, "/nowhere.tsv: there is no such file"),
         ({}, {"init": "/nowhere/at/all"}, "nowhere"),
         ({}, {"init": None}, "--init=… is needed"),
-        ({}, {"tokenizer": "tok"}, "--tokenizer=tok was given beside --init"),
+        ({}, {"tokenizer": "tok"}, "--tokenizer=tok was given with --init"),
         ({}, {"grid": "colour=1"}, "--grid: the config has no field 'colour'; --config=FILE"),
         ({}, {"grid": "batchsize=16"}, "no field 'batchsize'; did you mean batch_size?"),
         ({"task": "SST-2"}, {}, "; did you mean sst2?"),
@@ -97,12 +97,12 @@ def model(tmp_path_factory):
         ({}, {"config": {"optimizer.name": "adamx"}}, "config.optimizer.name='adamx' is not known"),
         ({}, {"config": {"max_length": 400}}, "max_length=400: use 8 to 48, the positions of this model"),
         ({}, {"config": {"batch_size": 12}}, "config.batch_size=12 cannot be shared by 8 devices"),
-        ({}, {"config": {"epochs": 0.0}}, "is no step at all: use more epochs"),
-        ({}, {"config": {"checkpoint_every": 2, "eval_every": 3}}, "the best could not be kept"),
+        ({}, {"config": {"epochs": 0.0}}, "is less than a step: use more epochs"),
+        ({}, {"config": {"checkpoint_every": 2, "eval_every": 3}}, "the best model could not be kept"),
         ({}, {"config": {"class_weights": "0=1"}}, "config.class_weights='0=1': expected balanced, or a number"),
         ({}, {"config": {"features.layers": "top"}}, "config.features.layers='top': use numbers"),
         ({}, {"config": {"features.layers": "7"}}, "there is no layer 7"),
-        ({}, {"config": {"context": True}}, "config.context says nothing to sst2"),
+        ({}, {"config": {"context": True}}, "config.context is for tasks with words, and sst2 has texts"),
         ({}, {"config": {"layer_decay": 2.0}}, "a layer-wise decay of 2.0"),
         ({}, {"config": {"patience": -1}}, "patience=-1: use a number of evaluations"),
     ],

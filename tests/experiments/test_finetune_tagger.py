@@ -1,4 +1,4 @@
-"""A tagger from files to predictions: with an encoder or without, killed and gone on with, refused in one message."""
+"""A tagger from files to predictions: with an encoder or without, killed and resumed, refused with one message."""
 
 import importlib
 import json
@@ -151,11 +151,11 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
 REFUSED = [
     ({}, {"network": "Taggr"}, "did you mean tagger?"),
     ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
-    ({}, {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
+    ({}, {"tune_encoder": True}, "config.tune_encoder needs an encoder: give --config.encoder"),
     ({}, {"unknown": "guess"}, "unknown='guess' is not known; expected one of unk, classes"),
-    ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file of them"),
+    ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file: give --config.vectors"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
-    ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of an encoder that is trained along"),
+    ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of a fine-tuned encoder"),
     ({}, {"vectors": "/nowhere.txt"}, "/nowhere.txt: there is no such file of vectors"),
     ({"word_size": 50}, {"vectors": "…"}, r"config.word_size=50, and .*vectors.txt has vectors of 6 numbers"),
     ({"encoder": "/nowhere/at/all"}, {}, "nowhere"),
@@ -176,7 +176,7 @@ def test_what_cannot_be_meant(fields, changes, message, program, files, tmp_path
 def test_a_task_that_a_tagger_is_not_for(program, files, tmp_path):
     with pytest.raises(ValueError, match=r"is for tags, and --task=sst2 is classification: choose another config"):
         run_network(program, config_of(files["sst2"]), tmp_path / "run")
-    with pytest.raises(ValueError, match="--init=runs/bert says nothing to a tagger"):
+    with pytest.raises(ValueError, match="--init=runs/bert has no use for a tagger, which is trained from scratch"):
         program("bert_elmo_jax.runs.with_network").start_network(config_of({}), "runs/bert", None)
 
 
@@ -200,7 +200,7 @@ def command(fields, workdir):
     ]  # fmt: skip
 
 
-@pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
+@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 def test_killed_anywhere_it_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     one = os.environ["XLA_FLAGS"].replace("count=8", "count=1")  # the compiling is most of it
     monkeypatch.setenv("XLA_FLAGS", one)

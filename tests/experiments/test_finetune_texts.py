@@ -1,4 +1,4 @@
-"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, gone on with, refused."""
+"""Classifiers of texts and of pairs from files to predictions: with an encoder or without, resumed, refused."""
 
 import importlib
 import json
@@ -84,7 +84,7 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
     ] * 2
 
 
-@pytest.mark.long  # the loop is that of test_finetune.py, where it is killed in every run of the tests
+@pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 @pytest.mark.usefixtures("one_device")
 def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
     """Lost in its second evaluation, behind the first checkpoint."""
@@ -146,10 +146,10 @@ def test_texts_without_words_and_no_encoder(program, tmp_path):
 REFUSED = [
     ("esim", "sst2", {}, "--task=sst2 has single texts: name the column of the second text with --pair=…"),
     ("bcn", "regression", {}, "is for classification, and --task=regression is regression: choose another config"),
-    ("bcn", "sst2", {"max_length": 0}, "config.max_length=0: a text is cut to 1 word or more"),
+    ("bcn", "sst2", {"max_length": 0}, "config.max_length=0: expected 1 or more words"),
     ("bcn", "sst2", {"places": "between"}, "places='between': use input, output"),
     ("bcn", "sst2", {"network": "poet"}, "config.network='poet' is not known; it is one of tagger, bcn, esim"),
-    ("esim", "qnli", {"tune_encoder": True}, "config.tune_encoder was asked for without an encoder"),
+    ("esim", "qnli", {"tune_encoder": True}, "config.tune_encoder needs an encoder: give --config.encoder"),
     ("esim", "qnli", {"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
 ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# In a process of its own: what a block costs depends on all that was freed before it.
+# In its own process: the cost of a block depends on all that was freed before it.
 FAULTS = """
 import resource, sys, threading
 from bert_elmo_jax.runs.start_run import keep_freed_memory
@@ -37,7 +37,7 @@ for run in (run, steps):  # devices compute in threads
 
 
 def faults(how):
-    """Pages that were asked for in twenty steps, in a thread and outside."""
+    """Pages requested in twenty steps, in a thread and outside."""
     done = subprocess.run(
         [sys.executable, "-c", FAULTS, how],
         cwd=Path(__file__).parents[2], env={**os.environ, "GLIBC_TUNABLES": ""}, capture_output=True, text=True,

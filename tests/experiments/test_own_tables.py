@@ -1,4 +1,4 @@
-"""A table of one's own, as a spreadsheet leaves it: a share kept aside for dev, an encoding, predictions beside it."""
+"""Your own table, as a spreadsheet saves it: a share held out for dev, an encoding, predictions as a table."""
 
 import csv
 import importlib
@@ -51,7 +51,7 @@ def test_a_share_is_kept_aside(program, reviews, capsys):
     read_data = program("bert_elmo_jax.runs.task_data").read_data
     data = read_data(config_of(given(reviews, dev="0.1", encoding="cp949")))
     assert capsys.readouterr().err == (
-        f"--dev=0.1: by a fixed shuffle, 8 examples of {reviews} are kept aside; 72 are trained on\n"
+        f"--dev=0.1: 8 examples of {reviews} are held out by a fixed shuffle; 72 are trained on\n"
     )
     lines = [[example.line for example in part] for part in (data.train, data.dev)]
     assert sorted(lines[0] + lines[1]) == list(range(2, 82))
@@ -101,7 +101,7 @@ def model(tmp_path_factory):
 
 
 def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
-    """As the commands do it: a share for dev, the run's encoding for what is to be predicted, a table for Excel."""
+    """As the commands do it: a share for dev, the run's encoding for new rows, a table for Excel."""
     flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
     fields = ["--config.epochs=1", "--config.batch_size=16", "--config.max_length=32"]
 

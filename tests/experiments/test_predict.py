@@ -1,4 +1,4 @@
-"""Predictions from files and standard input, as JSON lines; and what a report shows of them."""
+"""Predictions from files and standard input, as JSON lines; and their report."""
 
 import json
 import re
@@ -86,7 +86,7 @@ def test_files_of_the_task(name, runs, tmp_path):
         assert all(len(line["n_best"]) <= 4 for line in lines)
     elif name == "qnli":
         assert [line["label"] for line in lines] == [prediction.label for prediction in predictions]
-    # and a report of them: every part of it is whole, whatever is in the texts
+    # and a report of them: every part of it is complete, with any text
     sections = task_sections(model, examples, predictions, {"dev": figures_of(model.task, examples, predictions)})
     page = "".join(title + body for title, body in sections)
     assert page.count("<table>") == page.count("</table>") >= 1

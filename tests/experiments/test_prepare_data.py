@@ -124,7 +124,7 @@ def test_on_ray_a_stop_is_still_the_callers_to_answer():
     pytest.importorskip("ray", reason="needs the extra `cluster`")
 
     def answer(*_):
-        """What the caller does when it is asked to stop."""
+        """The caller's answer to a request to stop."""
 
     heard, before = [], signal.signal(signal.SIGTERM, answer)
     try:

@@ -1,4 +1,4 @@
-"""The pretraining programs as people run them: killed, stopped, harmed, and gone on with."""
+"""Pretraining as people run it: killed, stopped, damaged, and resumed."""
 
 import os
 import random
@@ -33,7 +33,7 @@ MODELS["elmo"].append("--config.model.max_characters=12")  # one width of words,
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(tmp_path_factory):
-    """What these runs have compiled lies apart from what others have: some are killed while they write it."""
+    """These runs have their own compilation cache: some are killed while they write it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
         yield
@@ -261,7 +261,7 @@ def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
         assert process.poll() is None, process.stderr.read()
     shutil.rmtree(copy[model])
     said = process.communicate(timeout=120)[1]
-    assert process.returncode in (0, 2), said  # what was read already may be enough
+    assert process.returncode in (0, 2), said  # the data read before may be enough
     if process.returncode == 2:
         assert str(copy[model]) in said
         assert "Traceback" not in said
@@ -292,7 +292,7 @@ RECIPES = [
 
 
 def shrunk(family, recipe, corpora):
-    """The config, as it is but for its sizes, and its docstring."""
+    """The config with small sizes, and its docstring."""
     config, said = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora[family]), "batch_size": 4, "steps": 10})
     if family == "bert":

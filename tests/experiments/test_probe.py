@@ -1,4 +1,4 @@
-"""The program `probe`, as people run it, and what it says of what is wrong."""
+"""The program `probe`, as people run it, and its error messages."""
 
 import csv
 import functools
@@ -53,7 +53,7 @@ def test_probes(run, files, goldens):
         "glove.txt",
         "elmo_tiny",
     ]
-    assert "97.3" in out  # the paper's figure stands beside ours
+    assert "97.3" in out  # the paper's figure is in the table, too
     page = (files / "out" / "probe" / "report.html").read_text(encoding="utf-8")
     assert "pos by layer" in page
     assert "a.conllu" in page
@@ -85,15 +85,14 @@ def test_neighbours_attention_and_the_toy_world(run, files, goldens):
 
 
 def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
-    """Of a text with blank lines, in an encoding of Windows; a mark behind a word is none of its letters."""
+    """A text with blank lines, in an encoding of Windows; punctuation after a word is not part of it."""
     (files / "novel.txt").write_bytes("이 영화.\n\n\n그 영화!\n영화를 보다\n".encode("cp949"))
     common = ("--what=neighbours", "--train=novel.txt", "--encoding=cp949", "--words=영화")
     status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}")
     assert status == 0
     assert out.splitlines()[:2] == [
-        "영화 stands at 2 places of the text. Of 2 of them, spread evenly from the first to the last, here are the "
-        "other places whose vectors are nearest in a layer: by the cosine of the two, which is at most 1.000 (the same "
-        "direction).",
+        "영화 occurs 2 times in the text. For 2 of them, spread evenly over the text, here are the other occurrences "
+        "whose vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.",
         "elmo_tiny, layer 1: 이 [영화] .",
     ]  # a word's own layer 0 is the same everywhere
     table = rows(files, "neighbours")
@@ -105,7 +104,7 @@ def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
         "그 영화 !",
     ]
     page = (files / "out" / "neighbours" / "report.html").read_text(encoding="utf-8")
-    assert "<p>영화 stands at 2 places" in page
+    assert "<p>영화 occurs 2 times" in page
     model = load(goldens / "elmo_tiny")
     words = WordVocabulary(["<S>", "</S>", "<UNK>", "영화."], rule="whitespace")
     words.save(tmp_path / "words")
@@ -113,7 +112,7 @@ def test_lines_are_split_as_the_run_split_them(run, files, goldens, tmp_path):
     assert choose_word_rule({"ours": ElmoEncoder(model.config, model.params, words)}) == "whitespace"
     status, out, _ = run(*common, f"--model={goldens / 'elmo_tiny'}", "--sentence=영화를 본 영화", "--layers=0")
     assert status == 0
-    assert "Of the 영화 in the sentence that was given" in out
+    assert "For the 영화 in your sentence" in out
     assert "layer 0: 영화를 본 [영화]\n  1.000  " in out
 
 
@@ -126,7 +125,7 @@ def test_remedies_are_those_of_the_program(run, files, goldens):
         (["--train=novel.txt"], "it reads as cp949: pass --encoding=cp949 if that is right\n"),
         (["--train=wide.txt"], "it looks like UTF-16: save it as UTF-8\n"),
         (["--train=novell.txt"], "novell.txt: no file matches; did you mean novel.txt?\n"),
-        (["--train=texts.txt", "--sentence=없다"], "'배' does not stand in the sentence '없다': name a word of it"),
+        (["--train=texts.txt", "--sentence=없다"], "'배' is not in the sentence '없다': name a word of it"),
     ]:
         status, _, said = run("--what=neighbours", elmo, "--words=배", *given)
         assert status == 2
@@ -145,7 +144,7 @@ def test_what_is_wrong_is_one_line(run, files, goldens):
         (["--what=probe", static], "--what=probe needs --train=…, --dev=…, --test=…"),
         (["--what=probe", *TREEBANK], "no encoder: give --model=… or --static=…"),
         (["--what=attention", "--test=a.conllu"], "no encoder: give --model=…"),
-        (["--what=attention", elmo, "--test=a.conllu"], "elmo_tiny is no BERT, and only a BERT has attention heads"),
+        (["--what=attention", elmo, "--test=a.conllu"], "elmo_tiny has no attention heads: leave it out"),
         (["--what=weights", elmo], "elmo_tiny has no mix of layers"),
         (["--what=weights", elmo, "--words=a"], "--words means nothing for --what=weights: leave it out"),
         (["--what=probe", static, *TREEBANK, "--tasks=Tense"], "no word of the train data has Tense"),
@@ -155,9 +154,9 @@ def test_what_is_wrong_is_one_line(run, files, goldens):
         (["--what=probe", static, *TREEBANK[:2], "--test=broken.conllu"], "broken.conllu:1: 2 columns between tabs"),
         (["--what=senses", static, "--train=a.conllu"], "a.conllu:"),
         (["--what=senses", static, "--train=none.tsv"], "none.tsv: there is no such file"),
-        (["--what=toyworld", elmo, "--words=river"], "'river' has no several senses in the toy world (en); "),
+        (["--what=toyworld", elmo, "--words=river"], "'river' has a single sense in the toy world (en); "),
         (["--what=toyworld", "--model=nowhere"], "nowhere"),
-        (["--what=neighbours", elmo, "--train=texts.txt", "--words=없다"], "'없다' stands 0 times in the text"),
+        (["--what=neighbours", elmo, "--train=texts.txt", "--words=없다"], "'없다' occurs 0 times in the text"),
         (["--what=weights", elmo, "more"], "unexpected argument 'more'"),
     ]
     for given, message in expected:

@@ -1,4 +1,4 @@
-"""Seeds that are trained together come to what each would have come to by itself."""
+"""Seeds that are trained together give the same results as seeds that are trained one by one."""
 
 import itertools
 

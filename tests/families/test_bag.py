@@ -122,8 +122,8 @@ def test_fine_tuning_of_a_head(trained, tmp_path):
     write_texts(tmp_path)
     run(
         "finetune", "--task=classification", f"--train={tmp_path}/train.tsv", f"--dev={tmp_path}/dev.tsv",
-        "--text=text", "--label=label", f"--init={trained / 'whole'}", f"--workdir={tmp_path / 'run'}", "--config.epochs=8",
-        "--config.optimizer.learning_rate=1e-2", "--config.layer_decay=0.9",
+        "--text=text", "--label=label", f"--init={trained / 'whole'}", f"--workdir={tmp_path / 'run'}",
+        "--config.epochs=8", "--config.optimizer.learning_rate=1e-2", "--config.layer_decay=0.9",
     )  # fmt: skip
     model = load(tmp_path / "run")
     assert [prediction.label for prediction in model.predict(["강가 1", "눈 2"])] == ["water", "snow"]

@@ -9,7 +9,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.inference import kept_vectors
-from bert_elmo_jax.inference.kept_vectors import keep_apart, keep_vectors
+from bert_elmo_jax.inference.kept_vectors import VectorFolder, keep_vectors
 from bert_elmo_jax.inference.word_layers import StaticVectors, choose_layers, word_layers
 
 SENTENCES = [["강가의", "작은", "은행"], ["w1", "w2", "w3", "w4", "w5"], ["배"], ["w3"] * 9] * 3
@@ -43,21 +43,21 @@ def test_layers_are_those_of_the_encoder(encoder, tmp_path):
 
 def test_spans_and_layers(encoder, tmp_path):
     spans = [[(0, 2), (2, 3)], [], [(0, 1)], [(0, 9)]] * 3
-    kept = keep_apart(encoder, SENTENCES, tmp_path, spans=spans, layers=[-1, 0])
-    whole = keep_apart(encoder, SENTENCES, tmp_path)
+    kept = VectorFolder(tmp_path, layers=[-1, 0]).compute(encoder, SENTENCES, spans)
+    whole = VectorFolder(tmp_path).compute(encoder, SENTENCES)
     last = encoder.config.num_layers
     assert kept.layers == (last, 0)
     assert kept.rows == 12
     assert np.allclose(kept.layer(last)[0], whole.layer(last)[:2].mean(axis=0), atol=1e-5)
     assert np.allclose(kept.layer(0)[3], whole.layer(0)[9:18].mean(axis=0), atol=1e-5)
-    with pytest.raises(ValueError, match="no layer 1 among"):
+    with pytest.raises(ValueError, match="no layer 1 among the kept layers"):
         kept.layer(1)
     with pytest.raises(ValueError, match="there is no layer 9"):
-        keep_apart(encoder, SENTENCES, tmp_path, layers=[9])
+        VectorFolder(tmp_path, layers=[9]).compute(encoder, SENTENCES)
 
 
 def test_computed_once(elmo, tmp_path, monkeypatch):
-    keep_apart(elmo, SENTENCES, tmp_path)
+    VectorFolder(tmp_path).compute(elmo, SENTENCES)
     asked = []
 
     def counting(source, sentences, *args, **options):
@@ -65,9 +65,9 @@ def test_computed_once(elmo, tmp_path, monkeypatch):
         return word_layers(source, sentences, *args, **options)
 
     monkeypatch.setattr(kept_vectors, "word_layers", counting)
-    assert keep_apart(elmo, SENTENCES, tmp_path).rows == 54
-    keep_apart(elmo, SENTENCES[1:], tmp_path)  # other words, other vectors
-    keep_apart(elmo, SENTENCES, tmp_path, layers=[1])
+    assert VectorFolder(tmp_path).compute(elmo, SENTENCES).rows == 54
+    VectorFolder(tmp_path).compute(elmo, SENTENCES[1:])  # other words, other vectors
+    VectorFolder(tmp_path, layers=[1]).compute(elmo, SENTENCES)
     assert asked == [0, 11, 12]
 
 
@@ -119,7 +119,7 @@ def waited(elmo, folder):
 
 
 def test_what_cannot_be_asked(elmo, tmp_path):
-    with pytest.raises(ValueError, match="no word is asked for"):
+    with pytest.raises(ValueError, match="there is no word: give sentences"):
         keep_vectors(elmo, [["배"]], tmp_path, spans=[[]])
     with pytest.raises(ValueError, match=r"span \(0, 2\) of sentence 0, which has 1 words"):
         keep_vectors(elmo, [["배"]], tmp_path, spans=[[(0, 2)]])
@@ -129,7 +129,7 @@ def test_what_cannot_be_asked(elmo, tmp_path):
 
 @pytest.mark.usefixtures("as_users_run")
 def test_what_has_no_layers():
-    with pytest.raises(TypeError, match="a str has no layers to look at"):
+    with pytest.raises(TypeError, match="a str has no layers to look at: give an encoder"):
         choose_layers("runs/elmo")
 
 

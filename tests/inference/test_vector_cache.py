@@ -47,21 +47,21 @@ def test_the_encoders_own_vectors(elmo, tmp_path):
 def test_what_does_not_belong_together(elmo, bert, tmp_path):
     folder = tmp_path / "vectors"
     fill_cache(folder, elmo, SENTENCES, progress=False)
-    with pytest.raises(ValueError, match=r"are those of another encoder \(.*bert_tiny is .*remove this one"):
+    with pytest.raises(ValueError, match=r"belong to another encoder \(.*bert_tiny is .*remove this one"):
         fill_cache(folder, bert, SENTENCES)
-    with pytest.raises(ValueError, match=r"are those of other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
+    with pytest.raises(ValueError, match=r"belong to other sentences \(9 vectors of 4 sentences; here 4 of 2\)"):
         fill_cache(folder, elmo, SENTENCES[:2])
     facts = json.loads((folder / "vectors.json").read_text())
     (folder / "vectors.json").write_text(json.dumps({**facts, "pieces": "mean"}))
-    with pytest.raises(ValueError, match="were made with pieces=mean, and first is asked for"):
+    with pytest.raises(ValueError, match="were computed with pieces=mean, not first: give another folder"):
         fill_cache(folder, elmo, SENTENCES)
     (folder / "vectors.json").write_text(json.dumps({**facts, "rows": 8}))
-    with pytest.raises(ValueError, match="holds 8 vectors where 9 were asked for; remove it"):
+    with pytest.raises(ValueError, match="holds 8 vectors, expected 9; remove it"):
         fill_cache(folder, elmo, SENTENCES)
     (folder / "vectors.json").write_text(json.dumps(facts))
     with open(folder / "layer_01.f32", "r+b") as file:
         file.truncate(100)
-    with pytest.raises(ValueError, match=r"layer_01\.f32 has 100 bytes, 864 were written; it is cut: remove"):
+    with pytest.raises(ValueError, match=r"layer_01\.f32 has 100 bytes, and 864 were written: it is truncated. Remove"):
         fill_cache(folder, elmo, SENTENCES)
     (folder / "vectors.json").write_text("{")
     with pytest.raises(ValueError, match=r"vectors\.json is damaged"):
@@ -69,10 +69,10 @@ def test_what_does_not_belong_together(elmo, bert, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "novel.txt").write_text("mine")
-    with pytest.raises(ValueError, match="holds something else than vectors"):
+    with pytest.raises(ValueError, match="holds other files than vectors"):
         fill_cache(other, elmo, SENTENCES)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="cannot be made"):
+    with pytest.raises(OSError, match="cannot make "):
         fill_cache(tmp_path / "file" / "vectors", elmo, SENTENCES)
 
 

@@ -1,4 +1,4 @@
-"""What is written: SVG that is well formed whatever the words, a table, a page, PNG files that can show Hangul."""
+"""SVG is well formed for any words; pages, tables; PNG files show Hangul."""
 
 import csv
 import math
@@ -54,8 +54,8 @@ def test_the_page_and_the_table(tmp_path):
     assert "&lt;배&gt; &amp; &quot;눈&quot;" in text
     assert NASTY not in text
     assert 'name="viewport"' in text
-    assert "overflow-x:auto" in text  # the table scrolls by itself on a telephone
-    assert "http" not in text  # nothing is fetched
+    assert "overflow-x:auto" in text  # the table scrolls on a phone
+    assert "http" not in text  # no requests
     assert text.count("<svg") == len(FIGURES)
     assert "97.3" in text
     with open(write_results(tmp_path / "table.csv", results), encoding="utf-8-sig", newline="") as file:

@@ -29,7 +29,7 @@ def test_it_is_a_document_of_its_own():
     assert float(root.get("height")) > 0
     background = root[0]
     assert background.tag == f"{SVG}rect"
-    assert background.get("fill") != root.get("fill")  # the words are seen whatever the notebook's colours are
+    assert background.get("fill") != root.get("fill")  # readable on any notebook theme
     assert "KR" in root.get("font-family")
     assert "배: layer 1" in "".join(root.itertext())
 

@@ -12,12 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "experiments" / "sweeps"
 NAMES = sorted(file.stem for file in SWEEPS.glob("[!_]*.py"))
-SHORT = ("bert_table7", "elmo_figure2")  # one for BERT and one for ELMo in every test run
 
 
 def marked(names):
-    """Sweeps as parameters of a test: all but the short ones for `make test-all` alone."""
-    return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
+    """Return sweeps as parameters of a test of `make tables`."""
+    return [pytest.param(name, marks=pytest.mark.tables) for name in names]
 
 
 def run_toy(file, workdir, *more, quick=False):

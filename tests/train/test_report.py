@@ -36,7 +36,7 @@ def test_what_says_nothing_new_is_not_drawn(tmp_path):
         name: page.partition(f"{name}: ")[2].partition("</figure>")[0].count("<polyline")
         for name in ("loss", "learning_rate")
     }
-    assert drawn == {"loss": 2, "learning_rate": 1}  # no mean of what is no measurement
+    assert drawn == {"loss": 2, "learning_rate": 1}  # the learning rate is no measurement
 
 
 def test_a_run_that_said_nothing(tmp_path):

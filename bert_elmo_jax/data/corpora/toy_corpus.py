@@ -44,9 +44,10 @@ def toy_corpus(
                 into.mkdir()
                 write_corpus(into, ToyWorld(name, seed, topics, words), documents=documents, held_out=0)
             # The preparation holds documents out, so that both parts share one vocabulary.
-            texts = (str(Path(texts, "*", "corpus.txt")),)
-            sizes = {"vocab_size": vocab_size, "heldout": heldout, "shards": shards}
-            wish = Request(texts, str(folder), tokenizer, **sizes, seed=seed)
+            inputs = (str(Path(texts, "*", "corpus.txt")),)
+            wish = Request(
+                inputs, str(folder), tokenizer, vocab_size=vocab_size, heldout=heldout, shards=shards, seed=seed
+            )
             prepare(wish, _here, lambda name, size: contextlib.nullcontext(lambda done: None))
     return folder
 

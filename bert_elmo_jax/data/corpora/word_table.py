@@ -86,14 +86,17 @@ def write_table(
         for folder, rest in zip(folders, numbers):
             _append(folder, rest)
 
-    with building(output, output.parent) as folder, NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters:
-        with NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends:
-            ends.append(np.array([0]))
-            rest, total = forms(), 0
-            while chunk := list(itertools.islice(rest, CHUNK)):
-                characters.append(np.frombuffer(b"".join(chunk), np.uint8))
-                ends.append(total + np.cumsum([len(form) for form in chunk]))
-                total += sum(map(len, chunk))
+    with (
+        building(output, output.parent) as folder,
+        NpyAppender(folder / "forms.npy", np.dtype(np.uint8)) as characters,
+        NpyAppender(folder / "form_ends.npy", np.dtype(np.int64)) as ends,
+    ):
+        ends.append(np.array([0]))
+        rest, total = forms(), 0
+        while chunk := list(itertools.islice(rest, CHUNK)):
+            characters.append(np.frombuffer(b"".join(chunk), np.uint8))
+            ends.append(total + np.cumsum([len(form) for form in chunk]))
+            total += sum(map(len, chunk))
 
 
 def _append(folder: Path, numbers: list[int]) -> None:

@@ -27,6 +27,7 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
     init = jax.jit(Elmo(config).init)  # compiled, because then only the random numbers are computed
     params = {"encoder": init(for_encoder, words, lengths, characters=characters)["params"]}
     if lm:
+        assert config.vocab_size is not None
         params["lm"] = {"bias": jnp.zeros(config.vocab_size)}
         if not config.tie_softmax:
             drawn = jax.random.normal(for_head, (config.vocab_size, config.width))

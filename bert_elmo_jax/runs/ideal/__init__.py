@@ -1,1 +1,1 @@
-"""Model scores on the toy world beside the best possible scores."""
+"""Scores of models on the toy world, compared with the best possible scores."""

@@ -1,9 +1,9 @@
-"""What the ideal reader of the toy world guesses of a BERT's held-out rows, beside what the model does.
+"""The guesses of the ideal reader of the toy world on a run's held-out rows of pieces, compared with the model's.
 
-The run's own rows with its own masks. The ideal reader is told which of the words that stand in place of [MASK] are
-true and which are random, so that what it reaches is no less than the best possible, and exactly that where all are
-[MASK]; that of two passages one follows the other is as likely to it as not. It reads whole sentences: examples that
-were cut to fit, and words in several pieces, are left out, and the model is scored on what is left, too.
+The rows and masks are the run's own. The ideal reader knows which of the predicted words that are not [MASK] are true
+and which are random, so its score is at least the best possible one, and equal to it if all are [MASK]. A second
+passage continues the first with a prior probability of one half. The reader reads whole sentences: truncated examples
+and words of several pieces are left out of its score and of the model's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,22 +17,22 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.toy_worlds import worlds_of
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
-from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, examples_of, hidden_words
+from bert_elmo_jax.inference.toy_worlds import load_worlds
+from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means
+from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, list_examples, list_hidden
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
 
 
 @dataclass
 class Scores:
-    """Right guesses of the ideal reader, how many it expected, of how many: by language, and for next sentences."""
+    """Right guesses of the ideal reader, their expected number, and all guesses: by language, and for "next"."""
 
     right: dict[str, float]
     expected: dict[str, float]
     count: dict[str, int]
 
     def add(self, name: str, right: Iterable[bool], expected: Iterable[float]) -> None:
-        """Count some guesses."""
+        """Add guesses."""
         guesses = list(right)
         self.right[name] = self.right.get(name, 0.0) + sum(guesses)
         self.expected[name] = self.expected.get(name, 0.0) + sum(expected)
@@ -42,7 +42,7 @@ class Scores:
 def best_masked_rows(
     batches: Sequence[Batch], sentences: Sentences, pairs: bool
 ) -> tuple[Scores, dict[str, list[Batch]]]:
-    """What the ideal reader guesses right, and for each name the batches with the weights of what it was asked."""
+    """Return the scores of the ideal reader, and for each language the batches with the weights of its guesses."""
     scores = Scores({}, {}, {})
     names = sorted({*sentences.language.values()})
     asked: dict[str, list[Batch]] = {name: [] for name in names}
@@ -51,7 +51,7 @@ def best_masked_rows(
     for batch in batches:
         weights = {name: np.zeros_like(batch["mlm_weights"]) for name in names}
         counts = np.zeros_like(batch["nsp_weights"])
-        for row, slot, passages, predictions in examples_of(batch, sentences):
+        for row, slot, passages, predictions in list_examples(batch, sentences):
             counts[row, slot] = batch["nsp_weights"][row, slot]
             for passage, places in zip(passages, predictions):
                 weights[passage.language][row, places] = 1
@@ -65,7 +65,7 @@ def best_masked_rows(
             for passage in passages:
                 alone[passage.language].append(passage)
             if pairs:
-                scores.add("next", [label], [1.0])  # two languages are two documents
+                scores.add("next", [label], [1.0])  # a continuation has the same language
         for name in names:
             asked[name].append({**batch, "mlm_weights": weights[name], "nsp_weights": counts})
     for name in names:
@@ -75,7 +75,7 @@ def best_masked_rows(
         right = [(p < 0.5) == label for p, (*_, label) in zip(following.tolist(), together[name])]
         scores.add("next", right, np.maximum(following, 1 - following).tolist())
         rows: list[Any] = [*texts, *(passage.text for passage in alone[name])]
-        truths = [hidden_words(a) + hidden_words(b) for a, b, _ in together[name]] + [*map(hidden_words, alone[name])]
+        truths = [list_hidden(a) + list_hidden(b) for a, b, _ in together[name]] + [*map(list_hidden, alone[name])]
         for first in range(0, len(rows), 256):
             for posterior, truth in zip(masked_posteriors(world, rows[first : first + 256]), truths[first:]):
                 guesses = [world.network.words[n] for n in posterior.argmax(1)]
@@ -84,7 +84,7 @@ def best_masked_rows(
 
 
 class MaskedScore(NamedTuple):
-    """The share of guesses that a model has right, and the ideal reader; what that one expected; of how many."""
+    """The accuracies of a model and of the ideal reader, the expected one of the latter, and the guesses' number."""
 
     name: str
     model: float
@@ -94,7 +94,7 @@ class MaskedScore(NamedTuple):
 
 
 class MaskedScores(NamedTuple):
-    """Of each language, of all together and of next sentences; and of all predictions, those left out among them."""
+    """Scores of each language, of all, and of next sentences; `of_all` includes the predictions left out above."""
 
     lines: list[MaskedScore]
     batches: int
@@ -104,16 +104,16 @@ class MaskedScores(NamedTuple):
 
 
 def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
-    """The held-out scores of a BERT's run beside those of the ideal reader."""
+    """Return the held-out scores of a run and of the ideal reader."""
     if asked.objective not in ("nsp", "documents"):
         raise ValueError(f"objective={asked.objective!r}: the ideal reader knows nsp and documents")
     pairs = asked.objective == "nsp"
     model = read_model(run)
     objective = get_family(model.kind).objective(asked, model.config)
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
-    sentences = Sentences(corpus, worlds_of(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
+    sentences = Sentences(corpus, load_worlds(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
     scores, parts = best_masked_rows(batches, sentences, pairs)
-    means = means_of(objective.held_out_loss, model.params)
+    means = build_means(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
 
     def line(title: str, value: float, names: Sequence[str]) -> MaskedScore:

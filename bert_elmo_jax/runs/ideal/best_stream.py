@@ -1,8 +1,8 @@
-"""The true perplexity of a biLM's held-out text, which is that of the toy world, beside the model's.
+"""The true perplexity of a language model's held-out text of the toy world, compared with the model's.
 
-All of the run's held-out rows. The ideal reader knows the document so far; where a row begins, some sentence begins for
-it; after a document comes another, in any of the languages; and the end of a sentence is certain to it. The probability
-of a text is the same read from either end, and so is the true perplexity.
+All held-out rows of the run are read. The ideal reader knows the document so far. A row begins with any sentence, a
+document is followed by another in any of the languages, and the end of a sentence is certain. The probability of a
+text is the same in both directions, and so is the true perplexity.
 """
 
 import functools
@@ -18,8 +18,8 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.inference.toy_worlds import worlds_of
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, means_of
+from bert_elmo_jax.inference.toy_worlds import load_worlds
+from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
@@ -31,18 +31,17 @@ DIRECTIONS = ("forward", "backward")
 def best_stream(
     words: Sequence[str], ends: Bool[np.ndarray, "T"], worlds: Mapping[str, ToyWorld]
 ) -> tuple[Float[np.ndarray, "T"], list[str]]:
-    """What the ideal reader of a row gives each target, as a log-probability, and the language of each.
+    """Return the ideal reader's log-probability of each target in a row, and the language of each.
 
-    `words` are the forward targets, `ends` says which of them are `</S>`. A document's end is told by the next one's
-    beginning, so its probability goes with that word. A word that the vocabulary lacks is `<UNK>`: it is not scored,
-    and has no language.
+    `words` are the forward targets, `ends` marks those that are `</S>`. The end of a document shows at the beginning
+    of the next one, so its probability belongs to that word. `<UNK>` is not scored and has no language.
     """
     found, language = np.zeros(len(words)), [""] * len(words)
     after = np.append(0, np.flatnonzero(ends) + 1)
     starts = after[after < len(words)]
-    opening = {name: openers(world) for name, world in worlds.items()}
+    opening = {name: list_openers(world) for name, world in worlds.items()}
     first = [n for n in starts.tolist() if n == 0 or any(words[n] in known for known in opening.values())]
-    closing = 0.0  # log-probability of the end of the document before
+    closing = 0.0  # log-probability of the end of the previous document
     for begin, end in zip(first, [*first[1:], len(words)]):
         places = begin + np.flatnonzero(~ends[begin:end])
         text = [words[n] if words[n] != UNK_WORD else MASK for n in places.tolist()]
@@ -58,16 +57,16 @@ def best_stream(
 
 
 @functools.cache
-def openers(world: ToyWorld) -> set[str]:
-    """The words that a document begins with; no other sentence does."""
+def list_openers(world: ToyWorld) -> set[str]:
+    """Return the words with which documents, and no other sentences, begin."""
     chain = automaton(world, "document")
     rows = np.unique(chain.rows[np.flatnonzero(chain.start)])
     cuts = chain.emission_offsets
     return {world.network.words[n] for row in rows for n in chain.emission_words[cuts[row] : cuts[row + 1]]}
 
 
-def rows_of(batches: Sequence[Batch]) -> Iterator[tuple[int, int, int]]:
-    """The stretches that a biLM reads with one state: row, first batch, and the batch after the last."""
+def list_stretches(batches: Sequence[Batch]) -> Iterator[tuple[int, int, int]]:
+    """Yield the stretches that a model reads with one state: row, first batch, and the batch after the last."""
     for row in range(len(batches[0]["lengths"])):
         fresh = [n for n, batch in enumerate(batches) if batch["fresh"][row]]
         yield from ((row, first, end) for first, end in zip(fresh, [*fresh[1:], len(batches)]))
@@ -76,13 +75,13 @@ def rows_of(batches: Sequence[Batch]) -> Iterator[tuple[int, int, int]]:
 def best_stream_rows(
     batches: Sequence[Batch], words: Sequence[str], end: int, worlds: Mapping[str, ToyWorld]
 ) -> tuple[dict[str, tuple[float, int]], dict[str, list[Batch]]]:
-    """By language the true log-probability and the number of targets, and the batches with weights on these alone."""
+    """Return by language the true log-probability with the number of targets, and batches weighted for these."""
     sums = dict.fromkeys(worlds, (0.0, 0))
     asked: dict[str, list[Batch]] = {
         name: [{**b, **{f"{d}_weights": np.zeros_like(b[f"{d}_weights"]) for d in DIRECTIONS}} for b in batches]
         for name in worlds
     }
-    for row, first, last in rows_of(batches):
+    for row, first, last in list_stretches(batches):
         sizes = [int(batch["lengths"][row]) for batch in batches[first:last]]
         ids = np.concatenate([b["forward_targets"][row, :size] for b, size in zip(batches[first:last], sizes)])
         if not len(ids):
@@ -91,7 +90,7 @@ def best_stream_rows(
         for name, (total, count) in sums.items():
             mine = np.array([own == name for own in language])
             sums[name] = total + float(found[mine].sum()), count + int(mine.sum())
-            # Backwards a row is read from its end, but the input of a place belongs to the sentence of its target.
+            # Backwards, a row is read from its end; the input at each place is from the sentence of its target.
             for direction, part in (("forward", mine), ("backward", mine[::-1])):
                 cuts = np.cumsum([0, *sizes])
                 for batch, a, b in zip(asked[name][first:last], cuts, cuts[1:]):
@@ -100,7 +99,7 @@ def best_stream_rows(
 
 
 class StreamScore(NamedTuple):
-    """A model's perplexity in each direction and their mean, the true one, and of how many words."""
+    """A model's perplexity in each direction and their mean, the true perplexity, and the number of words."""
 
     name: str
     forward: float
@@ -111,7 +110,7 @@ class StreamScore(NamedTuple):
 
 
 class StreamScores(NamedTuple):
-    """Of each language, and of all together."""
+    """Scores of each language, and of all."""
 
     lines: list[StreamScore]
     batches: int
@@ -119,14 +118,14 @@ class StreamScores(NamedTuple):
 
 
 def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
-    """The held-out perplexity of a biLM's run beside the true one."""
+    """Return the held-out perplexity of a run, and the true one."""
     model = read_model(run)
-    worlds = worlds_of(asked.to_dict())
+    worlds = load_worlds(asked.to_dict())
     objective = get_family(model.kind).objective(asked, model.config)
-    # All of it, whatever the run took: only whole rows say the same text forwards and backwards.
+    # All batches, even if the run evaluates fewer: only whole rows have the same text in both directions.
     batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
     sums, parts = best_stream_rows(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)  # type: ignore[union-attr]
-    means = means_of(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
+    means = build_means(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
     if len(parts) > 1:
         sums["all"] = tuple(np.sum([*sums.values()], axis=0))
         parts["all"] = [

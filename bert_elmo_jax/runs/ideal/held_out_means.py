@@ -1,4 +1,4 @@
-"""The means of a loss over given batches, as a run's own evaluation takes them."""
+"""The means of a loss over given batches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,8 +12,8 @@ from bert_elmo_jax.train.state import State
 Batch = Mapping[str, np.ndarray]
 
 
-def means_of(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence[Batch]], dict[str, float]]:
-    """The means of a loss over batches, as a run's own evaluation takes them; compiled once for all of them."""
+def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence[Batch]], dict[str, float]]:
+    """Return a function from batches to the means of a loss, as a run's own evaluation has them; compiled once."""
     now: list[Sequence[Batch]] = []
     evaluate = make_evaluate(loss, lambda: now[-1], carry=carry)
     state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(params)), None, None, None)  # type: ignore[arg-type]

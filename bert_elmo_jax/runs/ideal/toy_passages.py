@@ -1,4 +1,4 @@
-"""The whole sentences of the toy world that stand in a BERT's held-out rows, and what is hidden in them."""
+"""Whole sentences of the toy world in held-out rows of pieces, with their masked words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.runs.ideal.held_out_means import Batch
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 
-STOPS = (".", "?")  # a sentence of the toy world ends with one of these, and has none before
+STOPS = (".", "?")  # the last word of every sentence of the toy world, and no other
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Whole sentences of one language: their words, and where the ideal reader has to guess."""
+    """Whole sentences of one language: their words, and the places to guess."""
 
     language: str
     words: Sequence[str]
@@ -24,12 +24,12 @@ class Passage:
 
     @property
     def text(self) -> str:
-        """As the ideal reader is given it."""
+        """The text that the ideal reader gets."""
         return " ".join(MASK if n in self.hidden else word for n, word in enumerate(self.words))
 
 
 class Sentences:
-    """The held-out sentences, to know a whole one by, and the languages."""
+    """The held-out sentences, to recognise whole ones, and their languages."""
 
     def __init__(self, corpus: Path, worlds: Mapping[str, ToyWorld], words: Sequence[str]):
         self.words, self.worlds = words, worlds
@@ -43,7 +43,7 @@ class Sentences:
                     self.language[text] = found[0]
 
     def passage(self, ids: Int[np.ndarray, "T"], hidden: Sequence[int]) -> Passage | None:
-        """What a stretch of tokens says, if it is whole sentences."""
+        """Return the passage of some tokens, None unless they are whole sentences of one language."""
         words = [self.words[n] for n in ids.tolist()]
         ends = [n + 1 for n, word in enumerate(words) if word in STOPS]
         cuts = list(zip([0, *ends], [*ends, len(words)]))
@@ -51,8 +51,8 @@ class Sentences:
         return None if None in languages or len(languages) != 1 else Passage(languages.pop(), words, hidden)  # type: ignore[arg-type]
 
 
-def examples_of(batch: Batch, sentences: Sentences) -> Iterator[tuple[int, int, list[Passage], list[list[int]]]]:
-    """Row, place in it, passages, and for each passage its predictions, of the examples that were not cut."""
+def list_examples(batch: Batch, sentences: Sentences) -> Iterator[tuple[int, int, list[Passage], list[list[int]]]]:
+    """Yield row, slot, passages and the predictions in each passage, for examples that were not truncated."""
     for row in range(len(batch["tokens"])):
         tokens = batch["tokens"][row].copy()
         real = np.flatnonzero(batch["mlm_weights"][row])
@@ -72,6 +72,6 @@ def examples_of(batch: Batch, sentences: Sentences) -> Iterator[tuple[int, int, 
                 yield row, slot, passages, predictions  # type: ignore[misc]
 
 
-def hidden_words(passage: Passage) -> list[str]:
-    """The words that are to be guessed, in order."""
+def list_hidden(passage: Passage) -> list[str]:
+    """Return the words to guess, in order."""
     return [passage.words[n] for n in sorted(passage.hidden)]
