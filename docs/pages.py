@@ -1,6 +1,6 @@
-"""The pages of the site, made from the repository itself: README and news, packages and modules, programs and configs.
+"""The pages of the site, generated from the repository: README and changelog, packages and modules, programs, configs.
 
-MkDocs calls `on_config` and `on_files`; mkdocstrings shows every object to `Examples`.
+MkDocs calls `on_config` and `on_files`; mkdocstrings passes every object to `Examples`.
 """
 
 import ast
@@ -24,30 +24,30 @@ PROSE = {
     "CHANGELOG.md": ("changelog.md", "Changelog"),
 }
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
-# Code, which stays as it is; or where a link or a picture leads to.
+# Code, which is kept; or the target of a link or picture.
 TARGET = re.compile(r"""`[^`\n]+`|(?<=\]\()[^)\s#]+|(?<=\ssrc=")[^"#]+|(?<=\shref=")[^"#]+|(?<=\ssrcset=")[^"#]+""")
-SHORT = 80  # characters of a constant's value, where it is shown
+SHORT = 80  # the most characters of a constant's value on its page
 
 
 class Examples(griffe.Extension):
-    """Docstrings as Markdown, shapes as they are written, and what the networks of Flax are made with."""
+    """Converts docstrings to Markdown, quotes shapes, and marks Flax modules as dataclasses."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Called for every object of the package as it is found."""
+        """Convert one object; griffe calls this for every object of the package."""
         if obj.docstring is not None:
-            obj.docstring.value = as_markdown(obj.docstring.value)
+            obj.docstring.value = convert_docstring(obj.docstring.value)
         if isinstance(obj, griffe.Function):
             for annotation in (obj.returns, *(parameter.annotation for parameter in obj.parameters)):
                 quote_shapes(annotation)
         elif isinstance(obj, griffe.Attribute):
             quote_shapes(obj.annotation)
         elif isinstance(obj, griffe.Class) and any(str(base) == "nn.Module" for base in obj.bases):
-            made = griffe.ExprName("dataclasses.dataclass")  # by Flax, behind the scenes
+            made = griffe.ExprName("dataclasses.dataclass")  # Flax does so
             obj.decorators.append(griffe.Decorator(made, lineno=None, endlineno=None))
 
 
 def quote_shapes(annotation: Any) -> None:
-    """A shape of one axis is to be shown as it is written: griffe makes `Float[Array, N]` of `Float[Array, "N"]`."""
+    """Restore the quotes of shapes: griffe turns `Float[Array, "N"]` into `Float[Array, N]`."""
     if not isinstance(annotation, griffe.Expr):
         return
     if isinstance(annotation, griffe.ExprSubscript) and annotation.canonical_path.startswith("jaxtyping."):
@@ -59,26 +59,26 @@ def quote_shapes(annotation: Any) -> None:
             quote_shapes(part)
 
 
-def as_markdown(docstring: str) -> str:
-    r"""A docstring with its examples in fences.
+def convert_docstring(docstring: str) -> str:
+    r"""Return a docstring with its examples in fences.
 
-    >>> as_markdown("Adds <UNK>.\n\n>>> 1 + 1\n2")
+    >>> convert_docstring("Adds <UNK>.\n\n>>> 1 + 1\n2")
     'Adds &lt;UNK>.\n\n```pycon\n>>> 1 + 1\n2\n```'
     """
     paragraphs = docstring.split("\n\n")
-    made = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escaped(text) for text in paragraphs]
+    made = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escape_tags(text) for text in paragraphs]
     return "\n\n".join(made)
 
 
-def escaped(text: str) -> str:
-    """Text in which `<UNK>` is no tag."""
+def escape_tags(text: str) -> str:
+    """Return text whose `<UNK>` is no HTML tag."""
     return re.sub(r"`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], text)
 
 
-def relinked(text: str, lead: Callable[[str], str | None]) -> str:
-    """Markdown whose relative links lead to where the files are on the site: `lead` says so, None if nowhere else.
+def relink(text: str, lead: Callable[[str], str | None]) -> str:
+    """Return Markdown with its relative links changed to `lead(target)`, unless that is None.
 
-    >>> relinked("[a](b.md#c), `[a](b.md)`, [d](https://d.org)", {"b.md": "e.md"}.get)
+    >>> relink("[a](b.md#c), `[a](b.md)`, [d](https://d.org)", {"b.md": "e.md"}.get)
     '[a](e.md#c), `[a](b.md)`, [d](https://d.org)'
     """
 
@@ -91,28 +91,30 @@ def relinked(text: str, lead: Callable[[str], str | None]) -> str:
     return "".join(TARGET.sub(changed, part) + block for part, block in zip(prose, [*code, ""]))
 
 
-def modules(package: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """Every public package and module, each package before its modules."""
+def list_modules(package: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Yield every public package and module, each package before its modules."""
     yield name, package / "__init__.py"
     for path in sorted(package.iterdir(), key=lambda path: path.stem):
         if path.is_dir() and (path / "__init__.py").is_file():
-            yield from modules(path, f"{name}.{path.name}")
+            yield from list_modules(path, f"{name}.{path.name}")
         elif path.suffix == ".py" and not path.stem.startswith("_"):
             yield f"{name}.{path.stem}", path
 
 
-def page_of(name: str, path: Path) -> str:
-    """Where the page of a module is.
+def locate_page(name: str, path: Path) -> str:
+    """Return the path of a module's page.
 
-    >>> page_of("bert_elmo_jax.nn", Path("nn/__init__.py")), page_of("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
-    ('reference/nn/index.md', 'reference/nn/lstm.md')
+    >>> locate_page("bert_elmo_jax.nn", Path("nn/__init__.py"))
+    'reference/nn/index.md'
+    >>> locate_page("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
+    'reference/nn/lstm.md'
     """
     folder = "/".join(["reference", *name.split(".")[1:]])
     return f"{folder}/index.md" if path.name == "__init__.py" else f"{folder}.md"
 
 
-def module_page(name: str, package: Any) -> str:
-    """What stands on the page of a module; of a package the names that it gives and its modules, each with a link."""
+def write_module(name: str, package: Any) -> str:
+    """Return the page of a module; for a package, its names and modules with links."""
     module = package[name.partition(".")[2]] if name != PACKAGE else package
     if not module.is_init_module:
         return f"::: {name}\n"
@@ -121,71 +123,86 @@ def module_page(name: str, package: Any) -> str:
     given = [module[exported] for exported in module.exports or () if exported not in own]
     below = sorted((member for member in members if not member.is_alias and member.is_module), key=lambda m: m.name)
     said = f"::: {name}\n    options:\n      members: {own or 'false'}\n"
-    return "\n".join([said, *table("Names", map(row, given)), *table("Modules", map(row, below))])
+    return "\n".join([said, *draw_table("Names", map(draw_row, given)), *draw_table("Modules", map(draw_row, below))])
 
 
-def table(title: str, rows: Iterable[str]) -> list[str]:
-    """A table of names with what they are; nothing where there are none."""
+def draw_table(title: str, rows: Iterable[str]) -> list[str]:
+    """Return a table of names and descriptions; [] without rows."""
     lines = list(rows)
     return [f"## {title}\n\n| Name | What it is |\n|---|---|", *lines, ""] if lines else []
 
 
-def row(of: Any) -> str:
-    """A line of such a table."""
+def draw_row(of: Any) -> str:
+    """Return the table row of an object."""
     if of.docstring:
         return f"| [`{of.name}`][{of.canonical_path}] | {first_paragraph(of.docstring.value)} |"
-    value = str(of.value)  # of a constant, or of what annotations call a type
+    value = str(of.value)  # of a constant or a type alias
     return f"| `{of.name}` | {f'`{value}`' if len(value) <= SHORT else 'a constant'} |"
 
 
 def first_paragraph(docstring: str) -> str:
-    """What a table says of something."""
+    """Return the first paragraph of a docstring, on one line."""
     return " ".join(docstring.split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def programs_page() -> str:
-    """The programs with what their --help says first, benchmarks, and configs."""
+def write_programs() -> str:
+    """Return the page of programs with their docstrings, benchmarks, and configs."""
     parts = [
         "# Programs",
         "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields.",
     ]
     parts += [
         f"## {path.stem}\n\n```text\n{said}\n```"
-        for path, said in documented(".")
+        for path, said in list_documented(".")
         if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
     ]
     for folder in ("benchmarks", "configs"):
-        rows = (f"| `{path.stem}` | {escaped(first_paragraph(said))} |" for path, said in documented(folder))
-        parts.append("\n".join(table(f"experiments/{folder}", rows)))
+        names = (
+            (name, said)
+            for path, said in list_documented(folder)
+            for name, said in [(path.stem, said), *list_recipes(path)]
+        )
+        rows = (f"| `{name}` | {escape_tags(first_paragraph(said))} |" for name, said in names)
+        parts.append("\n".join(draw_table(f"experiments/{folder}", rows)))
     return "\n\n".join(parts)
 
 
-def documented(folder: str) -> Iterator[tuple[Path, str]]:
-    """The public files of a folder of experiments, and their docstrings."""
+def list_documented(folder: str) -> Iterator[tuple[Path, str]]:
+    """Yield the public files in a folder of experiments with their docstrings."""
     for path in sorted((ROOT / "experiments" / folder).glob("[a-z]*.py")):
         yield path, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
-def branch(package: str, paths: Mapping[str, Path]) -> list[Any]:
-    """The navigation of a package: its own page, its modules and packages."""
-    found: list[Any] = [page_of(package, paths[package])]
+def list_recipes(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the recipes of a config file with their docstrings."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    chosen = [node.value for node in module.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    names = {arg.id for call in chosen for arg in call.args if isinstance(arg, ast.Name)}
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            yield f"{path.name}:{node.name}", ast.get_docstring(node) or ""
+
+
+def list_branch(package: str, paths: Mapping[str, Path]) -> list[Any]:
+    """Return the navigation of a package: its own page, its modules and packages."""
+    found: list[Any] = [locate_page(package, paths[package])]
     for name, path in paths.items():
         if name.rpartition(".")[0] == package:
-            below = branch(name, paths) if path.name == "__init__.py" else page_of(name, path)
+            below = list_branch(name, paths) if path.name == "__init__.py" else locate_page(name, path)
             found.append({name.rpartition(".")[2]: below})
     return found
 
 
 def on_config(config: Any) -> Any:
-    """What the tabs are."""
+    """Set the tabs of the site."""
     home, korean, *rest = ({title: page} for page, title in PROSE.values())
-    reference = {"Reference": branch(PACKAGE, dict(modules(ROOT / PACKAGE, PACKAGE)))}
+    reference = {"Reference": list_branch(PACKAGE, dict(list_modules(ROOT / PACKAGE, PACKAGE)))}
     config.nav = [home, korean, reference, {"Programs": "programs.md"}, *rest]
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """All pages, and the files that README and its like show or lead to."""
+    """Add all pages, and the files that README and the other documents link to."""
 
     def lead(target: str) -> str | None:
         if target in PROSE:
@@ -195,10 +212,10 @@ def on_files(files: Files, config: Any) -> Files:
         return None
 
     for source, (page, _) in PROSE.items():
-        text = relinked((ROOT / source).read_text(encoding="utf-8"), lead)
+        text = relink((ROOT / source).read_text(encoding="utf-8"), lead)
         files.append(File.generated(config, page, content=text))
     package = griffe.load(PACKAGE, search_paths=[ROOT], resolve_aliases=True)
-    for name, path in modules(ROOT / PACKAGE, PACKAGE):
-        files.append(File.generated(config, page_of(name, path), content=module_page(name, package)))
-    files.append(File.generated(config, "programs.md", content=programs_page()))
+    for name, path in list_modules(ROOT / PACKAGE, PACKAGE):
+        files.append(File.generated(config, locate_page(name, path), content=write_module(name, package)))
+    files.append(File.generated(config, "programs.md", content=write_programs()))
     return files

@@ -54,10 +54,10 @@ def test_links_change_where_they_are_links(pages):
         "```bash\n[no](README.ko.md)\n```\n`[no](README.ko.md)` [both](./README.ko.md#명령-두-개)\n"
     )
     seen = []
-    found = pages.relinked(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
+    found = pages.relink(text, lambda target: seen.append(target) or {"README.ko.md": "ko.md"}.get(target))
     assert seen == ["README.ko.md", "docs/배.svg", "docs/배.svg", "README.ko.md"]
     assert found == text.replace("[한국어](README.ko.md)", "[한국어](ko.md)").replace("./README.ko.md#", "ko.md#")
-    assert pages.relinked("", {}.get) == ""
+    assert pages.relink("", {}.get) == ""
 
 
 class Page(HTMLParser):
@@ -92,6 +92,9 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     for name in ("README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, tmp_path / name)
+    for link in links((ROOT / "README.ko.md").read_text(encoding="utf-8")):
+        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / link, tmp_path / link)
     (tmp_path / "bert_elmo_jax" / "text").mkdir(parents=True)
     (tmp_path / "bert_elmo_jax" / "__init__.py").write_text('"""All."""\n', encoding="utf-8")
     (tmp_path / "bert_elmo_jax" / "text" / "__init__.py").write_text('"""See [x][no.where]."""\n', encoding="utf-8")
@@ -128,7 +131,7 @@ def test_the_site(site):
     shown = {name: Page(text) for name, text in texts.items()}
     for name in ("bert_elmo_jax.text.tokenizer.load_tokenizer", "bert_elmo_jax.nn.attention.SelfAttention.__call__"):
         assert name in shown[f"reference/{'/'.join(name.split('.')[1:3])}.html"].ids
-    assert "bert_elmo_jax.inference.load" in shown["reference/api/index.html"].ids
+    assert "bert_elmo_jax.inference.load_model.load" in shown["reference/inference/load_model.html"].ids
     assert not [
         name for name in shown["reference/nn/attention.html"].ids if name and "._" in name.replace(".__call", "")
     ]
@@ -164,5 +167,5 @@ def test_what_pages_look_like(site):
     assert 'href="index.html"' in texts["ko.html"]
     assert "BERT 불러오기" in plain["ko.html"]
     assert "python -m experiments.pretrain" in plain["programs.html"]
-    assert "elmo_original" in plain["programs.html"]
+    assert "elmo.py:original" in plain["programs.html"]
     assert 'data-md-color-scheme="slate"' in texts["index.html"]
