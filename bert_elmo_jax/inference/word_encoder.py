@@ -32,10 +32,10 @@ def word_encoder(path: str) -> Encoder:
     return encoder
 
 
-def size_of(encoder: Encoder) -> tuple[int, int]:
+def layer_shape(encoder: Encoder) -> tuple[int, int]:
     """Return the number of layers, embeddings included, and the size of a vector.
 
-    >>> size_of(word_encoder("tests/goldens/elmo_tiny")), size_of(word_encoder("tests/goldens/bert_tiny"))
+    >>> layer_shape(word_encoder("tests/goldens/elmo_tiny")), layer_shape(word_encoder("tests/goldens/bert_tiny"))
     ((3, 24), (4, 64))
     """
     return encoder.num_layers + 1, encoder.width

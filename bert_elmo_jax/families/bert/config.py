@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families.family import check_choices
 from bert_elmo_jax.nn import activation
 
 PRESETS: dict[str, dict[str, int]] = {
@@ -140,15 +141,7 @@ class BertConfig:
                 raise ValueError(f"{name} is {rate}; a dropout rate is at least 0 and below 1")
         if not 0 <= self.pad_id < self.vocab_size:
             raise ValueError(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}")
-        choices = {
-            "attention": ("bidirectional", "causal"),
-            "implementation": ("reference", "fused"),
-            "dtype": ("float32", "bfloat16"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                hint = did_you_mean(getattr(self, name), allowed)
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
+        check_choices(self)
 
     @property
     def head_size(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.families.family import check_choices
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -101,15 +102,7 @@ class ElmoConfig:
             raise ValueError(f"filters is {self.filters!r}; it holds pairs (width, number of filters), such as (3, 64)")
         # JSON has lists, which would make the configuration unhashable.
         object.__setattr__(self, "filters", tuple((width, number) for width, number in self.filters))
-        choices = {
-            "input": ("characters", "words"),
-            "char_activation": ("relu", "tanh"),
-            "dtype": ("float32", "bfloat16"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                hint = did_you_mean(getattr(self, name), allowed)
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
+        check_choices(self)
         for name in ("char_embedding_size", "num_layers", "cell_size", "projection_size", "vocab_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
