@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
-from bert_elmo_jax.files import write_json
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_json import read_config, read_facts
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features
@@ -224,8 +223,7 @@ def read_figures(path: str | Path, step: int) -> dict[str, float]:
 
 
 def _facts(path: str | Path, step: int) -> dict[str, Any]:
-    file = Path(path) / "checkpoints" / str(step) / "facts.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={})
 
 
 def _kind(tokenizer: Reads) -> str:

@@ -1,7 +1,6 @@
 """ELMo's configuration, and its conversion from and to `options.json`."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
 from bert_elmo_jax.families.family import check_choices
+from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -221,13 +221,7 @@ class ElmoConfig:
         >>> ElmoConfig.from_json("tests/goldens/elmo_tiny/options.json").filters
         ((1, 4), (2, 8), (3, 12), (4, 16))
         """
-        try:
-            options = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a JSON file: {error}") from None
-        if not isinstance(options, dict):
-            raise ValueError(f"{path} holds a JSON {type(options).__name__}; ELMo's options are an object with fields")
-        return cls.from_options(options, where=f"The options in {path}", **changes)
+        return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
 
     def to_options(self) -> dict[str, Any]:
         """Return the content of an `options.json` for AllenNLP, as in released files.
@@ -257,7 +251,7 @@ class ElmoConfig:
         ...     ElmoConfig.from_json(f"{folder}/options.json") == ElmoConfig.preset("toy")
         True
         """
-        Path(path).write_text(json.dumps(self.to_options(), indent=1) + "\n", encoding="utf-8")
+        write_json(path, self.to_options())
 
 
 def _value(part: Mapping[str, Any], theirs: str, ours: str, prefix: str) -> Any:
