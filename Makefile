@@ -1,30 +1,32 @@
 # The two commands of the README are `git clone` and `make quickstart`. Everything else is for developers.
-#   make quickstart                installs, pretrains a toy BERT and a toy ELMo, puts them to use, opens the report
-#   make test                      environment, lint, import rules, types, tests (aim: under 15 minutes on two cores)
-#   make test PYTHON=python3.12    the same against the newest JAX, in an environment of its own
-#   make proofs                    the long proofs of a commit: kills, memory, Ray, other projects
-#   make tables                    the sweeps' toy tables, which take most of an hour
+#   make quickstart                installs, pretrains a toy BERT and a toy ELMo, uses them, opens the report
+#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores)
+#   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
+#   make proofs                    the long tests that prove a commit: kills, memory, Ray
+#   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
-#   make bench                     the benchmarks of this machine, one after the other; quote ratios, not times
+#   make bench                     all benchmarks, one after the other; quote ratios, not times
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
-#   make docs                      the reference and the README as a site in site/, which can be read without a network
+#   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt from setup.cfg for every supported Python
 PYTHON ?= python3
 JOBS ?= 2
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 RUN = $(VENV)/bin/python
+# The version in the name of the interpreter, for messages: 3.12 for python3.12.
+VERSION = $(or $(filter 3.%,$(patsubst python%,%,$(notdir $(PYTHON)))),3.12)
 INSTALLED = $(VENV)/installed
 DOCUMENTED = $(VENV)/installed-docs
-# A file's tests stay in one worker, and begin in the order of tests/conftest.py.
+# All tests of a file run in one worker; tests/conftest.py orders the files.
 TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# Where Python is told to keep no bytecode, only collecting the tests takes 29 seconds instead of 8.
+# Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables lint format check-python bench docs goldens peers lock clean
+.PHONY: quickstart test test-all proofs tables lint format bench docs goldens peers lock clean
 
-# Without huge pages a third of the time of such small steps on Linux goes into asking for memory; elsewhere the
-# variable says nothing.
+# On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
+# the variable.
 quickstart: $(INSTALLED)
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(RUN) -m experiments.quickstart
 
@@ -49,16 +51,15 @@ format: $(INSTALLED)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-check-python:
-	@$(PYTHON) -c 'import sys' 2>/dev/null || { \
-	  echo "There is no interpreter '$(PYTHON)' (a version manager's stub may stand in for it). Install it, or name" \
-	    "another: make test PYTHON=python3.11" >&2; exit 2; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "bert_elmo_jax needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make test PYTHON=python3.12" >&2; exit 2; }
-
-# Reinstalled only when what is asked for changed: the stamp is newer than the three files that say it.
+# Runs again only if one of the three files is newer than the stamp. A version manager's stub, such as pyenv's, exists
+# for interpreters that are not installed, so the interpreter is started.
 $(INSTALLED): requirements.txt setup.cfg pyproject.toml
-	@$(MAKE) --silent check-python
+	@$(PYTHON) -c '' 2>/dev/null || { \
+	  echo "There is no interpreter '$(PYTHON)'. Install it (pyenv install $(VERSION), or uv python install $(VERSION))," \
+	    "or name one that is installed: make test PYTHON=…" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "bert_elmo_jax needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+	    "Try: make test PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --requirement requirements.txt
 	$(RUN) -m pip install --quiet --no-deps --editable .
@@ -70,7 +71,7 @@ peers: $(INSTALLED)
 bench: $(INSTALLED)
 	for benchmark in experiments/benchmarks/[a-z]*.py; do $(RUN) -m experiments.benchmarks.$$(basename $$benchmark .py) || exit 1; done
 
-# Strict: a link that leads nowhere is an error. Not --quiet, which would silence what --strict counts.
+# With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --config-file docs/mkdocs.yml
 	@echo "site/index.html is ready; to search in it: $(RUN) -m http.server --directory site"

@@ -5,6 +5,7 @@ MkDocs calls `on_config` and `on_files`; mkdocstrings passes every object to `Ex
 
 import ast
 import dataclasses
+import functools
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ PROSE = {
     "README.md": ("index.md", "Home"),
     "README.ko.md": ("ko.md", "한국어"),
     "docs/architecture.md": ("architecture.md", "Architecture"),
+    "docs/architecture.ko.md": ("architecture.ko.md", "구조"),
     "CONTRIBUTING.md": ("contributing.md", "Contributing"),
     "CHANGELOG.md": ("changelog.md", "Changelog"),
 }
@@ -204,15 +206,18 @@ def on_config(config: Any) -> Any:
 def on_files(files: Files, config: Any) -> Files:
     """Add all pages, and the files that README and the other documents link to."""
 
-    def lead(target: str) -> str | None:
+    def lead(folder: str, target: str) -> str | None:
+        target = posixpath.normpath(posixpath.join(folder, target))
         if target in PROSE:
             return PROSE[target][0]
-        if (ROOT / target).is_file() and files.get_file_from_path(target) is None:
+        if not (ROOT / target).is_file():
+            return None
+        if files.get_file_from_path(target) is None:
             files.append(File.generated(config, target, abs_src_path=str(ROOT / target)))
-        return None
+        return target  # all pages are in the root of the site
 
     for source, (page, _) in PROSE.items():
-        text = relink((ROOT / source).read_text(encoding="utf-8"), lead)
+        text = relink((ROOT / source).read_text(encoding="utf-8"), functools.partial(lead, posixpath.dirname(source)))
         files.append(File.generated(config, page, content=text))
     package = griffe.load(PACKAGE, search_paths=[ROOT], resolve_aliases=True)
     for name, path in list_modules(ROOT / PACKAGE, PACKAGE):

@@ -40,7 +40,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 
 def pytest_collection_modifyitems(items):
-    """Run the sweeps first: they take more than half of `make test-all`, and no worker should end with one."""
+    """Run the sweeps first: they take longest, and no worker should end with one."""
     items.sort(key=lambda item: (not item.path.name.startswith("test_toy_scale"), "sweeps" not in item.path.parts))
 
 

@@ -1,88 +1,236 @@
-"""docs/architecture.md describes the tree, and no code outside a family's folder asks which family it has."""
+"""docs/architecture.md describes the code, and no code outside a family's folder asks which family it has."""
 
 import ast
 import configparser
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
 from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.families.family import Family
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "bert_elmo_jax"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# Names of families that code outside their folders may hold, and why.
-ALLOWED = {
-    "quickstart": "it pretrains a BERT and an ELMo by design",
-    "runs/ideal": "the toy world's ideal reader is compared with both",
-}
+PAGES = [ROOT / "docs" / name for name in ("architecture.md", "architecture.ko.md")]
+# Tests register families of their own; the package's families have a folder.
+FAMILIES = sorted(name for name in REGISTRY if (PACKAGE / "families" / name).is_dir())
+# These folders define what is run with which family.
+FREE = ("experiments/configs/", "experiments/sweeps/", "experiments/benchmarks/")
+# Names that code outside a family's folder may use: (path, name or "" for all, reason).
+ALLOWED = [
+    ("bert_elmo_jax/quickstart/", "", "it pretrains a BERT and an ELMo by design"),
+    ("bert_elmo_jax/optim/", "bert_adam", "the optimiser of a paper, a public name"),
+    ("bert_elmo_jax/runs/initial_state.py", "bert_adam", "the same optimiser, chosen by config.optimizer.name"),
+    ("bert_elmo_jax/text/", "BertNormalizer", "a class of the library `tokenizers`"),
+    ("bert_elmo_jax/text/", "BertPreTokenizer", "a class of the library `tokenizers`"),
+]
+
+
+@pytest.fixture(params=PAGES, ids=lambda path: path.name)
+def page(request):
+    return request.param.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def contracts():
+    """The import contracts of setup.cfg."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    return {name: config[name] for name in config.sections() if name.startswith("importlinter:contract")}
+
+
+def read_table(page, number):
+    """Return the names in code style in the first column of a table."""
+    tables = re.findall(r"(?:^\|.*\n)+", page, re.M)
+    cells = [line.split("|")[1] for line in tables[number].splitlines()[2:]]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
 def package_folders():
-    return {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    return {f"{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
 
 
-def test_the_page_lists_every_folder():
-    table = PAGE.partition("## Layout")[2].partition("## Who may import whom")[0]
-    listed = set(re.findall(r"`(\w+)/`", "\n".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
-    assert listed == package_folders()
+def test_layout_lists_every_folder_once(page):
+    listed = read_table(page, 0)
+    assert set(listed) == package_folders()
+    assert len(listed) == len(set(listed))
 
 
-def test_the_page_has_the_import_order_of_the_contracts():
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    layers = config["importlinter:contract:layers"]["layers"].split("\n")
-    names = [[part.strip().removeprefix("bert_elmo_jax.") for part in layer.split(":")] for layer in layers if layer]
-    [line] = re.findall(r"^`(experiments → .*)`$", PAGE, re.M)
-    assert [part.split(", ") for part in line.split(" → ")] == names
+def test_every_folder_is_named_in_an_import_contract(contracts):
+    named = {word for contract in contracts.values() for value in contract.values() for word in value.split()}
+    missing = {folder for folder in package_folders() if f"bert_elmo_jax.{folder[:-1]}" not in named}
+    assert not missing, f"setup.cfg has no import contract for {sorted(missing)}"
 
 
-def code_files():
-    for folder in (PACKAGE, ROOT / "experiments"):
-        for path in sorted(folder.rglob("*.py")):
-            place = path.relative_to(folder).as_posix()
-            outside = not place.startswith(("configs/", "sweeps/", "benchmarks/")) if folder != PACKAGE else True
-            allowed = any(place.startswith(f"{name}/") for name in ALLOWED)
-            if outside and not allowed and not re.match(rf"families/({'|'.join(REGISTRY)}|__init__)\b", place):
-                yield path
+def test_import_order_is_that_of_the_contracts(page, contracts):
+    def read(name):
+        layers = contracts[f"importlinter:contract:{name}"]["layers"].split("\n")
+        return [[part.strip().removeprefix("bert_elmo_jax.") for part in layer.split(":")] for layer in layers if layer]
+
+    orders = [[part.split(", ") for part in line.split(" → ")] for line in re.findall(r"`(\w[\w, ]* → [^`]*)`", page)]
+    assert orders == [read("layers"), read("text-and-data")]
 
 
-def identifiers(tree):
-    """Yield every name in the code, with its line."""
+def test_contract_table_has_the_fields_of_a_family(page):
+    fields = [field.name for field in dataclasses.fields(Family)]
+    assert sorted(read_table(page, 1)) == sorted(fields)
+
+
+def test_every_path_on_the_page_exists(page):
+    found = {name for name in re.findall(r"`([\w./]+)`", page) if "/" in name or name.endswith((".py", ".md", ".cfg"))}
+    # Files of a run directory or store, and a new family's own files.
+    found -= {"tokenizer/", "checkpoints/", "config.py", "model.py", "family.py", "__init__.py"}
+    paths = {name.replace("NAME", FAMILIES[0]) for name in found}
+    missing = {path for path in paths if not (ROOT / path).exists() and not (PACKAGE / path).exists()}
+    missing -= {folder for folder in missing if (PACKAGE / "data" / folder).is_dir()}  # the layout's line on data/
+    assert len(paths) > 60 and not missing, sorted(missing)
+
+
+def test_both_pages_say_the_same():
+    english, korean = (path.read_text(encoding="utf-8") for path in PAGES)
+    fence = r"(?ms)^```.*?^```$"
+    assert re.findall(fence, english) == re.findall(fence, korean)
+    english, korean = (re.sub(fence, "", page) for page in (english, korean))
+    for mark in (r"^#+ ", r"^\d+\. ", r"^- ", r"^\|"):
+        assert re.findall(mark, english, re.M) == re.findall(mark, korean, re.M)
+    ours, theirs = ({" ".join(code.split()) for code in re.findall(r"`([^`]+)`", page)} for page in (english, korean))
+    assert ours == theirs
+
+
+def test_every_folder_of_a_family_is_registered():
+    assert {path.parent.name for path in PACKAGE.glob("families/*/family.py")} == set(FAMILIES)
+
+
+def split_words(name):
+    """Return the words of an identifier in lower case: BertConfig has bert and config."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def names_family(name, family):
+    """Return True if a family's name is one word of an identifier, or several in a row."""
+    words = split_words(name.replace("bert_elmo_jax", ""))
+    return any("".join(words[i:j]) == family for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+
+
+def find_identifiers(tree):
+    """Yield every identifier in the code with its line: names, attributes, arguments, imports."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id, node.lineno
-        elif isinstance(node, ast.Attribute):
-            yield node.attr, node.lineno
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name, node.lineno
-        elif isinstance(node, ast.arg | ast.keyword) and node.arg:
-            yield node.arg, node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            for name in (*(node.module or "").split("."), *(alias.name for alias in node.names)):
-                yield name, node.lineno
+        if isinstance(node, ast.Constant):
+            continue
+        for _, value in ast.iter_fields(node):
+            for found in value if isinstance(value, list) else [value]:
+                if isinstance(found, str):
+                    yield found, getattr(node, "lineno", 0)
 
 
-@pytest.mark.parametrize("family", REGISTRY)
-def test_nobody_asks_which_family(family):
-    own = re.compile(rf"(?i)(^|_){family}(_|$)|(^|[a-z]){family.capitalize()}[A-Z]")
-    # The optimiser that a paper describes, and classes of the library `tokenizers`.
-    others = {"bert_elmo_jax", f"{family}_adam", "BertPreTokenizer", "BertNormalizer"}
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {name}"
-        for path in code_files()
-        for name, line in identifiers(ast.parse(path.read_text(encoding="utf-8")))
-        if own.search(name) and name not in others
+def find_strings(tree):
+    """Yield every string in the code with its line, without docstrings."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            yield node.value, node.lineno
+
+
+def find_names(tree, family):
+    """Yield the places of a tree that name a family: (line, name)."""
+    for name, line in find_identifiers(tree):
+        if names_family(name, family):
+            yield line, name
+    for text, line in find_strings(tree):
+        if text.lower() == family or re.search(rf"families[./]{family}\b", text):
+            yield line, repr(text)
+
+
+def find_class_tests(tree):
+    """Yield the places of a tree that test for the class of a configuration: (line, code)."""
+
+    def is_config(node):
+        names = [n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in ast.walk(node)]
+        return any(name.endswith("Config") for name in names)
+
+    for node in ast.walk(tree):
+        asked = None
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            asked = node.args[1]
+        elif isinstance(node, ast.Compare) and "type(" in ast.unparse(node):
+            asked = node
+        elif isinstance(node, ast.MatchClass):
+            asked = node.cls
+        if asked is not None and is_config(asked):
+            yield node.lineno if hasattr(node, "lineno") else 0, ast.unparse(node)
+
+
+def read_code():
+    """Yield the path and the syntax tree of every file that may not name a family."""
+    for folder in (PACKAGE, ROOT / "experiments"):
+        for file in sorted(folder.rglob("*.py")):
+            path = file.relative_to(ROOT).as_posix()
+            if not path.startswith((*FREE, *(f"bert_elmo_jax/families/{family}/" for family in FAMILIES))):
+                yield path, ast.parse(file.read_text(encoding="utf-8"))
+
+
+def is_allowed(path, name, entry):
+    place, allowed, _ = entry
+    return path.startswith(place) and allowed in ("", name)
+
+
+def is_registry(path, name):
+    return path == "bert_elmo_jax/families/__init__.py" and name.startswith("'")
+
+
+@pytest.fixture(scope="module")
+def offences():
+    """All places that name a family: (path, line, name)."""
+    return [
+        (path, line, name)
+        for path, tree in read_code()
+        for family in FAMILIES
+        for line, name in find_names(tree, family)
+        if not is_registry(path, name)
     ]
+
+
+def test_nobody_asks_which_family(offences):
+    found = [
+        f"{path}:{line}: {name}"
+        for path, line, name in offences
+        if not any(is_allowed(path, name, entry) for entry in ALLOWED)
+    ]
+    assert not found, "code outside families/<name>/ names a family:\n" + "\n".join(found)
+
+
+def test_every_exception_is_needed(offences):
+    unused = [entry for entry in ALLOWED if not any(is_allowed(path, name, entry) for path, _, name in offences)]
+    assert not unused
+
+
+def test_nobody_tests_for_the_class_of_a_configuration():
+    found = [f"{path}:{line}: {code}" for path, tree in read_code() for line, code in find_class_tests(tree)]
     assert not found, "\n".join(found)
 
 
-def test_nobody_asks_for_the_class_of_a_configuration():
-    found = []
-    for path in code_files():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
-            if asks and re.search(r"\w+Config\b(?<!ConfigDict)", ast.unparse(node.args[1])):
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
-    assert not found, "\n".join(found)
+def test_offences_are_found():
+    code = """
+from bert_elmo_jax.families.elmo import config
+import bert_elmo_jax.families.bert.model
+def elmo_shapes(width, *, use_bert=False): return ELMoLayer(bert=width)
+if kind == "bert": pass
+load = lazy_function("bert_elmo_jax.families.bert.google", "read")
+class Bertha: 'About bert.'
+albert = self.robert
+"""
+    tree = ast.parse(code)
+    assert {line for line, _ in find_names(tree, "bert")} == {3, 4, 5, 6}
+    assert {line for line, _ in find_names(tree, "elmo")} == {2, 4}
+    tests = """
+isinstance(c, BertConfig)
+isinstance(c, (int, config.ElmoConfig))
+type(c) is BertConfig
+match c:
+    case BertConfig(): pass
+isinstance(c, ml_collections.ConfigDict)
+isinstance(c, family.config)
+"""
+    assert [line for line, _ in find_class_tests(ast.parse(tests))] == [2, 3, 4, 6]
