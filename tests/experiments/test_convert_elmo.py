@@ -77,7 +77,7 @@ def test_what_cannot_be_done_is_said(tmp_path, source, goldens):
             "--to_format=huggingface",
         ],
         "lowercase=False was given for": [f"--from={source}", to, "--nolowercase"],
-        "which has no classifier: leave out classifier='tag'": [f"--from={source}", to, "--classifier=tag"],
+        "but ELMo has no classifier: leave it out": [f"--from={source}", to, "--classifier=tag"],
         "has no ELMo: no file ends with .hdf5 or .h5": [bert, to, "--format=elmo"],
         "lstm.n_layers is 3, but the weights have 2 (Cell0, Cell1)": [f"--from={wrong}", to],
         "is not empty; give another --to": [f"--from={source}", f"--to={wrong}"],

@@ -135,7 +135,7 @@ def test_nothing_is_written_that_does_not_fit(tmp_path):
     with pytest.raises(ValueError, match="have a head lm, but vocab_size is None"):
         write_run_directory(tmp_path / "a", TOY, {**params, "lm": {"bias": np.ones(3)}}, None, run={})
     del params["encoder"]["token"]["conv_1"]
-    with pytest.raises(ValueError, match=r"missing \(2\): encoder/token/conv_1/kernel, encoder/token/conv_1/bias"):
+    with pytest.raises(ValueError, match=r"missing \(2\): encoder/token/conv_1/bias, encoder/token/conv_1/kernel"):
         write_run_directory(tmp_path / "a", TOY, params, None, run={})
     assert not (tmp_path / "a").exists()
 
