@@ -26,6 +26,8 @@ class LinearProbe:
 
     >>> vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
     >>> probe = fit_probe(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
+    >>> probe
+    LinearProbe(1 dimensions, 2 labels, strength 0.01)
     >>> probe.predict(np.array([[-1.0], [9.0]], np.float32)).tolist()
     ['a', '배']
     """
@@ -37,6 +39,9 @@ class LinearProbe:
     scale: Float32[np.ndarray, " D"]
     strength: float
     converged: bool
+
+    def __repr__(self) -> str:
+        return f"LinearProbe({len(self.mean)} dimensions, {len(self.labels)} labels, strength {self.strength:g})"
 
     def predict(self, vectors: Float32[np.ndarray, "N D"]) -> np.ndarray:
         """Return the most probable label of each vector."""

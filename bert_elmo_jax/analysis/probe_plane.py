@@ -15,13 +15,16 @@ LEAST = 4  # vectors per label, for training, dev and test
 class Probed(NamedTuple):
     """The accuracy of a probe on held-out vectors, and their places in its plane with their labels.
 
-    >>> Probed(0.5, np.zeros((2, 2)), ["ship", "pear"]).groups
-    ['ship', 'pear']
+    >>> Probed(0.5, np.zeros((2, 2)), ["ship", "pear"])
+    Probed(accuracy 0.500, 2 vectors)
     """
 
     accuracy: float
     plane: Float[np.ndarray, "N 2"]
     groups: list[str]
+
+    def __repr__(self) -> str:
+        return f"Probed(accuracy {self.accuracy:.3f}, {len(self.groups)} vectors)"
 
 
 def probe_plane(vectors: Float32[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Probed:

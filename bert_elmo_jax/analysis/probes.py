@@ -11,7 +11,7 @@ from bert_elmo_jax.analysis.linear_probe import LinearProbe, choose_probe
 from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of
 from bert_elmo_jax.evals.probing import accuracy, by_word
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, VectorFolder
-from bert_elmo_jax.inference.word_layers import Source, layers_of
+from bert_elmo_jax.inference.word_layers import Source, choose_layers
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.results import Result
 
@@ -178,7 +178,7 @@ def find_best_layer(source: Source, parts: Parts, folder: VectorFolder, task: st
     >>> find_best_layer(StaticVectors({"배를": np.ones(2)}), parts, VectorFolder(tempfile.mkdtemp()), "pos")
     0
     """
-    words, numbers = select_parts(parts, task), layers_of(source, folder.layers)
+    words, numbers = select_parts(parts, task), choose_layers(source, folder.layers)
     if len(numbers) == 1:
         return numbers[0]
     kept = _compute_vectors(source, parts, folder)

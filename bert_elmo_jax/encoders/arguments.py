@@ -76,7 +76,7 @@ def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
     if isinstance(layers, str):
         return tuple(layer_numbers(layers, num_layers))
     if not isinstance(layers, Iterable):
-        raise TypeError(f"layers={shorten(layers)} is no list: write layers=[{shorten(layers)}], or 'all'")
+        raise TypeError(f"layers={shorten(layers)} is not a list: write layers=[{shorten(layers)}], or 'all'")
     numbers = list(layers)
     for layer in numbers:
         if not isinstance(layer, int | np.integer) or isinstance(layer, bool):

@@ -37,7 +37,7 @@ class Encoded:
 
     def __getitem__(self, part: slice | int) -> "Encoded":
         """Return some of the texts, or one, padded to their longest; the arrays are views."""
-        part = as_slice(part, len(self))
+        part = to_slice(part, len(self))
         texts = self.texts[part]
         width = max(map(len, texts), default=0)
         return Encoded(
@@ -100,10 +100,10 @@ def show_shapes(name: str, texts: int, **arrays: Any) -> str:
     return f"{name}({', '.join([f'{texts} texts', *shown])})"
 
 
-def as_slice(part: slice | int, size: int) -> slice:
+def to_slice(part: slice | int, size: int) -> slice:
     """Return the slice of `size` texts that an index or a slice selects.
 
-    >>> as_slice(-1, 3)
+    >>> to_slice(-1, 3)
     slice(2, 3, None)
     """
     if isinstance(part, slice):

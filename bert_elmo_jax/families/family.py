@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import flax.linen as nn
 from jax.sharding import PartitionSpec
 from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
+
+from bert_elmo_jax.did_you_mean import did_you_mean
 
 Params = dict[str, Any]
 
@@ -133,3 +135,18 @@ def strip_dropout(config: Any) -> Any:
     """Return the configuration without dropout, which changes no vector."""
     known = {name.name for name in dataclasses.fields(config)} & {"dropout", "attention_dropout"}
     return dataclasses.replace(config, **dict.fromkeys(known, 0.0))
+
+
+def check_choices(config: Any) -> None:
+    """Raise if a field of a `Literal` type has another value.
+
+    >>> from bert_elmo_jax.families.bert.config import BertConfig
+    >>> BertConfig(attention="casual")
+    Traceback (most recent call last):
+    ValueError: attention is 'casual'; it is one of bidirectional, causal; did you mean causal?
+    """
+    for part in dataclasses.fields(config):
+        value, allowed = getattr(config, part.name), get_args(part.type)
+        if get_origin(part.type) is Literal and value not in allowed:
+            hint = did_you_mean(value, allowed)
+            raise ValueError(f"{part.name} is {value!r}; it is one of {', '.join(allowed)}{hint}")

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
 from bert_elmo_jax.files import Held, lock, read_json, write_json
-from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, layers_of, word_layers
+from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 
 Span = tuple[int, int]
 FACTS = "vectors.json"
@@ -73,7 +73,7 @@ def keep_vectors(
     ValueError: the vectors in ... belong to another encoder (..., and tests/goldens/bert_tiny is ...): ...
     """
     folder = Path(folder)
-    numbers = layers_of(source, layers)
+    numbers = choose_layers(source, layers)
     asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans
     _check_spans(sentences, asked)
     used = [n for n, some in enumerate(asked) if len(some)]  # the others are not encoded
@@ -131,7 +131,7 @@ class VectorFolder:
         self, source: Source, sentences: Sequence[Words], spans: Sequence[Sequence[Span]] | None = None
     ) -> KeptVectors:
         """Return the vectors of words or spans as `keep_vectors` does."""
-        numbers = layers_of(source, self.layers)
+        numbers = choose_layers(source, self.layers)
         name = f"{source.fingerprint}-{_digest(sentences, spans)}-{'_'.join(map(str, numbers))}"
         options: Any = {"spans": spans, "layers": self.layers, "batch_size": self.batch_size}
         return keep_vectors(source, sentences, Path(self.folder, name), **options)

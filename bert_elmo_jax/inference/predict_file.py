@@ -1,6 +1,5 @@
 """Predictions for the examples of a file or of standard input, as a table or JSON lines."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.data.tasks.files import BadRow, read_lines
 from bert_elmo_jax.data.tasks.task import Task, read_examples
+from bert_elmo_jax.files import open_atomically, read_json
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.prediction_files import choose_writer
 from bert_elmo_jax.inference.task_model import TaskModel, to_example
@@ -56,11 +56,9 @@ def predict_file(
     try:
         if target == "-":
             return write(sys.stdout)
-        partial = Path(f"{target}.partial")
         marked = Path(target).suffix.lower() == ".csv"  # the mark tells Excel that it is UTF-8
-        with open(partial, "w", encoding="utf-8-sig" if marked else "utf-8", newline="\n") as out:
+        with open_atomically(target, encoding="utf-8-sig" if marked else "utf-8") as out:
             count = write(out)
-        partial.replace(target)
         print(f"{count:,} predictions in {target}", file=sys.stderr)
         return count
     except UnicodeDecodeError as error:  # of standard input; files report the line themselves
@@ -68,8 +66,7 @@ def predict_file(
 
 
 def _run_encoding(run: str) -> str:
-    file = Path(run, "run.json")
-    return str(json.loads(file.read_text(encoding="utf-8")).get("encoding", "utf-8")) if file.is_file() else "utf-8"
+    return str(read_json(Path(run, "run.json"), default={}).get("encoding", "utf-8"))
 
 
 def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:

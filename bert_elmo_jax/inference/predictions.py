@@ -112,7 +112,7 @@ _SPAN = ("answer", "start", "end", "probability")
 Prediction = Label | Number | Tags | Choice | AnswerSpan
 
 
-def predictions_of(
+def make_predictions(
     task: Task, examples: Sequence[Any], rows: Sequence[Row], outputs: Sequence[Any], n_best: int = 20
 ) -> list[Prediction]:
     """Return the predictions for examples from the scores of their rows.
@@ -120,7 +120,7 @@ def predictions_of(
     >>> from bert_elmo_jax.data.tasks.task import Task
     >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),))
     >>> task = Task("classification", "classification", labels=("0", "1"))
-    >>> predictions_of(task, ["…"], [row], [np.array([0.0, 2.0], np.float32)])[0].label
+    >>> make_predictions(task, ["…"], [row], [np.array([0.0, 2.0], np.float32)])[0].label
     '1'
     """
     if task.kind == "questions":
@@ -131,13 +131,13 @@ def predictions_of(
         return [Number(float(output)) for output in outputs]
     if task.kind == "choice":
         return [_choice(example, output) for example, output in zip(examples, outputs)]
-    return [label_of(task, output) for output in outputs]
+    return [make_label(task, output) for output in outputs]
 
 
-def label_of(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
+def make_label(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
     """Return the prediction for a text from the scores of its labels.
 
-    >>> label_of(Task("classification", "classification", labels=("0", "1")), np.zeros(2, np.float32)).probability
+    >>> make_label(Task("classification", "classification", labels=("0", "1")), np.zeros(2, np.float32)).probability
     0.5
     """
     shares = softmax(output)
@@ -190,17 +190,17 @@ def _tags(
     for sentence, numbers, shares in zip(sentences, found, sure):
         tags = [task.labels[number] if number >= 0 else "" for number in numbers]
         if task.characters:
-            tags, shares = spread(sentence.words, tags, shares)
+            tags, shares = spread_tags(sentence.words, tags, shares)
         made.append(Tags(sentence.words, tuple(tags), tuple(shares.tolist())))
     return made
 
 
-def spread(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
+def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Extend the tags of the first characters of pieces to all characters.
 
     The other characters of a piece are inside its entity, and so is a space before a continued entity.
 
-    >>> spread("한국 은행은", ["B-OG", "", "", "I-OG", "", "O"], np.array([0.9, 0, 0, 0.8, 0, 0.7]))[0]
+    >>> spread_tags("한국 은행은", ["B-OG", "", "", "I-OG", "", "O"], np.array([0.9, 0, 0, 0.8, 0, 0.7]))[0]
     ['B-OG', 'I-OG', 'I-OG', 'I-OG', 'I-OG', 'O']
     """
     whole, sure = list(tags), np.array(shares, np.float64)
@@ -233,15 +233,15 @@ def _answers(
         longest=task.longest_answer,
         null_threshold=task.null_threshold if task.unanswerable else None,
     )
-    return [answer_span(prediction) for prediction in found]
+    return [make_answer(prediction) for prediction in found]
 
 
-def answer_span(prediction: AnswerPrediction) -> AnswerSpan:
+def make_answer(prediction: AnswerPrediction) -> AnswerSpan:
     """Return an answer with its candidates.
 
     >>> from bert_elmo_jax.data.tasks import Candidate
     >>> best = Candidate("강가", 3, 5, score=2.0, probability=0.9)
-    >>> answer_span(AnswerPrediction("q", best, (best,), null_score=-2.0)).n_best
+    >>> make_answer(AnswerPrediction("q", best, (best,), null_score=-2.0)).n_best
     ('강가' [3:5] (0.900),)
     """
     candidates = tuple(

@@ -1,46 +1,14 @@
 """Read a model in any format."""
 
 import errno
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from bert_elmo_jax.families import REGISTRY, find_family
-from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.detect import Format, detect
-from bert_elmo_jax.inference.model_kinds import Reads, find_kind
+from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_weights import read_weights
-from bert_elmo_jax.inference.run_directory import is_run_directory, read_run_directory
+from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
-from bert_elmo_jax.weights.parameter_tree import flatten
-from bert_elmo_jax.weights.report import Report
-
-if TYPE_CHECKING:
-    from bert_elmo_jax.data.tasks.task import Task
-else:
-    Task = Any  # imported only for models that were fine-tuned
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """A model as it was stored; `report` tells what became of every tensor."""
-
-    kind: str  # the name of its family or task network
-    config: Any
-    params: Mapping[str, Any]
-    tokenizer: Reads | None
-    report: Report
-    labels: Sequence[str] | None = None
-    problem_type: str | None = None
-    task: Task | None = None
-    features: Features | None = None
-    encoder: Mapping[str, Any] | None = None
-
-    @property
-    def network(self) -> bool:
-        """True for a task network, False for the encoder of a family."""
-        return self.kind not in REGISTRY
 
 
 def read_model(
@@ -70,12 +38,7 @@ def read_model(
         useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
         if useless:
             raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
-        run = read_run_directory(found, step=step)
-        report = Report(f"{found}, step {run.step}", mapped={name: name for name in flatten(run.params)})
-        return StoredModel(
-            run.kind, run.config, run.params, run.tokenizer, report, run.labels, run.problem_type, run.task,
-            run.features, run.encoder,
-        )  # fmt: skip
+        return read_run_directory(found, step=step)
     try:
         format = format or detect(found)
     except FileNotFoundError as error:

@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_elmo_jax.files import write_json
+from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_json import read_config, read_facts
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+from bert_elmo_jax.weights.report import Report
 
 if TYPE_CHECKING:
     from bert_elmo_jax.data.tasks.task import Task
@@ -36,19 +37,25 @@ saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
 
 
 @dataclass(frozen=True)
-class RunDirectory:
-    """The content of a run directory."""
+class StoredModel:
+    """A model that was read from a run directory or from another format."""
 
     kind: str  # the name of its family or task network
     config: Any
     params: Mapping[str, Any]
     tokenizer: Reads | None
-    step: int
+    report: Report
     labels: Sequence[str] | None = None
     problem_type: str | None = None
     task: Task | None = None
     features: Features | None = None
     encoder: Mapping[str, Any] | None = None
+    step: int = 0
+
+    @property
+    def network(self) -> bool:
+        """True for a task network, False for the encoder of a family."""
+        return self.kind not in REGISTRY
 
 
 def is_run_directory(path: str | Path) -> bool:
@@ -158,7 +165,7 @@ def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads |
     write_json(folder / "model.json", dict(facts))
 
 
-def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirectory:
+def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredModel:
     """Read a run directory: the checkpoint of a step, or else the best on a task's dev data, or else the newest."""
     folder = Path(path)
     file = folder / "model.json"
@@ -178,12 +185,13 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> RunDirec
     source = f"{folder}, step {at}"
     check_shapes({name: np.shape(value) for name, value in flatten(params).items()}, expected, source)
     check_finite(params, source)
-    if task is not None and (tuned := figures_of(folder, at).get("dev/null_threshold")) is not None:
+    if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)
     features = read_features(facts.get("features"), str(file))
-    return RunDirectory(
-        family.name, config, params, tokenizer, at, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"),
+    report = Report(source, mapped={name: name for name in flatten(params)})
+    return StoredModel(
+        family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
+        facts.get("encoder"), at,
     )  # fmt: skip
 
 
@@ -204,19 +212,18 @@ def best_step(path: str | Path) -> int | None:
     return max(scores, key=lambda step: (scores[step], step)) if scores else None
 
 
-def figures_of(path: str | Path, step: int) -> dict[str, float]:
+def read_figures(path: str | Path, step: int) -> dict[str, float]:
     """Return the held-out figures of a checkpoint.
 
     >>> import tempfile
-    >>> figures_of(tempfile.mkdtemp(), 10)
+    >>> read_figures(tempfile.mkdtemp(), 10)
     {}
     """
     return _facts(path, step).get("figures", {})
 
 
 def _facts(path: str | Path, step: int) -> dict[str, Any]:
-    file = Path(path) / "checkpoints" / str(step) / "facts.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={})
 
 
 def _kind(tokenizer: Reads) -> str:

@@ -28,7 +28,7 @@ def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) ->
     return {name: batch[name] for name in INPUTS}
 
 
-def scores_of(
+def compute_outputs(
     run: Callable[[Mapping[str, np.ndarray]], Any],
     rows: Sequence[Any],
     batch_size: int,
@@ -43,7 +43,7 @@ def scores_of(
     >>> import functools
     >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
     >>> collate = functools.partial(collate_inputs, limit=512, pad_id=0)
-    >>> [int(total) for total in scores_of(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)]
+    >>> [int(total) for total in compute_outputs(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)]
     [3, 4, 5]
     """
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls

@@ -16,8 +16,8 @@ from bert_elmo_jax.families import Family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
-from bert_elmo_jax.inference.predictions import Prediction, predictions_of
-from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
+from bert_elmo_jax.inference.predictions import Prediction, make_predictions
+from bert_elmo_jax.inference.task_forward import collate_inputs, compute_outputs
 from bert_elmo_jax.text import Tokenizer
 
 # The inputs of `predict`, by kind of task.
@@ -49,7 +49,7 @@ class TaskModel(PieceEncoder):
         super().__init__(family, config, params, tokenizer, source)
         check_length(task, config.max_positions)
         self.task = task
-        self.head = head_of(task, features, config)
+        self.head = make_head(task, features, config)
         module = family.build(config, pooler=self.head.pooled)
         # Compiled once for each shape of batch.
         self._scores = jax.jit(functools.partial(task_outputs, module, self.head))
@@ -87,22 +87,22 @@ class TaskModel(PieceEncoder):
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
         rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
-        outputs = scores_of(
+        outputs = compute_outputs(
             functools.partial(self._scores, self.params),
             rows,
             batch_size,
             functools.partial(collate_inputs, limit=self.task.max_length, pad_id=self.config.pad_id),
             progress=len(rows) >= BAR_FROM if progress is None else progress,
         )
-        return predictions_of(self.task, examples, rows, outputs, n_best)
+        return make_predictions(self.task, examples, rows, outputs, n_best)
 
 
-def head_of(task: Task, features: Features | None, config: Any) -> TaskHead:
+def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
     """Return the head that a task needs on an encoder of this configuration.
 
     >>> from bert_elmo_jax.data.tasks.task import task_named
     >>> from bert_elmo_jax.families import get_family
-    >>> head_of(task_named("stsb"), None, get_family("bert").config()).num_labels
+    >>> make_head(task_named("stsb"), None, get_family("bert").config()).num_labels
     1
     """
     return TaskHead(

@@ -12,11 +12,11 @@ from bert_elmo_jax.data.tasks.word_rows import Layers
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
 from bert_elmo_jax.encoders.streaming import BAR_FROM
 from bert_elmo_jax.inference.predictions import Prediction
-from bert_elmo_jax.inference.read_model import StoredModel
-from bert_elmo_jax.inference.task_forward import scores_of
+from bert_elmo_jax.inference.run_directory import StoredModel
+from bert_elmo_jax.inference.task_forward import compute_outputs
 from bert_elmo_jax.inference.task_model import to_example
 from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
-from bert_elmo_jax.inference.word_encoder import frozen_layers, size_of, trained_layers, word_encoder
+from bert_elmo_jax.inference.word_encoder import frozen_layers, layer_shape, trained_layers, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.networks.word_network import Encode
@@ -40,7 +40,7 @@ class TaskNetwork:
         self.params: dict[str, Any] = jax.device_put(dict(params))
         self.network = NETWORKS[network_name(config)]
         # Compiled once for each shape of batch.
-        self._outputs = jax.jit(self.network.outputs(config, task, encode_of(config, encoder)))
+        self._outputs = jax.jit(self.network.outputs(config, task, build_encode(config, encoder)))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ class TaskNetwork:
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
         rows = self.network.reading_rows(self.task, examples, self.lexicon)
-        layers = layers_of(self.config, self.encoder)
-        found = scores_of(
+        layers = build_layers(self.config, self.encoder)
+        found = compute_outputs(
             functools.partial(self._outputs, self.params),
             rows,
             batch_size,
@@ -92,7 +92,7 @@ def load_network(model: StoredModel, path: str | Path) -> TaskNetwork:
 
 def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: Encoder | None, source: str) -> None:
     """Raise if the parts of a network do not belong together."""
-    given = (0, 0) if encoder is None else size_of(encoder)
+    given = (0, 0) if encoder is None else layer_shape(encoder)
     if given != (config.encoder_layers, config.encoder_width):
         raise ValueError(
             f"{source}: the encoder has layers of {given[0]} x {given[1]} numbers, the network was made for "
@@ -114,13 +114,13 @@ def check_parts(config: NetworkConfig, lexicon: Lexicon, task: Task, encoder: En
         raise ValueError(f"{source}: {len(task.labels)} {what}, the network has {getattr(config, network.counted)}")
 
 
-def layers_of(config: NetworkConfig, encoder: Encoder | None) -> Layers | None:
+def build_layers(config: NetworkConfig, encoder: Encoder | None) -> Layers | None:
     """Return the function that adds the encoder's layers to a batch, or its inputs if it is fine-tuned; or None."""
     if encoder is None:
         return None
     return trained_layers(encoder) if config.tuned else frozen_layers(encoder)
 
 
-def encode_of(config: NetworkConfig, encoder: Encoder | None) -> Encode | None:
+def build_encode(config: NetworkConfig, encoder: Encoder | None) -> Encode | None:
     """Return the function of an encoder that is fine-tuned in the network; None for other encoders."""
     return encoder.word_function() if encoder is not None and config.tuned else None

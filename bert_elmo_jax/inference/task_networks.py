@@ -14,7 +14,7 @@ from bert_elmo_jax.data.tasks.task import Kind, Task
 from bert_elmo_jax.data.tasks.text_rows import collate_texts, count_cut, make_text_rows, words_of_texts
 from bert_elmo_jax.data.tasks.transitions import legal_transitions
 from bert_elmo_jax.data.tasks.word_rows import Layers, WordRow, collate_words, make_word_rows
-from bert_elmo_jax.inference.predictions import Prediction, Tags, answer_span, label_of
+from bert_elmo_jax.inference.predictions import Prediction, Tags, make_answer, make_label
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.networks.bcn import BcnConfig, bcn_loss, bcn_scores, bcn_shapes, init_bcn
 from bert_elmo_jax.networks.bidaf import (
@@ -155,7 +155,7 @@ def _answers(
     answers = answers_of_words(
         questions, rows, found, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
     )
-    return [answer_span(answer) for answer in answers]
+    return [make_answer(answer) for answer in answers]
 
 
 def _of_texts(
@@ -178,7 +178,7 @@ def _of_texts(
             examples, lexicon, task.labels, task.max_length, labelled=False
         ),
         collate=collate_texts,
-        predictions=lambda task, examples, rows, found, n_best: [label_of(task, output) for output in found],
+        predictions=lambda task, examples, rows, found, n_best: [make_label(task, output) for output in found],
     )
 
 

@@ -32,10 +32,10 @@ def word_encoder(path: str) -> Encoder:
     return encoder
 
 
-def size_of(encoder: Encoder) -> tuple[int, int]:
+def layer_shape(encoder: Encoder) -> tuple[int, int]:
     """Return the number of layers, embeddings included, and the size of a vector.
 
-    >>> size_of(word_encoder("tests/goldens/elmo_tiny")), size_of(word_encoder("tests/goldens/bert_tiny"))
+    >>> layer_shape(word_encoder("tests/goldens/elmo_tiny")), layer_shape(word_encoder("tests/goldens/bert_tiny"))
     ((3, 24), (4, 64))
     """
     return encoder.num_layers + 1, encoder.width
@@ -54,6 +54,7 @@ def encode_words(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[F
 def frozen_layers(encoder: Encoder) -> Layers:
     """Return the function that adds `layers` to the batches of a network whose encoder is frozen.
 
+    >>> from bert_elmo_jax.data.tasks.word_rows import WordRow
     >>> row = WordRow(0, ("강가의", "은행"), np.zeros(2, np.int32))
     >>> frozen_layers(word_encoder("tests/goldens/elmo_tiny"))([row], 2, 8)["layers"].shape
     (2, 3, 8, 24)
@@ -77,6 +78,7 @@ def stack_layers(found: Sequence[Float32[np.ndarray, "L _ D"]], height: int, wid
 def trained_layers(encoder: Encoder) -> Layers:
     """Return the function that adds an encoder's inputs to the batches of a network that fine-tunes it.
 
+    >>> from bert_elmo_jax.data.tasks.word_rows import WordRow
     >>> row = WordRow(0, ("강가의", "은행"), np.zeros(2, np.int32))
     >>> sorted(trained_layers(word_encoder("tests/goldens/elmo_tiny"))([row], 2, 8))
     ['elmo_characters', 'elmo_lengths', 'elmo_words']

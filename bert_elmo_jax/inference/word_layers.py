@@ -91,10 +91,11 @@ else:
 Source = Any  # an Encoder or StaticVectors
 
 
-def layers_of(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
+def choose_layers(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return the numbers of the requested layers, by default all; static vectors have only layer 0.
 
-    >>> layers_of(StaticVectors({"bank": np.ones(2, np.float32)})), layers_of(StaticVectors({"a": np.ones(2)}), [1, 2])
+    >>> vectors = StaticVectors({"bank": np.ones(2, np.float32)})
+    >>> choose_layers(vectors), choose_layers(vectors, [1, 2])
     ((0,), (0,))
     """
     if isinstance(source, StaticVectors):
@@ -123,5 +124,5 @@ def word_layers(
     [(4, 2, 64), (4, 1, 64)]
     [(3, 2, 24), (3, 1, 24)]
     """
-    numbers = list(layers_of(source, layers))
+    numbers = list(choose_layers(source, layers))
     return source.word_layers(sentences, numbers, pieces=pieces, batch_size=batch_size)

@@ -12,8 +12,21 @@ COLOURS = (INK, "#c52", "#283", "#a3a", "#b80", "#888", "#07a", "#d27")
 Number = int | float
 
 
-@dataclass(frozen=True)
-class Lines:
+class Titled:
+    """A figure prints as its kind and title, without its numbers.
+
+    >>> Lines("loss", "step", "", {"train": [(1, 2.0)]})
+    Lines('loss')
+    """
+
+    title: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.title!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Lines(Titled):
     """One line per name, through points (x, y); `logarithmic` puts the x axis on a logarithmic scale."""
 
     title: str
@@ -23,8 +36,8 @@ class Lines:
     logarithmic: bool = False
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, repr=False)
+class Curve(Titled):
     """One value over many steps; a noisy one is drawn thin, with its running mean on top."""
 
     title: str
@@ -32,8 +45,8 @@ class Curve:
     noisy: bool = True
 
 
-@dataclass(frozen=True)
-class Bars:
+@dataclass(frozen=True, repr=False)
+class Bars(Titled):
     """One group of bars per name: a share between 0 and 1 for each label."""
 
     title: str
@@ -41,8 +54,8 @@ class Bars:
     series: Mapping[str, Sequence[Number]]
 
 
-@dataclass(frozen=True, eq=False)
-class Dots:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dots(Titled):
     """Points coloured by their group."""
 
     title: str
@@ -50,16 +63,16 @@ class Dots:
     groups: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Scatter:
+@dataclass(frozen=True, repr=False)
+class Scatter(Titled):
     """Predicted values (up) against true values (across), with the diagonal."""
 
     title: str
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid(Titled):
     """A matrix with named rows and columns, on a scale from 0 (light) to 1 (dark)."""
 
     title: str

@@ -16,7 +16,8 @@ from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
-from bert_elmo_jax.inference.read_model import StoredModel, read_model
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_networks import NETWORKS
 from bert_elmo_jax.inference.word_encoder import word_encoder
 from bert_elmo_jax.runs.pretraining import pretrain

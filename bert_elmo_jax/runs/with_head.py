@@ -20,11 +20,11 @@ from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
-from bert_elmo_jax.inference.predictions import predictions_of
-from bert_elmo_jax.inference.read_model import StoredModel, read_model
-from bert_elmo_jax.inference.run_directory import describe_run
-from bert_elmo_jax.inference.task_forward import collate_inputs, scores_of
-from bert_elmo_jax.inference.task_model import head_of
+from bert_elmo_jax.inference.predictions import make_predictions
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
+from bert_elmo_jax.inference.task_forward import collate_inputs, compute_outputs
+from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
@@ -111,7 +111,7 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     task = fit_length(data.task, config, model.max_positions)
     check_length(task, model.max_positions)
     features = read_features(config, family, model.num_layers, task.kind)
-    head = head_of(task, features, model)
+    head = make_head(task, features, model)
     module = family.build(model, pooler=head.pooled)
     params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
@@ -127,8 +127,8 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
         inputs = functools.partial(collate_inputs, **shape)
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = scores_of(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
-            return predictions_of(task, data.dev, dev_rows, found)
+            found = compute_outputs(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
+            return make_predictions(task, data.dev, dev_rows, found)
 
         return functools.partial(collate, **shape), predict
 

@@ -23,11 +23,11 @@ from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_json import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
-from bert_elmo_jax.inference.task_forward import scores_of
-from bert_elmo_jax.inference.task_network import encode_of, layers_of
+from bert_elmo_jax.inference.task_forward import compute_outputs
+from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
+from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
@@ -76,13 +76,13 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         say(f"{config.train}: {note}")
     length = count_steps(config, len(rows))
     rate, method = build_training(config, network, encoder, length.steps)
-    encode = encode_of(network, encoder)
+    encode = build_encode(network, encoder)
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
         check_same_network(workdir, network, task.labels, lexicon.fingerprint)
         described = None if encoder is None else save_encoder(workdir / "encoder", encoder)
         describe_run(workdir, network, params, lexicon, task=task, encoder=described)
-        layers = layers_of(network, encoder)
+        layers = build_layers(network, encoder)
         if encoder is not None and not network.tuned:
             folder = Path(config.cache) if config.cache else workdir / "vectors" / encoder.fingerprint
             layers = fill_cache(folder, encoder, [text.words for row in (*rows, *dev_rows) for text in row.texts]).batch
@@ -91,7 +91,7 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         inputs = functools.partial(make, targets=False)
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = scores_of(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
+            found = compute_outputs(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
             # 20 answers per question, as `predict` has: the threshold for no answer depends on the best of them.
             return own.predictions(task, data.dev, dev_rows, found, 20)
 
@@ -146,7 +146,7 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
         raise ValueError(f"config.longest_answer={config.longest_answer}: expected 1 or more words")
     own = NETWORKS[config.network]
     known = {field.name for field in dataclasses.fields(own.config)}
-    layers, width = (0, 0) if encoder is None else size_of(encoder)
+    layers, width = (0, 0) if encoder is None else layer_shape(encoder)
     found = {name: config[name] for name in known if name in config} | {
         "num_words": len(lexicon.words), "num_specials": len(lexicon.specials), "word_size": lexicon.width,
         "characters": lexicon.unknown == "characters", "encoder_layers": layers, "encoder_width": width,

@@ -1,6 +1,5 @@
 """A sweep's table: means over seeds, tests against the reference row, and agreement with the paper's order."""
 
-import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from scipy import stats
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.sweeps.definition import Cell, Sweep
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import Point
@@ -215,12 +215,12 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
         return {
             name: value for line in read_metrics(run) for name, value in line.items()
         }  # later values replace earlier ones
-    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    result = read_json(run / "result.json")
     found = {**result["dev"], "score": result["score"]}
     for place, shares in result.get("layer_shares", {}).items():
         found |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
     if (run / "adapted").is_dir():
-        before = json.loads((run / "adapted" / "before.json").read_text(encoding="utf-8"))
+        before = read_json(run / "adapted" / "before.json")
         after = {name: value for line in read_metrics(run / "adapted") for name, value in line.items()}
         found |= {f"adapted/before/{name}": value for name, value in before.items()}
         found |= {f"adapted/{name}": value for name, value in after.items()}

@@ -20,6 +20,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.train.file_list import FILES, damage, write_file_list
 
 
@@ -206,8 +207,7 @@ def _folder(run: str | Path, step: int) -> Path:
 
 
 def _facts(run: str | Path, step: int) -> dict[str, Any]:
-    file = _folder(run, step) / "facts.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return read_json(_folder(run, step) / "facts.json", default={})
 
 
 def _read(path: Path, like: Any = None) -> Any:

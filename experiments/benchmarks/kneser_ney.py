@@ -11,7 +11,6 @@ and the sentences before. `--run` adds the last held-out perplexities of a run. 
 million words take half a minute and 2 GB.
 """
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from absl import flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.command_line.start import start
@@ -179,7 +179,7 @@ def held_out_perplexity(folder: str, order: int, *, backward: bool = False) -> t
 
 def read_run(run: str) -> dict[str, float]:
     """Return the last held-out perplexities of a run that was evaluated on all of the held-out part."""
-    asked = json.loads((Path(run) / "run.json").read_text(encoding="utf-8"))
+    asked = read_json(Path(run) / "run.json")
     if asked.get("eval_batches", 0) is not None:
         raise ValueError(f"{run}: expected a language model's run with eval_batches empty, for the same words as here")
     lines = [line for line in read_metrics(run) if "held_out/forward_perplexity" in line]

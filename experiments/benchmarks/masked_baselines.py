@@ -11,7 +11,6 @@ too. Neighbours are counted within documents. All counts are arrays in memory: 1
 2 GB.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.pretraining import load_corpora
 from bert_elmo_jax.train import State, make_evaluate
@@ -160,7 +160,7 @@ def main() -> None:
     run = Path(FLAGS.run)
     if not (run / "run.json").is_file():
         raise ValueError(f"{run} is not a run directory: it has no run.json")
-    asked = ConfigDict(json.loads((run / "run.json").read_text(encoding="utf-8")))
+    asked = ConfigDict(read_json(run / "run.json"))
     if asked.get("masking", {}).get("kind", "next") == "next":
         raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
     asked.data = FLAGS.data or asked.data

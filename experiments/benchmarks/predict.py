@@ -29,7 +29,7 @@ from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.task_forward import INPUTS
-from bert_elmo_jax.inference.task_model import head_of
+from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
 from experiments.benchmarks.bert import FAMILY, make_config
@@ -60,7 +60,7 @@ def make_model(examples: Sequence[TextExample]) -> TaskModel:
     tokenizer = train_wordpiece([example.text for example in examples], vocab_size=2048)
     config = make_config(FLAGS.preset, vocab_size=tokenizer.vocab_size)
     task = dataclasses.replace(task_named("sst2"), labels=("0", "1"))
-    params = init_task_params(FAMILY, config, head_of(task, None, config), jax.random.key(0))
+    params = init_task_params(FAMILY, config, make_head(task, None, config), jax.random.key(0))
     return TaskModel(FAMILY, config, params, tokenizer, "from scratch", task)
 
 

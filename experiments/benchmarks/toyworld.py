@@ -7,13 +7,13 @@ The toy world is finite-state, so the expectations of an ideal reader are comput
 `best_masked` and `best_stream` in `bert_elmo_jax/runs/ideal` describe what it sees of the rows.
 """
 
-import json
 from pathlib import Path
 
 from absl import flags
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
@@ -51,7 +51,7 @@ def main() -> None:
     run = Path(FLAGS.run)
     if not (run / "run.json").is_file():
         raise ValueError(f"{run} is not a run directory: it has no run.json")
-    asked = ConfigDict(json.loads((run / "run.json").read_text(encoding="utf-8")))
+    asked = ConfigDict(read_json(run / "run.json"))
     if asked.data != "toyworld":
         raise ValueError(
             f"{run} was trained on {asked.data}; the best possible scores are known for data=toyworld only"

@@ -35,7 +35,7 @@ def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkey
             yield np.stack([own, np.broadcast_to(own.mean(axis=0), own.shape)])
 
     monkeypatch.setattr(kept_vectors, "word_layers", two_layers)
-    monkeypatch.setattr(kept_vectors, "layers_of", lambda *args: (0, 1))
+    monkeypatch.setattr(kept_vectors, "choose_layers", lambda *args: (0, 1))
     scores, figures = scores_of({"bag": source}, tmp_path, WORLDS, 300)
     for task in ("bank (en)", "배 (ko)"):
         assert scores[f"{task}, probe", "chance", ""] == 0.5

@@ -51,7 +51,7 @@ def test_what_is_no_whole_number_within_bounds(value):
     ("layers", "message"),
     [
         ([], r"layers=\[\] asks for no layer"),
-        (-1, r"layers=-1 is no list: write layers=\[-1\]"),
+        (-1, r"layers=-1 is not a list: write layers=\[-1\]"),
         ("last", "'all' or a list of numbers"),
         ([5], "there is no layer 5"),
         ([-6], "there is no layer -6"),

@@ -125,7 +125,7 @@ LONG = " ".join(["a"] * 9)
         ("배 \ud800를", 9, "raise", r"text 7 holds a lone surrogate, U\+D800 at character 2: half of a character"),
         (["배", "를\udfff"], 9, "raise", r"text 7 holds a lone surrogate, U\+DFFF at character 1 of word 1"),
         (("a", "\ud800"), 9, "raise", "text 7 holds a lone surrogate"),
-        (LONG, 3, "windows", "text 7 has 9 pieces, and of 3 a window has room for one; use max_length=4"),
+        (LONG, 3, "windows", "text 7 has 9 pieces, and a window of 3 has room for one; use max_length=4"),
         ((LONG, "a"), 9, "windows", "text 7 has a first part of 9 pieces, which leaves no window for the second"),
         ((LONG, "a"), 4, "truncate", "text 7 is a pair, and max_length=4 has no room"),
         (LONG, 9, "raise", "text 7 has 11 pieces, the model takes 9"),

@@ -252,5 +252,5 @@ def test_what_a_classifier_is_for_survives_the_way_round(tmp_path, goldens):
     assert after["id2label"] == {"0": "긍정", "1": "부정"}
     for (status, _, said), useless in zip(found[2:], ["format='google'", "classifier='tag', lowercase=False"]):
         assert status == 2
-        assert f"is a run directory, which says all of this itself: leave out {useless}" in said
+        assert f"is a run directory, which knows this: leave out {useless}" in said
     assert not (tmp_path / "c").exists()

@@ -15,8 +15,8 @@ from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.inference import task_networks as networks
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import AnswerSpan
-from bert_elmo_jax.inference.task_network import TaskNetwork, encode_of
-from bert_elmo_jax.inference.word_encoder import size_of, trained_layers, word_encoder
+from bert_elmo_jax.inference.task_network import TaskNetwork, build_encode
+from bert_elmo_jax.inference.word_encoder import layer_shape, trained_layers, word_encoder
 from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_loss, bidaf_shapes
 from bert_elmo_jax.text import Lexicon
 
@@ -44,7 +44,7 @@ def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys,
     config.optimizer.learning_rate = 0.03
     assert run_network(program, config, tmp_path / "run") is None
     said = capsys.readouterr().err
-    assert "contexts have more than 5 words, of which a window is read (config.max_length)" in said
+    assert "contexts have more than 5 words: one window of each is read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["score"] == "best_f1"
     reader = load(tmp_path / "run")
@@ -97,13 +97,13 @@ def test_an_encoder_that_is_trained_along_reads_both_texts(name):
     lexicon = Lexicon(["배는"], "unk", width=4)
     question = Question("q", "어디 ?", "배는 강가에 있다 the bank", (Answer("강가", 3),), "train.json", 1)
     rows, notes = networks.NETWORKS["bidaf"].training_rows(task_named("squad", max_length=400), [question], lexicon)
-    assert notes == ["of 1 questions 1 answers begin or end inside a word, all of which is learned"]
+    assert notes == ["of 1 questions 1 answers begin or end inside a word: the whole word is learned"]
     batch = collate_questions(rows, 2, lexicon, trained_layers(encoder))
-    layers, width = size_of(encoder)
+    layers, width = layer_shape(encoder)
     config = BidafConfig(
         num_words=1, word_size=4, lstm_size=3, encoder_layers=layers, encoder_width=width, tuned=True, dropout=0.1
     )
     params = bidaf_shapes(config) | {"encoder": encoder.params["encoder"]}
-    loss = bidaf_loss(config, encode_of(config, encoder))
+    loss = bidaf_loss(config, build_encode(config, encoder))
     terms, _, _ = jax.eval_shape(lambda params, key: loss(params, batch, key, None), params, jax.random.key(0))
     assert set(terms) == {"answer", "mix_l2"}

@@ -144,7 +144,7 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
         with_network.save_encoder(tmp_path / "encoder", second)
     config = config_of(files["entities"], encoder=ELMO, cache=str(tmp_path / "cache"))
     program("bert_elmo_jax.runs.with_network").fill_cache(tmp_path / "cache", first, [("다른", "글")], progress=False)
-    with pytest.raises(ValueError, match="are those of other sentences"):
+    with pytest.raises(ValueError, match="belong to other sentences"):
         run_network(program, config, tmp_path / "run")
 
 

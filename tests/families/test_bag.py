@@ -2,20 +2,21 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.runs.config_files import read_config
-
-from . import bag
 
 ROOT = Path(__file__).parents[2]
 FILE = "tests/families/bag.py"
@@ -45,6 +46,14 @@ def read_losses(folder):
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def bag():
+    """The module of the family, which is registered for the tests of this file alone."""
+    module = SimpleNamespace(**runpy.run_path(str(ROOT / FILE)))
+    yield module
+    del REGISTRY["bag"]
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A pretraining that was killed in the middle, and one that was not; both began with the same command."""
@@ -68,7 +77,7 @@ def test_exact_resume_after_a_kill(trained):
     assert len(read_losses(trained / "whole")) == 12
 
 
-def test_load_and_encode(trained):
+def test_load_and_encode(trained, bag):
     model = load(trained / "whole")
     encoding = model.encode(TEXTS, layers="all")
     assert encoding.layers.shape[0] == 2 and model.family is bag.FAMILY
@@ -140,7 +149,7 @@ def test_features_in_the_tagger(trained, tmp_path):
     assert len(load(tmp_path / "run").predict(["강 가다"])[0].tags) == 2
 
 
-def test_plan(capsys):
+def test_plan(capsys, bag):
     from bert_elmo_jax.plan.chips import find_topology
     from bert_elmo_jax.plan.plan import plan
 

@@ -34,7 +34,7 @@ outputs_of = jax.jit(task_outputs, static_argnums=(0, 1, 5))
 init = jax.jit(functools.partial(init_task_params, FAMILY), static_argnums=(0, 1))
 
 
-def head_of(kind, features=None, **options):
+def make_head(kind, features=None, **options):
     return TaskHead(kind, 3 if kind in ("classification", "tags") else 1, features, **RANGE, **options)
 
 
@@ -67,7 +67,7 @@ def part(batch, rows):
 
 @pytest.mark.parametrize(("kind", "features"), HEADS)
 def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, features):
-    head = head_of(kind, features)
+    head = make_head(kind, features)
     params = init(CONFIG, head, jax.random.key(0))
     loss, batch = task_loss(encoder_of(head), head), batch_of(kind)
 
@@ -89,7 +89,7 @@ def test_what_weighs_nothing_changes_nothing_and_gradients_are_finite(kind, feat
 
 @pytest.mark.parametrize(("kind", "features"), HEADS)
 def test_padding_changes_nothing(kind, features):
-    head = head_of(kind, features)
+    head = make_head(kind, features)
     params = init(CONFIG, head, jax.random.key(1))
     batch = part(batch_of(kind), slice(0, 3))
     wide = {
@@ -106,7 +106,7 @@ def test_padding_changes_nothing(kind, features):
 
 
 def test_classification_by_hand():
-    head = head_of("classification")
+    head = make_head("classification")
     params = init(CONFIG, head, jax.random.key(0))
     batch = part(batch_of("classification"), slice(0, 3))
     logits = np.asarray(outputs_of(encoder_of(head), head, params, batch), np.float64)
@@ -124,7 +124,7 @@ def test_classification_by_hand():
 
 
 def test_regression_by_hand():
-    head = head_of("regression")
+    head = make_head("regression")
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("regression")
     outputs = np.asarray(outputs_of(encoder_of(head), head, params, batch))[:3]
@@ -133,7 +133,7 @@ def test_regression_by_hand():
 
 
 def test_a_choice_that_is_not_there_is_never_chosen():
-    head = head_of("choice")
+    head = make_head("choice")
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("choice")
     batch["segments"][0, 2] = 0
@@ -142,7 +142,7 @@ def test_a_choice_that_is_not_there_is_never_chosen():
 
 @pytest.mark.parametrize("kind", ["tags", "questions"])
 def test_dropout_hangs_on_the_key(kind):
-    head = head_of(kind)
+    head = make_head(kind)
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of(kind)
     one, same, other = (
@@ -153,7 +153,7 @@ def test_dropout_hangs_on_the_key(kind):
 
 
 def test_a_frozen_encoder_gets_no_gradient_and_no_dropout():
-    head = head_of("classification", dropout=0.0)
+    head = make_head("classification", dropout=0.0)
     params = init(CONFIG, head, jax.random.key(0))
     batch = batch_of("classification")
 
@@ -211,7 +211,7 @@ def test_layers_that_are_not_there(as_users_run):
 @pytest.mark.parametrize(("features", "width"), [(MIX, 8), (LSTM, 6)])
 def test_shapes_of_a_reader(features, width):
     """Two BiLSTMs of 3 read two layers of 8, then each other; a mix has a weight per layer."""
-    params = init(CONFIG, head_of("tags", features), jax.random.key(0))
+    params = init(CONFIG, make_head("tags", features), jax.random.key(0))
     if features is MIX:
         reader = {"mix/weights": (2,), "mix/gamma": ()}
     else:
@@ -229,7 +229,7 @@ def test_shapes_of_a_reader(features, width):
 def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
     """The first has seen nothing: a word at the end changes the scores, and what is padding does not."""
     config = dataclasses.replace(CONFIG, attention="causal")
-    head, batch = head_of(kind, at_end=True), batch_of(kind)
+    head, batch = make_head(kind, at_end=True), batch_of(kind)
     params = init(config, head, jax.random.key(0))
     # Of a row (or choice) of two pieces or more the last one becomes another.
     row = (0,) if kind == "classification" else (0, 1)

@@ -10,7 +10,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.inference import kept_vectors
 from bert_elmo_jax.inference.kept_vectors import VectorFolder, keep_vectors
-from bert_elmo_jax.inference.word_layers import StaticVectors, layers_of, word_layers
+from bert_elmo_jax.inference.word_layers import StaticVectors, choose_layers, word_layers
 
 SENTENCES = [["강가의", "작은", "은행"], ["w1", "w2", "w3", "w4", "w5"], ["배"], ["w3"] * 9] * 3
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_asked(elmo, tmp_path):
 @pytest.mark.usefixtures("as_users_run")
 def test_what_has_no_layers():
     with pytest.raises(TypeError, match="a str has no layers to look at: give an encoder"):
-        layers_of("runs/elmo")
+        choose_layers("runs/elmo")
 
 
 def test_long_sentences_of_a_bert_are_read_in_windows(goldens, tmp_path):

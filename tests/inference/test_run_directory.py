@@ -61,7 +61,7 @@ def test_parameters_are_held_against_the_configuration(run, fields, named):
     [
         ({"heads": ["mlm"]}, r"unknown \(2\): nsp/bias, nsp/kernel"),
         ({"heads": ["mlm", "nsp", "span"]}, r"missing \(2\): span/kernel, span/bias"),
-        ({"heads": ["mlm", "nsp", "tag"]}, "nothing says how many classes the head 'tag' has"),
+        ({"heads": ["mlm", "nsp", "tag"]}, "the field classes lacks the number of classes of the head 'tag'"),
         ({"heads": ["mlm", "crf"]}, "no head 'crf' is known; there are mlm, nsp, classify"),
         ({"pooler": False}, r"unknown \(2\): encoder/pooler/bias, encoder/pooler/kernel"),
         ({"heads": "mlm"}, "heads is 'mlm'; expected a list of strings"),
@@ -110,7 +110,7 @@ def test_a_null_tokenizer_and_a_lost_one(run):
     with pytest.raises(ValueError, match="has no tokenizer"):
         load(run).encode(["[MASK]"])
     edit(run, tokenizer={"kind": "wordpiece", "fingerprint": "0"})
-    with pytest.raises(ValueError, match="is not the tokenizer this model was written with"):
+    with pytest.raises(ValueError, match="is another tokenizer than this model was written with"):
         load(run)
 
 
@@ -125,7 +125,7 @@ def test_an_unfinished_run_is_called_so(run, tmp_path):
 def test_what_a_run_says_itself_is_not_asked_again(run):
     for asked in ({"lowercase": False}, {"format": "google"}):
         [name] = asked
-        with pytest.raises(ValueError, match=f"is a run directory, which says all of this itself: leave out {name}="):
+        with pytest.raises(ValueError, match=f"is a run directory, which knows this: leave out {name}="):
             load(run, **asked)
     with pytest.raises(ValueError, match="leave out format='google', classifier='tag'"):
         read_model(run, format="google", classifier="tag")

@@ -16,10 +16,10 @@ from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference import TaskModel, write_run_directory
-from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread, to_json
+from bert_elmo_jax.inference.predictions import AnswerSpan, Number, Tags, spread_tags, to_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import best_step
-from bert_elmo_jax.inference.task_model import head_of, to_example
+from bert_elmo_jax.inference.task_model import make_head, to_example
 from bert_elmo_jax.text import train_wordpiece
 
 TEXTS = ["강가에 배가 있다", "the old ship sank", "ship", "배", "the ship the ship the ship " * 3, "A strange word 강"]
@@ -31,7 +31,7 @@ CONFIG = BertConfig(
 
 def write(folder, name, features=None, **options):
     task = dataclasses.replace(task_named(name, max_length=32), **options)
-    params = init_task_params(FAMILY, CONFIG, head_of(task, features, CONFIG), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, make_head(task, features, CONFIG), jax.random.key(0))
     # Large enough for the predictions of different texts to differ.
     params = jax.tree.map(lambda x: np.asarray(x) * (8.0 if x.ndim == 2 else 1.0), params)
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={}, task=task, features=features)
@@ -118,7 +118,7 @@ def test_what_the_run_directory_says(runs, tmp_path):
 
 
 def write_plain(folder):
-    params = init_task_params(FAMILY, CONFIG, head_of(task_named("stsb"), None, CONFIG), jax.random.key(0))
+    params = init_task_params(FAMILY, CONFIG, make_head(task_named("stsb"), None, CONFIG), jax.random.key(0))
     write_run_directory(folder, CONFIG, params, TOKENIZER, run={})
     return folder
 
@@ -215,4 +215,4 @@ def test_small_and_printable():
     ],
 )
 def test_tags_of_characters(text, tags, whole):
-    assert spread(text, tags, np.ones(len(text)))[0] == whole
+    assert spread_tags(text, tags, np.ones(len(text)))[0] == whole

@@ -8,7 +8,7 @@ import pytest
 
 from bert_elmo_jax.data.tasks.word_rows import WordRow
 from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, size_of, trained_layers, word_encoder
+from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, layer_shape, trained_layers, word_encoder
 
 SENTENCES = [("강가의", "작은", "은행"), ("bank",), ("the", "river", "the"), ("bank",), ("배를", "타고")]
 
@@ -83,7 +83,7 @@ def test_trained_along_it_begins_with_the_same_vectors(name, request):
     sentences = SENTENCES[:3] if name == "elmo" else [("[MASK]", "[MASK]"), ("[MASK]",)]
     batch = trained_layers(encoder)(rows_of(sentences), 4, 8)
     layers = jax.jit(encoder.word_function())(encoder.params["encoder"], batch, None)
-    assert (layers.shape[0], layers.shape[3]) == size_of(encoder)
+    assert (layers.shape[0], layers.shape[3]) == layer_shape(encoder)
     assert layers.shape[1:3] == (4, 8)
     for n, (words, own) in enumerate(zip(sentences, encode_words(encoder, sentences))):
         np.testing.assert_allclose(layers[:, n, : len(words)], own, atol=1e-4)

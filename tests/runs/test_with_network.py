@@ -11,7 +11,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.task_network import check_parts
-from bert_elmo_jax.inference.word_encoder import size_of, word_encoder
+from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
 from bert_elmo_jax.runs.with_network import check_same_network, save_encoder
 from bert_elmo_jax.text import Lexicon
@@ -51,7 +51,7 @@ def test_written_and_loaded(tmp_path):
 
 def test_what_does_not_belong_together(tmp_path):
     elmo = word_encoder("tests/goldens/elmo_tiny")
-    layers, width = size_of(elmo)
+    layers, width = layer_shape(elmo)
     reads = dataclasses.replace(CONFIG, encoder_layers=layers, encoder_width=width)
     check_parts(reads, LEXICON, TASK, elmo, "run")
     with pytest.raises(ValueError, match="has layers of 3 x 24 numbers, the network was made for 0 x 0"):
@@ -70,7 +70,7 @@ def test_a_folder_that_was_changed(tmp_path):
     with pytest.raises(ValueError, match="computes in float32: leave out dtype"):
         load(folder, dtype="bfloat16")
     Lexicon(["배", "sea"], "unk", width=4).save(folder / "tokenizer")
-    with pytest.raises(ValueError, match="is not the tokenizer this model was written with"):
+    with pytest.raises(ValueError, match="is another tokenizer than this model was written with"):
         load(folder)
     (folder / "tokenizer" / "lexicon.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no lexicon\.json"):

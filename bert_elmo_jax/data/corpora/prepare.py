@@ -5,7 +5,6 @@ finished when its result exists under its final name; incomplete results have te
 """
 
 import contextlib
-import json
 import re
 import shutil
 from collections import Counter
@@ -22,7 +21,7 @@ from bert_elmo_jax.data.corpora.store import FORMAT, PARTS, misfits, read_manife
 from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import Held, lock, write_json
+from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
@@ -190,7 +189,7 @@ def _check_plan(output: Path, plan: dict[str, Any]) -> None:
             raise OtherPlan(f"{output} has other files ({', '.join(strangers[:5])}); give an empty --output")
         write_json(path, plan)
         return
-    old = json.loads(path.read_text(encoding="utf-8"))
+    old = read_json(path)
     made = [p for p in (*output.iterdir(), *output.glob("work/*")) if not UNFINISHED.search(p.name)]
     # Steps finished with on_bad="error" met no bad input, so they stay valid with "skip".
     milder = {**old, "options": {**old.get("options", {}), "on_bad": plan["options"]["on_bad"]}}
@@ -270,7 +269,7 @@ def _unpack_all(
             runner(_unpack_job, jobs, report)
     skipped: Counter[str] = Counter()
     for target in targets.values():
-        skipped.update(json.loads(Path(f"{target}.json").read_text(encoding="utf-8")))
+        skipped.update(read_json(f"{target}.json"))
     sources = [
         replace(source, plain=str(targets[n]), size=targets[n].stat().st_size) if n in targets else source
         for n, source in enumerate(files)
@@ -363,7 +362,7 @@ def _manifest(
     shards = []
     totals: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
     for job in jobs:
-        facts = json.loads((output / job.name / "shard.json").read_text(encoding="utf-8"))
+        facts = read_json(output / job.name / "shard.json")
         tally.skipped.update(facts.pop("skipped"))
         shards.append({"name": job.name, **facts})
         for part in PARTS:

@@ -6,7 +6,6 @@ in memory.
 
 import heapq
 import itertools
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, token_dtype
 from bert_elmo_jax.data.corpora.store import PARTS
-from bert_elmo_jax.files import write_json
+from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
 MERGED = 512  # files open at once
@@ -112,10 +111,10 @@ def renumber_shard(job: Job, report: Callable[[int], object]) -> None:
     if target.exists():
         return
     size = len(np.load(Path(job.output, "work", "table", "form_ends.npy"), mmap_mode="r")) - 1
-    vocab_size = json.loads(Path(job.output, "work", "vocabulary.json").read_text(encoding="utf-8"))["vocab_size"]
+    vocab_size = read_json(Path(job.output, "work", "vocabulary.json"))["vocab_size"]
     mapping = np.empty(len(places := np.load(source / "places.npy")), np.uint32)
     mapping[places] = np.fromfile(source / "numbers", "<u4")
-    facts = json.loads((source / "shard.json").read_text(encoding="utf-8"))
+    facts = read_json(source / "shard.json")
     with building(target, Path(job.output, "work")) as folder:
         for part in PARTS:
             (folder / part).mkdir()

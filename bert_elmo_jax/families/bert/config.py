@@ -1,13 +1,14 @@
 """BERT's configuration, and its conversion from and to Google's and Hugging Face's JSON files."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families.family import check_choices
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.nn import activation
 
 PRESETS: dict[str, dict[str, int]] = {
@@ -140,15 +141,7 @@ class BertConfig:
                 raise ValueError(f"{name} is {rate}; a dropout rate is at least 0 and below 1")
         if not 0 <= self.pad_id < self.vocab_size:
             raise ValueError(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}")
-        choices = {
-            "attention": ("bidirectional", "causal"),
-            "implementation": ("reference", "fused"),
-            "dtype": ("float32", "bfloat16"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                hint = did_you_mean(getattr(self, name), allowed)
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
+        check_choices(self)
 
     @property
     def head_size(self) -> int:
@@ -242,13 +235,7 @@ def _read(source: Mapping[str, Any] | str | Path) -> tuple[str, Mapping[str, Any
     if isinstance(source, Mapping):
         return "The configuration", source
     path = Path(source)
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from None
-    if not isinstance(fields, dict):
-        raise ValueError(f"{path} holds a JSON {type(fields).__name__}; a BERT configuration is an object with fields")
-    return str(path), fields
+    return str(path), read_json(path)
 
 
 def _typed(cls: type[BertConfig], ours: str, theirs: str, value: Any, where: str) -> Any:

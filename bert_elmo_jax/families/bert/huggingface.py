@@ -13,7 +13,8 @@ from safetensors.numpy import save_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.shapes import HEADS, bert_shapes
-from bert_elmo_jax.weights.huggingface_files import read_folder, tokenizer_files
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
 from bert_elmo_jax.weights.locate import ancestors, encoder_prefix, locate
 from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, part
 from bert_elmo_jax.weights.report import Report
@@ -166,11 +167,9 @@ def _equal(a: StoredTensor, b: StoredTensor) -> bool:
 
 def _extras(path: Path) -> dict[str, Any]:
     """Return the task fields of `config.json`: architectures, problem_type, labels, num_labels."""
-    if not path.is_file():
-        return {}
-    config = json.loads(path.read_text(encoding="utf-8"))
+    config = read_json(path, default={})
     extras = {key: config[key] for key in ("architectures", "problem_type") if config.get(key)}
-    labels = config.get("id2label")
+    labels: Any = config.get("id2label")
     if labels:
         try:
             extras["labels"] = [labels[str(number)] for number in range(len(labels))]

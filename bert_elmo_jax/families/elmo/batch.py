@@ -76,7 +76,7 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     at = 0
     while at < len(order):
-        size = rows_for(lengths[order[at]], batch_size)
+        size = max_rows(lengths[order[at]], batch_size)
         yield order[at : at + size]
         at += size
 
@@ -90,7 +90,7 @@ def pad(
     [3, 2]
     """
     longest = max(map(len, rows))
-    height, width = max(least, height_for(len(rows), rows_for(longest, batch_size))), width_for(longest)
+    height, width = max(least, height_for(len(rows), max_rows(longest, batch_size))), width_for(longest)
     words, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
     for n, row in enumerate(rows):
         words[n, : len(row)] = row
@@ -108,10 +108,10 @@ def width_for(length: int) -> int:
     return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
 
 
-def rows_for(length: int, batch_size: int) -> int:
+def max_rows(length: int, batch_size: int) -> int:
     """Return the most rows of a batch whose longest row has this length.
 
-    >>> [rows_for(length, 32) for length in (20, 512, 700, 100_000)]
+    >>> [max_rows(length, 32) for length in (20, 512, 700, 100_000)]
     [32, 32, 21, 1]
     """
     return max(1, min(batch_size, batch_size * LONG // width_for(length)))

@@ -1,13 +1,14 @@
 """ELMo's configuration, and its conversion from and to `options.json`."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean, nearest
+from bert_elmo_jax.families.family import check_choices
+from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -101,15 +102,7 @@ class ElmoConfig:
             raise ValueError(f"filters is {self.filters!r}; it holds pairs (width, number of filters), such as (3, 64)")
         # JSON has lists, which would make the configuration unhashable.
         object.__setattr__(self, "filters", tuple((width, number) for width, number in self.filters))
-        choices = {
-            "input": ("characters", "words"),
-            "char_activation": ("relu", "tanh"),
-            "dtype": ("float32", "bfloat16"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                hint = did_you_mean(getattr(self, name), allowed)
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}{hint}")
+        check_choices(self)
         for name in ("char_embedding_size", "num_layers", "cell_size", "projection_size", "vocab_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -228,13 +221,7 @@ class ElmoConfig:
         >>> ElmoConfig.from_json("tests/goldens/elmo_tiny/options.json").filters
         ((1, 4), (2, 8), (3, 12), (4, 16))
         """
-        try:
-            options = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a JSON file: {error}") from None
-        if not isinstance(options, dict):
-            raise ValueError(f"{path} holds a JSON {type(options).__name__}; ELMo's options are an object with fields")
-        return cls.from_options(options, where=f"The options in {path}", **changes)
+        return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
 
     def to_options(self) -> dict[str, Any]:
         """Return the content of an `options.json` for AllenNLP, as in released files.
@@ -264,7 +251,7 @@ class ElmoConfig:
         ...     ElmoConfig.from_json(f"{folder}/options.json") == ElmoConfig.preset("toy")
         True
         """
-        Path(path).write_text(json.dumps(self.to_options(), indent=1) + "\n", encoding="utf-8")
+        write_json(path, self.to_options())
 
 
 def _value(part: Mapping[str, Any], theirs: str, ours: str, prefix: str) -> Any:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from bert_elmo_jax.encoders.encoded import as_slice, show_shapes
+from bert_elmo_jax.encoders.encoded import show_shapes, to_slice
 from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -43,7 +43,7 @@ class ElmoEncoded:
 
     def __getitem__(self, part: slice | int) -> "ElmoEncoded":
         """Return some of the sentences, or one, padded to their longest; the arrays are views."""
-        part = as_slice(part, len(self))
+        part = to_slice(part, len(self))
         mask = self.mask[part]
         width = int(mask.sum(axis=1).max(initial=0))
         return ElmoEncoded(

@@ -19,7 +19,7 @@ def _init(config: ElmoConfig, key: Any, heads: Sequence[str]) -> Any:
     return lazy_function("bert_elmo_jax.families.elmo.init_params", "init_elmo_params")(config, key, lm="lm" in heads)
 
 
-def _write(folder: Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
+def _write(folder: str | Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
     lazy_function(HDF5, "write")(folder, params, config)
 
 

@@ -20,7 +20,7 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
     {'bias': (100,), 'embedding': (100, 32)}
     """
     if lm and config.vocab_size is None:
-        raise ValueError("the parameters have a head lm, but vocab_size is None: nothing says how many words it has")
+        raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
     for_encoder, for_head = jax.random.split(key)
     characters = None if config.input == "words" else jnp.zeros((1, 1, 1), jnp.int32)
     words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)

@@ -90,7 +90,7 @@ def run(config: ElmoConfig, params: Any, batch: Batch, key: PRNGKeyArray | None,
     )
 
 
-def draw_for(config: ElmoConfig, negatives: int) -> Callable[[Batch, PRNGKeyArray], dict[str, Any]]:
+def build_draw(config: ElmoConfig, negatives: int) -> Callable[[Batch, PRNGKeyArray], dict[str, Any]]:
     """Return the function that draws each direction's negatives, once per step for all devices."""
     assert config.vocab_size is not None
     words = config.vocab_size
@@ -106,7 +106,7 @@ def draw_for(config: ElmoConfig, negatives: int) -> Callable[[Batch, PRNGKeyArra
     return draw
 
 
-def touched_for(config: ElmoConfig) -> Callable[[Batch], dict[str, Int[Array, " K"]]]:
+def build_touched(config: ElmoConfig) -> Callable[[Batch], dict[str, Int[Array, " K"]]]:
     """Return the function that names the rows of each table that a step with sampled negatives uses."""
 
     def touched(batch: Batch) -> dict[str, Int[Array, " K"]]:

@@ -60,10 +60,10 @@ def zero_state(config: ElmoConfig, batch_size: int) -> State:
     return State(jnp.zeros((*shape, config.cell_size)), jnp.zeros((*shape, config.projection_size)))
 
 
-def checked(state: State, config: ElmoConfig, batch_size: int) -> State:
+def check_shape(state: State, config: ElmoConfig, batch_size: int) -> State:
     """Return the state; raise unless it fits this model and number of rows.
 
-    >>> checked(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
+    >>> check_shape(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
     Traceback (most recent call last):
     ValueError: the state's cell has the shape (2, 2, 3, 128), but a batch of 2 rows in this model needs (2, 2, 2, 128)
     """
@@ -180,7 +180,7 @@ class Elmo(nn.Module):
         words, lengths = jnp.asarray(words), jnp.asarray(lengths, jnp.int32)
         same = words_backward is None
         backward = reverse(words, lengths) if words_backward is None else jnp.asarray(words_backward)
-        state = zero_state(c, len(words)) if state is None else checked(state, c, len(words))
+        state = zero_state(c, len(words)) if state is None else check_shape(state, c, len(words))
         if fresh is not None:
             keep = ~jnp.asarray(fresh)[None, None, :, None]
             state = jax.tree.map(lambda x: jnp.where(keep, x, 0.0), state)

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.loss import draw_for, elmo_loss, touched_for
+from bert_elmo_jax.families.elmo.loss import build_draw, build_touched, elmo_loss
 from bert_elmo_jax.families.elmo.model import DIRECTIONS, ElmoConfig, zero_state
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.families.piece_objective import count_weights
@@ -20,7 +20,7 @@ def bilm_objective(config: ConfigDict, model: ElmoConfig) -> Objective:
     predicted = len(DIRECTIONS) * (config.negatives or model.vocab_size) * model.width
     options: dict[str, Any] = {"shared": ("characters",)}
     if config.negatives:
-        options |= {"draw": draw_for(model, config.negatives), "touched": touched_for(model)}
+        options |= {"draw": build_draw(model, config.negatives), "touched": build_touched(model)}
     examples = LanguageModelExamples(
         config.reading, config.length, model.input, model.max_characters, max(width for width, _ in model.filters)
     )

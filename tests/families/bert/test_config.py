@@ -132,7 +132,7 @@ def test_every_problem_is_named_at_once():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "not a JSON file"), ("[1]", "holds a JSON list"), ("\xff\xfe", "JSON")]
+    ("text", "message"), [("{", "is not JSON"), ("[1]", "it holds a list"), ("\xff\xfe", "is not UTF-8")]
 )
 def test_files_that_are_no_configuration(tmp_path, text, message):
     path = tmp_path / "config.json"

@@ -170,7 +170,7 @@ def test_parts_that_there_are_not(encoder):
         with pytest.raises(error, match=message):
             many[part]
     for values in (many.layers, many.last[:1], many.last[:, :2], many.last[0]):
-        with pytest.raises(ValueError, match=r"expected \(2, 4, 64\), a vector for each piece"):
+        with pytest.raises(ValueError, match=r"expected \(2, 4, 64\), one vector per piece"):
             many.words("mean", values)
 
 

@@ -145,7 +145,7 @@ def test_nan(google):
 
 
 def test_names_of_objects(google):
-    with pytest.raises(ValueError, match="does not hold the encoder: no name ends with"):
+    with pytest.raises(ValueError, match="has no such encoder: no name ends with"):
         read_google(google({"model/layer/kernel/.ATTRIBUTES/VARIABLE_VALUE": np.ones((2, 2), np.float32)}))
 
 

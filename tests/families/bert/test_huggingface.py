@@ -230,7 +230,7 @@ def test_nan_and_infinity_are_named(hugging_face, theirs):
 
 
 def test_two_encoders_or_none(hugging_face, theirs):
-    with pytest.raises(ValueError, match="holds 2 encoders"):
+    with pytest.raises(ValueError, match="has 2 encoders"):
         read_weights(hugging_face(theirs | renamed(theirs, "bert.", "other.")))
     with pytest.raises(ValueError, match=r"has no such encoder: .* It has 1 tensors: lm_head"):
         read_weights(hugging_face({"lm_head": np.ones(2, np.float32)}, "none"))

@@ -10,10 +10,10 @@ from bert_elmo_jax.families.elmo.batch import (
     PIECES,
     batches,
     check_words,
+    max_rows,
     number_words,
     pad,
     pieces,
-    rows_for,
     to_words,
     used_characters,
     width_for,
@@ -92,7 +92,7 @@ def test_widths_are_few_and_close(length):
     width = width_for(length)
     assert length <= width <= max(8, 1.5 * length)
     assert (width & (width - 1)) == 0 or (width // 3 & (width // 3 - 1)) == 0
-    assert rows_for(length, 1) == 1
+    assert max_rows(length, 1) == 1
 
 
 def test_shapes_of_batches_are_few():
@@ -100,7 +100,7 @@ def test_shapes_of_batches_are_few():
         pad([np.arange(length)] * rows, 32)[0].shape
         for length in range(1, 600)
         for rows in (32, 17, 1)
-        if rows <= rows_for(length, 32)
+        if rows <= max_rows(length, 32)
     }
     assert len(shapes) <= 2 * 14 + 2
 

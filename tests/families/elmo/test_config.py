@@ -127,7 +127,7 @@ def test_every_problem_is_named_at_once_with_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "not a JSON file"), ("[1]", "holds a JSON list"), ("\xff\xfe", "JSON")]
+    ("text", "message"), [("{", "is not JSON"), ("[1]", "it holds a list"), ("\xff\xfe", "is not UTF-8")]
 )
 def test_files_that_are_no_options(tmp_path, text, message):
     path = tmp_path / "options.json"

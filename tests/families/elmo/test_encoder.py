@@ -161,15 +161,15 @@ def test_states_that_do_not_fit(elmo):
     other, deeper = (ElmoEncoder(config, fresh(config, 0)) for config in configs)
     for state, error, message in [
         (elmo.zero_state(2), ValueError, r"state has 2 rows, and there are 3 sentences: use zero_state\(3\)"),
-        (other.zero_state(3), ValueError, r"state is that of another model: .*20.*, this model's .*24"),
-        (deeper.zero_state(3), ValueError, "state is that of another model"),
-        (State(np.zeros(3), np.zeros(3)), ValueError, "state is that of another model"),
+        (other.zero_state(3), ValueError, r"state belongs to another model: .*20.*, expected .*24"),
+        (deeper.zero_state(3), ValueError, "state belongs to another model"),
+        (State(np.zeros(3), np.zeros(3)), ValueError, "state belongs to another model"),
         (State(elmo.zero_state(3).cell, elmo.zero_state(2).hidden), ValueError, "state has 3 and 2 rows, and there"),
-        (State(None, None), ValueError, "state is that of another model"),
+        (State(None, None), ValueError, "state belongs to another model"),
         (
             np.zeros((2, 2, 3, 24)),
             TypeError,
-            r"state is array.*; expected what zero_state\(3\) or an earl",
+            r"state is array.*; expected the result of zero_state\(3\) or of an earl",
         ),
         ("zero", TypeError, "state is 'zero'; expected"),
         (0, TypeError, "state is 0; expected"),
@@ -258,7 +258,7 @@ def test_what_cannot_be_mixed(elmo):
         with pytest.raises(ValueError, match=r"weights=.*: this model has 3 layers .*; give 3 numbers"):
             elmo.mix(encoding, weights=weights)
     for layers in (encoding.last, encoding.layers[:2], encoding.words, None):
-        with pytest.raises(ValueError, match=r"layers of shape .* were given; expected what encode gives"):
+        with pytest.raises(ValueError, match=r"layers of shape .* were given; expected the result of encode"):
             elmo.mix(layers)
     config = dataclasses.replace(CONFIG, num_layers=3)
     four = ElmoEncoder(config, fresh(config, 0))

@@ -7,7 +7,7 @@ import pytest
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.loss import DIRECTIONS, draw_for, elmo_loss, touched_for
+from bert_elmo_jax.families.elmo.loss import DIRECTIONS, build_draw, build_touched, elmo_loss
 from bert_elmo_jax.families.elmo.model import zero_state
 from bert_elmo_jax.optim import as_rows, find_rows, take_rows
 
@@ -74,11 +74,11 @@ def test_no_gradient_flows_into_the_step_before(model):
 def test_rows_of_tables_give_the_loss_of_whole_tables(model):
     config, params = model
     given = batch(config)
-    given |= draw_for(config, 20)(given, jax.random.key(3))
+    given |= build_draw(config, 20)(given, jax.random.key(3))
     loss = jax.jit(elmo_loss(config, sampled=True))
     whole, _, _ = loss(params, given, None, None)
     assert set(whole) == {"forward_sampled", "backward_sampled"}
-    rows = find_rows(params, touched_for(config)(given))
+    rows = find_rows(params, build_touched(config)(given))
     small = take_rows(params, rows)
     part, _, _ = jax.jit(lambda s: loss(as_rows(s, rows), given, None, None))(small)
     for name in whole:
@@ -95,5 +95,5 @@ def test_rows_of_tables_give_the_loss_of_whole_tables(model):
 
 def test_each_direction_draws_its_own():
     config = MODELS["words"]
-    drawn = draw_for(config, 20)({}, jax.random.key(0))
+    drawn = build_draw(config, 20)({}, jax.random.key(0))
     assert drawn["forward_negatives"].ids.tolist() != drawn["backward_negatives"].ids.tolist()
