@@ -16,7 +16,7 @@ def test_there_is_a_size_for_each_device(device, text):
     """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
     from bert_elmo_jax.families import get_family
     from bert_elmo_jax.families.bert.config import BertConfig
-    from bert_elmo_jax.runs.initial_state import learning_rate
+    from bert_elmo_jax.runs.initial_state import build_schedule
 
     names = {"settings": settings_of(read(PRETRAIN)) | {"device": device, "text": text}, "data": "toyworld"}
     exec(compile(cell_with(PRETRAIN, "bert.toy()"), PRETRAIN, "exec"), names)
@@ -29,7 +29,9 @@ def test_there_is_a_size_for_each_device(device, text):
     assert model.max_positions == config.length
     assert config.steps == {"cpu": 1_500, "gpu": 20_000, "tpu": 50_000}[device] if text else config.steps == 1_500
     assert model.dtype == ("bfloat16" if device == "tpu" else "float32")
-    assert float(learning_rate(config.optimizer, config.steps)(config.steps // 10)) > config.optimizer.learning_rate / 2
+    assert (
+        float(build_schedule(config.optimizer, config.steps)(config.steps // 10)) > config.optimizer.learning_rate / 2
+    )
 
 
 def install(monkeypatch, chips=(), programs=(), there=False):

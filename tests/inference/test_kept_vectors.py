@@ -145,7 +145,7 @@ def test_static_vectors(tmp_path):
     assert kept.layers == (0,)
     assert np.array_equal(kept.layer(0), [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
     assert vectors.fingerprint != StaticVectors({"bank": np.ones(3)}).fingerprint
-    with pytest.raises(ValueError, match="has no vector for any word"):
+    with pytest.raises(ValueError, match="has no vector for any of the words"):
         StaticVectors({}, "glove.txt")
     with pytest.raises(ValueError, match="has vectors of the shapes"):
         StaticVectors({"a": np.ones(2), "b": np.ones(3)})

@@ -148,7 +148,7 @@ def test_what_word_input_refuses(by_words):
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             by_words.forward(**given)
-    with pytest.raises(ValueError, match=r"weights reads words, not characters: .* there is nothing to cache"):
+    with pytest.raises(ValueError, match=r"weights reads words, not characters: .* which needs no cache"):
         by_words.cache(["강"])
 
 
