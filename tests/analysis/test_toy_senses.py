@@ -51,7 +51,7 @@ def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkey
     assert len(figures[0].points) == len(figures[0].groups) == 150  # a quarter of 600 was scored on
 
 
-@pytest.mark.skipif(not RUNS, reason="TOY_RUNS=… names runs of the recipes bert.py:toy and elmo.py:toy, with a comma between")
+@pytest.mark.skipif(not RUNS, reason="TOY_RUNS=… names runs of bert.py:toy and elmo.py:toy, with a comma between")
 @pytest.mark.parametrize("run", RUNS)
 def test_trained_encoders_tell_senses_apart(run, tmp_path):
     worlds = {"bank": ToyWorld("en", topics=4, words=4), "배": ToyWorld("ko", topics=4, words=4)}  # what both runs know
