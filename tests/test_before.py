@@ -13,7 +13,7 @@ from .goldens.before import record
 
 
 def of_kind(kind):
-    """The records of a kind as parameters of a test; `make test-all` alone checks the long ones."""
+    """The records of a kind as parameters of a test; `make proofs` checks the long ones."""
     long = set(record.names(long=True))
     return [pytest.param(name, marks=pytest.mark.long if name in long else ()) for name in record.names([kind])]
 
