@@ -21,13 +21,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def near_file(path: str | Path) -> str:
-    """Return the end of an error message that suggests the file with the most similar name in the same folder, or "".
-
-    >>> "there is no such file" + near_file("tests/goldens/maek.py")
-    'there is no such file; did you mean tests/goldens/make.py?'
-    >>> near_file("no/such/folder/novel.txt")
-    ''
-    """
+    """Return the end of an error message that suggests the most similarly named file in the folder, or ""."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:

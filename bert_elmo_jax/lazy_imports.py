@@ -33,9 +33,5 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
 
 
 def lazy_function(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that imports the function `name` of a module when it is called.
-
-    >>> lazy_function("bert_elmo_jax.did_you_mean", "did_you_mean")("brt", ["bert"])
-    '; did you mean bert?'
-    """
+    """Return a function that imports the function `name` of a module when it is called."""
     return lambda *args, **kwargs: getattr(importlib.import_module(module), name)(*args, **kwargs)

@@ -100,3 +100,11 @@ def test_near_file_keeps_the_spelling_of_the_path(tmp_path, monkeypatch):
     assert near_file("../" + tmp_path.name + "/text.csv") == f"; did you mean ../{tmp_path.name}/texts.csv?"
     for nothing in ("novel", "zebra.txt", "nowhere/texts.csv", "a\0b/texts.csv", ""):
         assert near_file(nothing) == ""
+
+
+def test_example_of_near_file():
+    assert (
+        "there is no such file" + near_file("tests/goldens/maek.py")
+        == "there is no such file; did you mean tests/goldens/make.py?"
+    )
+    assert near_file("no/such/folder/novel.txt") == ""

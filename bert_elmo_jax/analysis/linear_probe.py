@@ -22,15 +22,7 @@ CHUNK = 65_536  # rows that are predicted together
 
 @dataclass(frozen=True, eq=False)
 class LinearProbe:
-    """Weights for each dimension and label, on vectors standardised as in training.
-
-    >>> vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
-    >>> probe = fit_probe(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
-    >>> probe
-    LinearProbe(1 dimensions, 2 labels, strength 0.01)
-    >>> probe.predict(np.array([[-1.0], [9.0]], np.float32)).tolist()
-    ['a', '배']
-    """
+    """Weights for each dimension and label, on vectors standardised as in training."""
 
     labels: np.ndarray
     weights: Float32[np.ndarray, "D C"]
@@ -58,10 +50,6 @@ def fit_probe(
     """Return the probe with the least mean cross entropy + strength / 2 · ‖weights‖²; the bias has no penalty.
 
     `start`, a probe of the same vectors and labels, makes it faster and changes nothing else.
-
-    >>> probe = fit_probe(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
-    >>> probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)
-    ((2, 2), True, True)
     """
     return _fit(_Data(vectors, labels), strength, start)
 
@@ -73,12 +61,7 @@ def choose_probe(
     dev_labels: np.ndarray,
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearProbe, float]:
-    """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty.
-
-    >>> rows = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
-    >>> choose_probe(rows, np.array(["a", "a", "b", "b"]), rows, np.array(["a", "a", "b", "b"]))[1]
-    1.0
-    """
+    """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty."""
     if not len(dev_labels):
         raise ValueError("no labelled vector to choose the penalty: give dev data of the same kind")
     data = _Data(vectors, labels)

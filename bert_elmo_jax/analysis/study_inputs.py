@@ -68,11 +68,7 @@ def read_parts(options: StudyOptions) -> dict[str, list[ParsedSentence]]:
 
 
 def shorten_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return the paths by name: the last part of each path if these differ, otherwise the whole path.
-
-    >>> shorten_names(["runs/elmo", "runs/bert"])
-    {'elmo': 'runs/elmo', 'bert': 'runs/bert'}
-    """
+    """Return the paths by name: the last part of each path if these differ, otherwise the whole path."""
     short = [Path(path).name for path in paths]
     return dict(zip(short if len(set(short)) == len(paths) else paths, paths))
 

@@ -18,11 +18,7 @@ COLUMNS = ["asked", "asked in", "encoder", "layer", "cosine", "word", "in"]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An occurrence of a word: its place, its sentence, and its cosine to the word in question.
-
-    >>> Neighbour((0, 1), ("큰", "배"), 0.93)
-    큰 [배] 0.930
-    """
+    """An occurrence of a word: its place, its sentence, and its cosine to the word in question."""
 
     place: Place
     words: tuple[str, ...]
@@ -44,11 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """An occurrence of a word in a layer of an encoder, followed by its nearest ones.
-
-    >>> Neighbourhood("runs/elmo", 1, (Neighbour((0, 0), ("배",), 1.0),)).asked.word
-    '배'
-    """
+    """An occurrence of a word in a layer of an encoder, followed by its nearest ones."""
 
     encoder: str
     layer: int
@@ -134,12 +126,7 @@ def find_neighbours(
 
 
 def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -> list[tuple[str, float]]:
-    """Return the words whose static vectors are nearest to a word's, with their cosines; [] for an unknown word.
-
-    >>> table = {"play": np.array([1.0, 0.0]), "game": np.array([0.9, 0.1]), "river": np.array([0.0, 1.0])}
-    >>> find_static_neighbours(StaticVectors(table), "play", 1)
-    [('game', 0.994)]
-    """
+    """Return the words whose static vectors are nearest to a word's, with their cosines; [] for an unknown word."""
     words = list(vectors.table)
     if word not in vectors.table:
         return []
@@ -148,13 +135,7 @@ def find_static_neighbours(vectors: StaticVectors, word: str, count: int = 10) -
 
 
 def describe_neighbours(sentences: Sequence[Words], pattern: str, found: Sequence[Neighbourhood]) -> str:
-    """Return a sentence that explains the neighbours to readers.
-
-    >>> near = Neighbour((0, 0), ("배",), 1.0)
-    >>> print(describe_neighbours([["배"], ["큰", "배"]], "배", [Neighbourhood("elmo", 1, (near, near))]))
-    배 occurs 2 times in the text. For 1 of them, spread evenly over the text, here are the other occurrences whose \
-vectors are nearest in a layer, with their cosine: at most 1.000, the same direction.
-    """
+    """Return a sentence that explains the neighbours to readers."""
     asked = dict.fromkeys(around.asked.place for around in found)
     which = f"{len(asked)} of them, spread evenly over the text, here are the other occurrences"
     if found[0].asked.place[0] < 0:
@@ -166,12 +147,7 @@ vectors are nearest in a layer, with their cosine: at most 1.000, the same direc
 
 
 def list_neighbours(found: Sequence[Neighbourhood]) -> list[list[object]]:
-    """Return the neighbours as table rows with the columns `COLUMNS`.
-
-    >>> near = Neighbour((0, 1), ("큰", "배"), 0.5)
-    >>> list_neighbours([Neighbourhood("elmo", 1, (near, near))])
-    [['배', '큰 배', 'elmo', '1', 0.5, '배', '큰 배']]
-    """
+    """Return the neighbours as table rows with the columns `COLUMNS`."""
     return [
         [around.asked.word, " ".join(around.asked.words), around.encoder, str(around.layer), near.cosine, near.word,
          " ".join(near.words)]
@@ -180,11 +156,7 @@ def list_neighbours(found: Sequence[Neighbourhood]) -> list[list[object]]:
 
 
 def format_neighbours(found: Sequence[Neighbourhood]) -> str:
-    """Return the neighbours as lines for a terminal.
-
-    >>> print(format_neighbours([Neighbourhood("elmo", 1, (Neighbour((0, 1), ("큰", "배"), 1.0),))]))
-    elmo, layer 1: 큰 [배]
-    """
+    """Return the neighbours as lines for a terminal."""
     lines = []
     for around in found:
         lines.append(f"{around.encoder}, layer {around.layer}: {around.asked.text}")

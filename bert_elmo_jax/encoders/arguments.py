@@ -14,12 +14,7 @@ Layers = Literal["all"] | Sequence[int] | None
 
 
 def check_stream(texts: Any) -> None:
-    """Raise unless the argument is an iterable of texts.
-
-    >>> check_stream("one text")
-    Traceback (most recent call last):
-    TypeError: a list of texts is expected, a single string was given: write ['one text']
-    """
+    """Raise unless the argument is an iterable of texts."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"a list of texts is expected, a single string was given: write [{shorten(texts)}]")
     if isinstance(texts, tuple):
@@ -31,12 +26,7 @@ def check_stream(texts: Any) -> None:
 
 
 def check_list(texts: Any) -> None:
-    """Raise unless the argument is a list of texts that is not empty.
-
-    >>> check_list(line for line in ["강", "눈"])
-    Traceback (most recent call last):
-    TypeError: encode takes all texts at once, a generator was given: write list(texts), or use encode_batches
-    """
+    """Raise unless the argument is a list of texts that is not empty."""
     check_stream(texts)
     if not isinstance(texts, Sized):
         kind = type(texts).__name__
@@ -46,12 +36,7 @@ def check_list(texts: Any) -> None:
 
 
 def check_whole(name: str, value: Any, low: int, high: int | None = None, what: str = "") -> int:
-    """Return the value as an int; raise unless it is a whole number within the bounds.
-
-    >>> check_whole("batch_size", 0, 1)
-    Traceback (most recent call last):
-    ValueError: batch_size=0: use a whole number, at least 1
-    """
+    """Return the value as an int; raise unless it is a whole number within the bounds."""
     bounds = f"at least {low}" if high is None else f"{low} to {high}"
     text = f"{name}={shorten(value)}: use a whole number, {bounds}{what and f', {what}'}"
     if isinstance(value, bool | np.bool_):
@@ -66,11 +51,7 @@ def check_whole(name: str, value: Any, low: int, high: int | None = None, what: 
 
 
 def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
-    """Return the numbers of the layers to return; None for none.
-
-    >>> check_layers([0, -1], 12), check_layers("all", 2), check_layers(None, 2)
-    ((0, 12), (0, 1, 2), None)
-    """
+    """Return the numbers of the layers to return; None for none."""
     if layers is None:
         return None
     if isinstance(layers, str):
@@ -87,11 +68,7 @@ def check_layers(layers: Any, num_layers: int) -> tuple[int, ...] | None:
 
 
 def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[int, Overflow, int | None]:
-    """Return the largest window in pieces, what to do with longer texts, and the stride of windows if given.
-
-    >>> check_fit("windows", None, None, 512)
-    (512, 'windows', None)
-    """
+    """Return the largest window in pieces, what to do with longer texts, and the stride of windows if given."""
     if overflow not in ("raise", "truncate", "windows"):
         raise ValueError(f"overflow={shorten(overflow)} is not known; use 'raise', 'truncate' or 'windows'")
     size = limit
@@ -128,12 +105,7 @@ def to_ids(
 
 
 def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, what: str) -> None:
-    """Raise on an id outside low to high, and name the first.
-
-    >>> check_range("word id", np.array([[3, 9]]), 0, 8, "the vocabulary has 9 words")
-    Traceback (most recent call last):
-    ValueError: word id 9 at row 0, column 1 is outside 0 to 8; the vocabulary has 9 words
-    """
+    """Raise on an id outside low to high, and name the first."""
     outside = (ids < low) | (ids > high)
     if outside.any():
         place = np.unravel_index(int(np.argmax(outside)), ids.shape)

@@ -91,21 +91,13 @@ class Encoded:
 
 
 def show_shapes(name: str, texts: int, **arrays: Any) -> str:
-    """Return a short text with the shapes of arrays, for a `repr`.
-
-    >>> show_shapes("Encoded", 2, last=np.zeros((2, 5, 8)), layers=None)
-    'Encoded(2 texts, last [2, 5, 8])'
-    """
+    """Return a short text with the shapes of arrays, for a `repr`."""
     shown = [f"{key} {list(array.shape)}" for key, array in arrays.items() if array is not None]
     return f"{name}({', '.join([f'{texts} texts', *shown])})"
 
 
 def to_slice(part: slice | int, size: int) -> slice:
-    """Return the slice of `size` texts that an index or a slice selects.
-
-    >>> to_slice(-1, 3)
-    slice(2, 3, None)
-    """
+    """Return the slice of `size` texts that an index or a slice selects."""
     if isinstance(part, slice):
         return part
     try:

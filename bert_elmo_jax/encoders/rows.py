@@ -151,11 +151,7 @@ def _truncate(encoding: Encoding, pair: bool, size: int, number: int) -> Encodin
 
 
 def lone_surrogate(text: str | Words) -> str | None:
-    r"""Return the message about half of a character in a text; None if there is none.
-
-    >>> lone_surrogate(["강", "a\ud83d"])[:57]
-    'holds a lone surrogate, U+D83D at character 1 of word 1: '
-    """
+    """Return the message about half of a character in a text; None if there is none."""
     for word, unit in enumerate([text] if isinstance(text, str) else text):
         if found := SURROGATE.search(unit):
             where = f"character {found.start()}" + (f" of word {word}" if isinstance(text, list) else "")

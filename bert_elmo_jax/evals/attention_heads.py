@@ -14,10 +14,6 @@ def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"],
 
     `word_of` is -1 for special pieces. Attention to a word is the sum over its pieces, attention from it their mean.
     A word without pieces has only zeros.
-
-    >>> maps = np.array([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.0, 0.5, 0.5]])
-    >>> word_maps(maps, np.array([0, 1, 1]), 2).round(2).tolist()
-    [[0.5, 0.5], [0.1, 0.9]]
     """
     member = (np.arange(words)[:, None] == word_of[None, :]).astype(np.float64)
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
@@ -25,21 +21,13 @@ def word_maps(maps: Float[np.ndarray, "*H T T"], word_of: Int[np.ndarray, " T"],
 
 
 def most_attended(maps: Float[np.ndarray, "*H W W"]) -> Int[np.ndarray, "*H W"]:
-    """Return the word that each word attends to most, apart from itself.
-
-    >>> most_attended(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.4, 0.1, 0.5]])).tolist()
-    [1, 2, 0]
-    """
+    """Return the word that each word attends to most, apart from itself."""
     others = np.where(np.eye(maps.shape[-1], dtype=bool), -np.inf, maps)
     return np.argmax(others, axis=-1)
 
 
 def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A *H"]:
-    """Return, for each arc and map, if the dependant attends most to its head, and if the head to the dependant.
-
-    >>> follows(np.array([1, 2, 0]), [(0, 1), (2, 1)]).tolist()
-    [[True, False], [False, True]]
-    """
+    """Return, for each arc and map, if the dependant attends most to its head, and if the head to the dependant."""
     dependants, heads = (np.array(side, np.int64) for side in zip(*arcs))
     moved = np.moveaxis(attended, -1, 0)
     shape = (-1,) + (1,) * (moved.ndim - 1)
@@ -47,11 +35,7 @@ def follows(attended: Int[np.ndarray, "*H W"], arcs: Sequence[Arc]) -> Bool[np.n
 
 
 def at_offsets(arcs: Sequence[Arc]) -> Bool[np.ndarray, "2 A O"]:
-    """Return, for each arc and offset, if the head is at this offset from the dependant, and vice versa.
-
-    >>> at_offsets([(0, 1)])[:, 0].astype(int).tolist()
-    [[0, 0, 0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]
-    """
+    """Return, for each arc and offset, if the head is at this offset from the dependant, and vice versa."""
     dependants, heads = (np.array(side, np.int64)[:, None] for side in zip(*arcs))
     offsets = np.array(OFFSETS)[None]
     return np.stack([dependants + offsets == heads, heads + offsets == dependants])

@@ -9,11 +9,7 @@ _PREFIXES = ("B", "I", "E", "S")
 
 
 class Scores(TypedDict):
-    """Precision, recall and F1 (0 to 1), and the numbers of entities.
-
-    >>> score([["B-PER"]], [["B-PER"]])["types"]["PER"]["f1"]
-    1.0
-    """
+    """Precision, recall and F1 (0 to 1), and the numbers of entities."""
 
     precision: float
     recall: float
@@ -24,11 +20,7 @@ class Scores(TypedDict):
 
 
 class EntityScores(Scores):
-    """Scores of all entities and of each type, the mean F1 of the types (KLUE's), and the accuracy of the tags.
-
-    >>> score([["B-PER", "O"]], [["B-PER", "B-LOC"]])["macro_f1"]
-    0.5
-    """
+    """Scores of all entities and of each type, the mean F1 of the types (KLUE's), and the accuracy of the tags."""
 
     types: dict[str, Scores]
     macro_f1: float

@@ -19,11 +19,7 @@ def accuracy(labels: Values, predictions: Values) -> float:
 
 
 def f1(labels: Values, predictions: Values, positive: int | str = 1) -> float:
-    """Return the F1 of one label; 0 if it does not occur on either side.
-
-    >>> f1([1, 0, 1, 1], [1, 1, 0, 1])
-    0.6666666666666666
-    """
+    """Return the F1 of one label; 0 if it does not occur on either side."""
     truth, guess = _pair(labels, predictions)
     if isinstance(positive, str) != (truth.dtype.kind == "U"):
         raise ValueError(f"positive={positive!r} is not a label like {truth[0].item()!r}: give the label to score")
@@ -41,11 +37,7 @@ def macro_f1(labels: Values, predictions: Values) -> float:
 
 
 def micro_f1(labels: Values, predictions: Values, without: Sequence[int | str] = ()) -> float:
-    """Return the F1 over all labels except `without`, as KLUE's relations exclude `no_relation`.
-
-    >>> micro_f1(["born", "no_relation", "died"], ["born", "born", "no_relation"], without=["no_relation"])
-    0.5
-    """
+    """Return the F1 over all labels except `without`, as KLUE's relations exclude `no_relation`."""
     truth, guess = _pair(labels, predictions)
     counted, claimed = (~np.isin(side, np.asarray(without, truth.dtype)) for side in (truth, guess))
     right = int(np.sum((truth == guess) & counted))
@@ -54,11 +46,7 @@ def micro_f1(labels: Values, predictions: Values, without: Sequence[int | str] =
 
 
 def mcc(labels: Values, predictions: Values) -> float:
-    """Return Matthews' correlation for any number of labels; 0 if either side has only one label.
-
-    >>> mcc([1, 1, 0, 0], [1, 1, 0, 1])
-    0.5773502691896258
-    """
+    """Return Matthews' correlation for any number of labels; 0 if either side has only one label."""
     truth, guess = _pair(labels, predictions)
     names = np.union1d(truth, guess)
     table = np.zeros((len(names), len(names)))
@@ -69,20 +57,12 @@ def mcc(labels: Values, predictions: Values) -> float:
 
 
 def pearson(labels: Values, predictions: Values) -> float:
-    """Return the correlation of two lists of numbers; nan if one of them is constant.
-
-    >>> round(pearson([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]), 4)
-    0.982
-    """
+    """Return the correlation of two lists of numbers; nan if one of them is constant."""
     return _correlation(*_numbers(labels, predictions))
 
 
 def spearman(labels: Values, predictions: Values) -> float:
-    """Return the correlation of the ranks, with mean ranks for ties; nan if one side is constant.
-
-    >>> round(spearman([0.0, 2.5, 5.0], [1.0, 400.0, 20.0]), 4)
-    0.5
-    """
+    """Return the correlation of the ranks, with mean ranks for ties; nan if one side is constant."""
     truth, guess = _numbers(labels, predictions)
     return _correlation(_ranks(truth), _ranks(guess))
 

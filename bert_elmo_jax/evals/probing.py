@@ -8,22 +8,14 @@ Label = TypeVar("Label", bound=Hashable)
 
 
 def most_frequent(labels: Sequence[Label]) -> Label:
-    """Return the most frequent label, the first one of ties.
-
-    >>> most_frequent(["명사", "동사", "동사"])
-    '동사'
-    """
+    """Return the most frequent label, the first one of ties."""
     if not labels:
         raise ValueError("no label was given: give the labels of the training data")
     return Counter(labels).most_common(1)[0][0]
 
 
 def rank_labels(words: Sequence[str], labels: Sequence[Label]) -> dict[str, list[Label]]:
-    """Return the labels of each word, most frequent first.
-
-    >>> rank_labels(["배", "배", "배"], ["ship", "pear", "pear"])
-    {'배': ['pear', 'ship']}
-    """
+    """Return the labels of each word, most frequent first."""
     counts: dict[str, Counter[Label]] = {}
     for word, label in zip(words, labels):
         counts.setdefault(word, Counter())[label] += 1
@@ -36,9 +28,6 @@ def by_word(
     """Return the label that each word had most often in training.
 
     Words that were not seen get `unknown`, by default the most frequent label of all.
-
-    >>> by_word(["배를", "탔다", "배를"], ["NOUN", "VERB", "NOUN"], ["탔다", "강이"])
-    ['VERB', 'NOUN']
     """
     if len(train_words) != len(train_labels):
         raise ValueError(f"{len(train_words)} words and {len(train_labels)} labels: give a label for each word")

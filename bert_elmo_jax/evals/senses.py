@@ -13,11 +13,7 @@ CHUNK = 16_384  # rows read at a time from a memory-mapped file
 def group_means(
     vectors: Float[np.ndarray, "N D"], groups: Int[np.ndarray, " N"], count: int
 ) -> Float32[np.ndarray, "G D"]:
-    """Return the mean vector of each group, zeros for an empty one; `vectors` may be memory-mapped.
-
-    >>> group_means(np.array([[1.0], [3.0], [5.0]]), np.array([1, 1, 0]), 3).tolist()
-    [[5.0], [2.0], [0.0]]
-    """
+    """Return the mean vector of each group, zeros for an empty one; `vectors` may be memory-mapped."""
     sums = np.zeros((count, vectors.shape[1]), np.float64)
     for at in range(0, len(groups), CHUNK):
         some = groups[at : at + CHUNK]
@@ -31,11 +27,7 @@ def group_means(
 
 
 def first_senses(train_items: Sequence[str], train_senses: Sequence[str], items: Sequence[str]) -> list[str | None]:
-    """Return the sense that each item had most often in training, or None if it was not seen.
-
-    >>> first_senses(["배", "배", "배"], ["배%1", "배%2", "배%2"], ["배", "눈"])
-    ['배%2', None]
-    """
+    """Return the sense that each item had most often in training, or None if it was not seen."""
     known = rank_labels(train_items, train_senses)
     return [known[item][0] if item in known else None for item in items]
 
@@ -50,10 +42,6 @@ def nearest_senses(
     """Return, for each test vector, the sense of its item whose mean training vector is nearest by cosine.
 
     Unseen items get None. The more frequent sense wins ties.
-
-    >>> train = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
-    >>> nearest_senses(train, ["배"] * 3, ["ship", "pear", "pear"], np.array([[0.2, 0.9], [1.0, 1.0]]), ["배", "눈"])
-    ['pear', None]
     """
     if not len(train) == len(train_items) == len(train_senses) or len(test) != len(items):
         raise ValueError(

@@ -74,11 +74,7 @@ def score(
 
 
 def normalize(text: str, *, korean: bool = False) -> str:
-    """Return the text in lower case, without ASCII punctuation and, for English, without articles.
-
-    >>> normalize("  The Sea, an ocean."), normalize("《강》의 'A'", korean=True)
-    ('sea ocean', '강 의 a')
-    """
+    """Return the text in lower case, without ASCII punctuation and, for English, without articles."""
     if korean:
         return " ".join(text.translate(_KOREAN_QUOTES).lower().translate(_PUNCTUATION).split())
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())

@@ -86,10 +86,6 @@ class Reader(nn.Module):
 
 
 def mean_over_pieces(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the mean of the vectors of a row's real pieces.
-
-    >>> mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
-    [[2.0]]
-    """
+    """Return the mean of the vectors of a row's real pieces."""
     count = jnp.maximum(real.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count

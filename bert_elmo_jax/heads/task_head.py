@@ -67,11 +67,7 @@ class TaskHead:
 
 
 def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
-    """Return fresh parameters of a head that reads vectors of `width` numbers.
-
-    >>> init_task_head(TaskHead("choice"), jax.random.key(0), 8)["kernel"].shape
-    (8, 1)
-    """
+    """Return fresh parameters of a head that reads vectors of `width` numbers."""
     rank = 2 if head.name == "classify" else 3
     return head.module.lazy_init(key, jax.ShapeDtypeStruct((1,) * (rank - 1) + (width,), jnp.float32))["params"]
 
@@ -89,15 +85,6 @@ def task_outputs(
     Classification [B, labels], regression [B], tags [B, T, labels], choice [B, C], questions two of [B, T] (starts and
     ends). `encoder` is a family's module, with its pooler if the head reads it. Without a key there is no dropout. A
     `frozen` encoder has no dropout and gets no gradients, except for its pooler.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> from bert_elmo_jax.families.init_params import init_task_params
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> head, ones = TaskHead("choice"), jnp.ones((2, 4, 5), jnp.int32)
-    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
-    >>> encoder = FAMILY.build(config, pooler=head.pooled)
-    >>> task_outputs(encoder, head, params, {"tokens": ones, "types": ones, "segments": ones}).shape
-    (2, 4)
     """
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
     choices = tokens.shape[1] if head.kind == "choice" else None
@@ -176,11 +163,7 @@ def task_loss(
 
 
 def coefficients(kind: Kind) -> dict[str, float]:
-    """Return the coefficient of each term of a task's loss.
-
-    >>> coefficients("questions")
-    {'start': 0.5, 'end': 0.5}
-    """
+    """Return the coefficient of each term of a task's loss."""
     if kind == "questions":
         return {"start": 0.5, "end": 0.5}
     return {"squared_error" if kind == "regression" else "cross_entropy": 1.0}

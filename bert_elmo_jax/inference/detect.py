@@ -26,11 +26,6 @@ def detect(path: str | Path) -> Format:
     """Return the name of the format of a folder's weights, of a checkpoint's prefix, or of a single file.
 
     Two formats in one folder are an error, because nothing says that they hold the same model.
-
-    >>> detect("tests/goldens/bert_tiny"), detect("tests/goldens/bert_tiny_tf/bert_model.ckpt")
-    ('huggingface', 'google')
-    >>> detect("tests/goldens/elmo_tiny")
-    'elmo'
     """
     path, formats = Path(path), list_formats()
     if not path.is_dir():

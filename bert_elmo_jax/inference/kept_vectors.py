@@ -60,18 +60,7 @@ def keep_vectors(
     batch_size: int = 32,
     progress: bool | None = None,
 ) -> KeptVectors:
-    """Return the vectors of each sentence's words, or of its spans (the mean of their words), computed if necessary.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax import load
-    >>> elmo, folder = load("tests/goldens/elmo_tiny"), tempfile.mkdtemp()
-    >>> kept = keep_vectors(elmo, [["강가의", "은행"], ["배"]], folder, spans=[[(0, 2)], [(0, 1)]])
-    >>> kept.layers, kept.layer(2).shape
-    ((0, 1, 2), (2, 24))
-    >>> keep_vectors(load("tests/goldens/bert_tiny"), [["강가의", "은행"], ["배"]], folder)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: the vectors in ... belong to another encoder (..., and tests/goldens/bert_tiny is ...): ...
-    """
+    """Return the vectors of each sentence's words, or of its spans (the mean of their words), computed if necessary."""
     folder = Path(folder)
     numbers = choose_layers(source, layers)
     asked = [[(n, n + 1) for n in range(len(words))] for words in sentences] if spans is None else spans

@@ -34,22 +34,14 @@ class ModelKind:
 
 
 def list_kinds() -> list[str]:
-    """Return the names of all kinds of models.
-
-    >>> list_kinds()
-    ['bert', 'elmo', 'tagger', 'bcn', 'esim', 'bidaf']
-    """
+    """Return the names of all kinds of models."""
     from bert_elmo_jax.inference.task_networks import NETWORKS
 
     return [*REGISTRY, *NETWORKS]
 
 
 def get_kind(name: str) -> ModelKind | None:
-    """Return a kind by its name in `model.json`; None if this version does not know it.
-
-    >>> get_kind("elmo").called, get_kind("brt")
-    ('an ELMo', None)
-    """
+    """Return a kind by its name in `model.json`; None if this version does not know it."""
     if name in REGISTRY:
         return _family_kind(get_family(name))
     # Loading an encoder does not import the networks.
@@ -59,11 +51,7 @@ def get_kind(name: str) -> ModelKind | None:
 
 
 def find_kind(config: Any) -> ModelKind:
-    """Return the kind of a configuration.
-
-    >>> find_kind(get_family("elmo").config()).name
-    'elmo'
-    """
+    """Return the kind of a configuration."""
     if hasattr(config, "CALLED"):  # a task network
         from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
 
@@ -116,11 +104,7 @@ def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source
 
 
 def read_features(fields: Mapping[str, Any] | None, source: str) -> Features | None:
-    """Return the features that a task's head reads, from `model.json`; None if it reads the last layer.
-
-    >>> read_features({"layers": [1, 2], "combine": "mix"}, "model.json")
-    Features(layers=(1, 2), combine='mix', lstm_layers=0, lstm_size=768, dropout=0.1)
-    """
+    """Return the features that a task's head reads, from `model.json`; None if it reads the last layer."""
     if fields is None:
         return None
     try:

@@ -28,11 +28,7 @@ def choose_writer(task: Task, source: str, encoding: str, target: str) -> Writer
 
 
 def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[str]:
-    """Yield a JSON object for each prediction.
-
-    >>> list(json_lines([TextExample("좋다", None, None, None, "-", 1)], [Number(4.5)]))
-    ['{"text": "좋다", "value": 4.5}']
-    """
+    """Yield a JSON object for each prediction."""
     for example, prediction in zip(examples, predictions):
         yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
 
@@ -41,10 +37,6 @@ def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequenc
     """Return a function that yields rows: the columns of the input (or its text) and the prediction; names come first.
 
     A prediction's column gets a `_` if the input has a column of that name.
-
-    >>> rows = table_rows({})
-    >>> list(rows([TextExample("좋다", None, None, None, "-", 1)], [Label("1", 0.75, {"0": 0.25, "1": 0.75})]))
-    [['text', 'predicted', 'probability'], ['좋다', '1', '0.7500']]
     """
     before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
     names: list[str] = []
@@ -63,11 +55,7 @@ def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequenc
 
 
 def input_cells(example: Any) -> Cells:
-    """Return the id of an example, if it has one, and its text.
-
-    >>> input_cells(TextExample("정말 재미있다", None, None, "7", "new.tsv", 2))
-    {'id': '7', 'text': '정말 재미있다'}
-    """
+    """Return the id of an example, if it has one, and its text."""
     number = getattr(example, "id", None)
     found: Cells = {} if number is None else {"id": number}
     if isinstance(example, Question):
@@ -80,11 +68,7 @@ def input_cells(example: Any) -> Cells:
 
 
 def output_cells(prediction: Prediction) -> Cells:
-    """Return a prediction as cells of a table.
-
-    >>> output_cells(Tags(("서울", "역"), ("B-LOC", "I-LOC"), (0.9, 0.8)))
-    {'words': '서울 역', 'predicted': 'B-LOC I-LOC'}
-    """
+    """Return a prediction as cells of a table."""
     match prediction:
         case Label():
             return {"predicted": prediction.label, "probability": prediction.probability}
@@ -100,11 +84,7 @@ def output_cells(prediction: Prediction) -> Cells:
 
 
 def read_columns(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
-    """Return the cells of each row of an input table by its line; nothing for other inputs.
-
-    >>> read_columns(Task("sst2", "classification", Layout("sentence", table="tsv")), "-", "utf-8")
-    {}
-    """
+    """Return the cells of each row of an input table by its line; nothing for other inputs."""
     layout, ending = task.layout, Path(source).suffix.lower()
     if not isinstance(layout, Layout) or source == "-" or ending == ".txt" or not (layout.table or ending in FORMATS):
         return {}

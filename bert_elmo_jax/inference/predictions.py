@@ -17,11 +17,7 @@ from bert_elmo_jax.evals.entities import entities
 
 @dataclass(frozen=True)
 class Label:
-    """The likeliest label of a text, and the probability of each.
-
-    >>> print(Label("재미", 0.75, {"노잼": 0.25, "재미": 0.75}))
-    재미 (0.750)
-    """
+    """The likeliest label of a text, and the probability of each."""
 
     label: str
     probability: float
@@ -47,14 +43,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Tags:
-    """A tag for each word, with its probability.
-
-    >>> tags = Tags(("서울", "역", "앞"), ("B-LOC", "I-LOC", "O"), (0.9, 0.8, 1.0))
-    >>> print(tags)
-    서울/B-LOC 역/I-LOC 앞/O
-    >>> tags.entities
-    [('LOC', '서울 역')]
-    """
+    """A tag for each word, with its probability."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -90,9 +79,6 @@ class AnswerSpan:
     """An answer, `context[start:end]`, or "" for none; `n_best` are the candidates, the likeliest first.
 
     `null_score` is the score of "no answer" minus the score of the best answer.
-
-    >>> print(AnswerSpan("강가", 3, 5, 0.9, (), -2.0))
-    '강가' [3:5] (0.900)
     """
 
     answer: str
@@ -135,24 +121,14 @@ def make_predictions(
 
 
 def make_label(task: Task, output: Float32[np.ndarray, "N"]) -> Label:
-    """Return the prediction for a text from the scores of its labels.
-
-    >>> make_label(Task("classification", "classification", labels=("0", "1")), np.zeros(2, np.float32)).probability
-    0.5
-    """
+    """Return the prediction for a text from the scores of its labels."""
     shares = softmax(output)
     best = int(shares.argmax())
     return Label(task.labels[best], float(shares[best]), dict(zip(task.labels, shares.tolist())))
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
-    """Return a prediction as plain values.
-
-    >>> to_json(Number(0.5))
-    {'value': 0.5}
-    >>> to_json(AnswerSpan("강가", 3, 5, 0.9, (AnswerSpan("강가", 3, 5, 0.9, (), -2.0),), -2.0))["n_best"]
-    [{'answer': '강가', 'start': 3, 'end': 5, 'probability': 0.9}]
-    """
+    """Return a prediction as plain values."""
     if isinstance(prediction, AnswerSpan):
         n_best = [{name: getattr(span, name) for name in _SPAN} for span in prediction.n_best]
         null = {"null_score": prediction.null_score} if math.isfinite(prediction.null_score) else {}
@@ -161,11 +137,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:
-    """Return the softmax of scores along the last axis.
-
-    >>> softmax(np.zeros((1, 2), np.float32)).tolist()
-    [[0.5, 0.5]]
-    """
+    """Return the softmax of scores along the last axis."""
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return odds / odds.sum(axis=-1, keepdims=True)
 
@@ -199,9 +171,6 @@ def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarr
     """Extend the tags of the first characters of pieces to all characters.
 
     The other characters of a piece are inside its entity, and so is a space before a continued entity.
-
-    >>> spread_tags("한국 은행은", ["B-OG", "", "", "I-OG", "", "O"], np.array([0.9, 0, 0, 0.8, 0, 0.7]))[0]
-    ['B-OG', 'I-OG', 'I-OG', 'I-OG', 'I-OG', 'O']
     """
     whole, sure = list(tags), np.array(shares, np.float64)
     for n, character in enumerate(characters):
@@ -237,13 +206,7 @@ def _answers(
 
 
 def make_answer(prediction: AnswerPrediction) -> AnswerSpan:
-    """Return an answer with its candidates.
-
-    >>> from bert_elmo_jax.data.tasks import Candidate
-    >>> best = Candidate("강가", 3, 5, score=2.0, probability=0.9)
-    >>> make_answer(AnswerPrediction("q", best, (best,), null_score=-2.0)).n_best
-    ('강가' [3:5] (0.900),)
-    """
+    """Return an answer with its candidates."""
     candidates = tuple(
         AnswerSpan(c.text, c.start, c.end, c.probability, (), prediction.null_score) for c in prediction.candidates
     )

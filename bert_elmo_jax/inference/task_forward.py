@@ -18,12 +18,7 @@ INPUTS = ("tokens", "types", "segments")
 
 
 def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
-    """Return a batch of rows without their targets.
-
-    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
-    >>> sorted(collate_inputs([row], height=1, limit=512, pad_id=0))
-    ['segments', 'tokens', 'types']
-    """
+    """Return a batch of rows without their targets."""
     batch = collate(rows, height, limit, pad_id)
     return {name: batch[name] for name in INPUTS}
 
@@ -39,12 +34,6 @@ def compute_outputs(
     """Return the outputs of `run` for each row; a pair of arrays gives a pair per row.
 
     Rows have a `width`; `collate` makes a batch from some rows and a height.
-
-    >>> import functools
-    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
-    >>> collate = functools.partial(collate_inputs, limit=512, pad_id=0)
-    >>> [int(total) for total in compute_outputs(lambda batch: batch["segments"].sum(axis=1), rows, 2, collate)]
-    [3, 4, 5]
     """
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
@@ -63,10 +52,6 @@ def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator
 
     An accelerator computes one batch while the other's output is fetched. A CPU uses more cores if a batch has many
     small steps, as in a recurrent network, and compiles two shapes at a time.
-
-    >>> import jax.numpy as jnp
-    >>> [int(total) for total in two_at_a_time(lambda batch: batch.sum(), [jnp.ones(3), jnp.zeros(2), jnp.ones(1)])]
-    [3, 0, 1]
     """
     # Several devices need their common work in one order, from one thread.
     alone = jax.device_count() == 1

@@ -98,13 +98,7 @@ class TaskModel(PieceEncoder):
 
 
 def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
-    """Return the head that a task needs on an encoder of this configuration.
-
-    >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> from bert_elmo_jax.families import get_family
-    >>> make_head(task_named("stsb"), None, get_family("bert").config()).num_labels
-    1
-    """
+    """Return the head that a task needs on an encoder of this configuration."""
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
         at_end=getattr(config, "attention", "") == "causal",
@@ -112,15 +106,7 @@ def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
 
 
 def to_example(task: Task, value: Any, number: int) -> Example:
-    """Return an input of `predict` as an example; raise if it is not an input of the task.
-
-    >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> to_example(task_named("squad"), ("어디 ?", "배는 강가에 있다"), 0).context
-    '배는 강가에 있다'
-    >>> to_example(task_named("rte"), "one text", 3)
-    Traceback (most recent call last):
-    ValueError: input 3 is 'one text'; expected (text, pair), two texts that are not empty
-    """
+    """Return an input of `predict` as an example; raise if it is not an input of the task."""
     pair = isinstance(value, tuple) and len(value) == 2
     where = (f"input {number}", number)
     wrong = f"input {number} is {shorten(value)}; expected "

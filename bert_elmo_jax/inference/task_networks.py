@@ -66,22 +66,12 @@ class Network:
 
 
 def network_name(config: NetworkConfig) -> str:
-    """Return the name of the network of a configuration.
-
-    >>> network_name(TaggerConfig(num_tags=3, num_words=9))
-    'tagger'
-    """
+    """Return the name of the network of a configuration."""
     return next(name for name, network in NETWORKS.items() if isinstance(config, network.config))
 
 
 def check_task(name: str, task: Task) -> None:
-    """Raise if a network is not for a task.
-
-    >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> check_task("esim", task_named("sst2"))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: config.network=esim is for classification of pairs of texts, and --task=sst2 has single texts: ...
-    """
+    """Raise if a network is not for a task."""
     network = NETWORKS[name]
     others = " or ".join(
         f"experiments/configs/{other}.py"
@@ -103,12 +93,7 @@ def check_task(name: str, task: Task) -> None:
 
 
 def tag_predictions(task: Task, rows: Sequence[WordRow], found: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
-    """Return the predictions of a tagger for rows.
-
-    >>> row, task = WordRow(0, ("배",), np.array([0], np.int32)), Task("tags", "tags", labels=("ADV", "NOUN"))
-    >>> print(tag_predictions(task, [row], [(np.array([1, 0]), np.array([0.9, 0.0]))])[0])
-    배/NOUN
-    """
+    """Return the predictions of a tagger for rows."""
     made = []
     for row, (tags, shares) in zip(rows, found):
         chosen = tuple(task.labels[tag] for tag in tags[: row.width])

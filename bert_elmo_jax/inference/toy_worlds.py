@@ -9,11 +9,7 @@ from bert_elmo_jax.toyworld import ToyWorld
 
 
 def load_worlds(config: Mapping[str, Any]) -> dict[str, ToyWorld]:
-    """Return the toy world of a run's config, in each of its languages.
-
-    >>> load_worlds({"toyworld": {"language": "en,ko", "topics": 4, "words": 2}})["ko"].topics
-    4
-    """
+    """Return the toy world of a run's config, in each of its languages."""
     size = {name: config["toyworld"][name] for name in ("topics", "words") if name in config["toyworld"]}
     return {language: ToyWorld(language, **size) for language in config["toyworld"]["language"].split(",")}
 
@@ -23,9 +19,6 @@ def find_common_world(runs: Sequence[str], language: str) -> ToyWorld:
 
     A smaller world has the first topics of a larger one, and the first words of each of its lists. Models that were
     not trained on the toy world are ignored.
-
-    >>> find_common_world(["tests/goldens/bert_tiny"], "ko").topics
-    24
     """
     worlds = [ToyWorld(language)]
     for run in runs:

@@ -15,15 +15,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class VectorCache:
-    """The layers of a folder's sentences, read from the disk one sentence at a time.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_encoder import word_encoder
-    >>> sentences = [("강가의", "은행"), ("the", "bank")]
-    >>> cache = fill_cache(tempfile.mkdtemp(), word_encoder("tests/goldens/elmo_tiny"), sentences, progress=False)
-    >>> cache.layers(("the", "bank")).shape
-    (3, 2, 24)
-    """
+    """The layers of a folder's sentences, read from the disk one sentence at a time."""
 
     def __init__(self, kept: KeptVectors, sentences: Sentences):
         ends = np.cumsum([0, *map(len, sentences)])

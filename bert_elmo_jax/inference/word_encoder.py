@@ -33,41 +33,22 @@ def word_encoder(path: str) -> Encoder:
 
 
 def layer_shape(encoder: Encoder) -> tuple[int, int]:
-    """Return the number of layers, embeddings included, and the size of a vector.
-
-    >>> layer_shape(word_encoder("tests/goldens/elmo_tiny")), layer_shape(word_encoder("tests/goldens/bert_tiny"))
-    ((3, 24), (4, 64))
-    """
+    """Return the number of layers, embeddings included, and the size of a vector."""
     return encoder.num_layers + 1, encoder.width
 
 
 def encode_words(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Float32[np.ndarray, "L T D"]]:
-    """Return all layers of each sentence; zeros for words without pieces.
-
-    >>> encoder = word_encoder("tests/goldens/elmo_tiny")
-    >>> [layers.shape for layers in encode_words(encoder, [["강가의", "작은", "은행"], ["배"]])]
-    [(3, 3, 24), (3, 1, 24)]
-    """
+    """Return all layers of each sentence; zeros for words without pieces."""
     return list(encoder.word_layers(sentences, range(encoder.num_layers + 1), pieces="first"))
 
 
 def frozen_layers(encoder: Encoder) -> Layers:
-    """Return the function that adds `layers` to the batches of a network whose encoder is frozen.
-
-    >>> from bert_elmo_jax.data.tasks.word_rows import WordRow
-    >>> row = WordRow(0, ("강가의", "은행"), np.zeros(2, np.int32))
-    >>> frozen_layers(word_encoder("tests/goldens/elmo_tiny"))([row], 2, 8)["layers"].shape
-    (2, 3, 8, 24)
-    """
+    """Return the function that adds `layers` to the batches of a network whose encoder is frozen."""
     return lambda rows, height, width: stack_layers(encode_words(encoder, [row.words for row in rows]), height, width)
 
 
 def stack_layers(found: Sequence[Float32[np.ndarray, "L _ D"]], height: int, width: int) -> Batch:
-    """Return the layers of sentences, padded, as an entry of a batch.
-
-    >>> stack_layers([np.ones((3, 2, 4), np.float32)], 2, 8)["layers"].shape
-    (2, 3, 8, 4)
-    """
+    """Return the layers of sentences, padded, as an entry of a batch."""
     layers, _, size = found[0].shape
     whole = np.zeros((height, layers, width, size), np.float32)
     for n, one in enumerate(found):
@@ -76,11 +57,5 @@ def stack_layers(found: Sequence[Float32[np.ndarray, "L _ D"]], height: int, wid
 
 
 def trained_layers(encoder: Encoder) -> Layers:
-    """Return the function that adds an encoder's inputs to the batches of a network that fine-tunes it.
-
-    >>> from bert_elmo_jax.data.tasks.word_rows import WordRow
-    >>> row = WordRow(0, ("강가의", "은행"), np.zeros(2, np.int32))
-    >>> sorted(trained_layers(word_encoder("tests/goldens/elmo_tiny"))([row], 2, 8))
-    ['elmo_characters', 'elmo_lengths', 'elmo_words']
-    """
+    """Return the function that adds an encoder's inputs to the batches of a network that fine-tunes it."""
     return lambda rows, height, width: encoder.word_batch([row.words for row in rows], height, width)

@@ -92,12 +92,7 @@ Source = Any  # an Encoder or StaticVectors
 
 
 def choose_layers(source: Source, wanted: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the numbers of the requested layers, by default all; static vectors have only layer 0.
-
-    >>> vectors = StaticVectors({"bank": np.ones(2, np.float32)})
-    >>> choose_layers(vectors), choose_layers(vectors, [1, 2])
-    ((0,), (0,))
-    """
+    """Return the numbers of the requested layers, by default all; static vectors have only layer 0."""
     if isinstance(source, StaticVectors):
         return (0,)
     if not hasattr(source, "word_layers"):

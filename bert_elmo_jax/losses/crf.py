@@ -47,14 +47,7 @@ def path_score(
     lengths: Int[AnyArray, " B"],
     tags: Int[AnyArray, "B T"],
 ) -> Float32[Array, " B"]:
-    """Return the score of a path of each row; NaN if a tag is out of range.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> transitions = jnp.zeros((3, 3)).at[0, 1].set(5.0).at[1, 2].set(100.0)  # 0 before 1, and 1 at the end
-    >>> crf.path_score(jnp.ones((1, 2, 2)), transitions, jnp.array([2]), jnp.array([[0, 1]])).tolist()
-    [107.0]
-    """
+    """Return the score of a path of each row; NaN if a tag is out of range."""
     scores, transitions = _real(scores, lengths), jnp.asarray(transitions, jnp.float32)
     rows, size, k = scores.shape
     lengths = jnp.asarray(lengths)
@@ -123,14 +116,7 @@ def marginals(
 
 
 def forbid(transitions: Float[AnyArray, "N N"], legal: Bool[AnyArray, "N N"]) -> Float32[Array, "N N"]:
-    """Return transitions that give illegal paths the probability 0.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> legal = jnp.ones((3, 3), bool).at[2, 0].set(False)  # nothing begins with tag 0
-    >>> crf.marginals(jnp.zeros((1, 1, 2)), crf.forbid(jnp.zeros((3, 3)), legal), jnp.array([1])).tolist()
-    [[[0.0, 1.0]]]
-    """
+    """Return transitions that give illegal paths the probability 0."""
     return jnp.where(jnp.asarray(legal), jnp.asarray(transitions, jnp.float32), FORBIDDEN)
 
 

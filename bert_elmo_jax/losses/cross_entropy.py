@@ -61,11 +61,7 @@ def _chosen(logits: Float[Array, "*B V"], targets: Int[Array, "*B"], counts: Boo
 
 
 def inside(targets: Int[Array, "*B"], counts: Bool[Array, "*B"], size: int) -> Int[Array, "*B"]:
-    """Return indices of the targets: 0 where ignored, and `size` (which reads as NaN) where out of range.
-
-    >>> inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist()
-    [2, 0, 3, 3]
-    """
+    """Return indices of the targets: 0 where ignored, and `size` (which reads as NaN) where out of range."""
     # JAX would count negative indices from the end.
     kept = jnp.where((targets >= 0) & (targets < size), targets, jnp.full_like(targets, size))
     return jnp.where(counts, kept, jnp.zeros_like(targets))

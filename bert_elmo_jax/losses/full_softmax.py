@@ -66,11 +66,7 @@ def perplexity(total: SupportsFloat, weight: SupportsFloat) -> float:
 def log_normaliser(
     hidden: Float[Array, "N D"], table: Float[Array, "V D"], bias: Float[Array, " V"], chunk: int
 ) -> Float32[Array, " N"]:
-    """Return log Σᵥ exp(hidden · tableᵥ + biasᵥ), computed in chunks.
-
-    >>> log_normaliser(jnp.zeros((1, 2)), jnp.zeros((4, 2)), jnp.log(jnp.array([1.0, 2.0, 3.0, 4.0])), 3).round(4)
-    Array([2.3026], dtype=float32)
-    """
+    """Return log Σᵥ exp(hidden · tableᵥ + biasᵥ), computed in chunks."""
 
     def add(carry: tuple[Array, Array], begin: Array) -> tuple[tuple[Array, Array], None]:
         largest, total = carry
@@ -122,10 +118,6 @@ def chunk_of_logits(
     """Return the logits of a chunk and the id of its first word.
 
     The last chunk ends with the vocabulary. It may start with words of the previous chunk, which get -inf.
-
-    >>> logits, start = chunk_of_logits(jnp.ones((1, 1)), jnp.arange(5.0)[:, None], jnp.zeros(5), jnp.array(3), 3)
-    >>> logits.tolist(), int(start)
-    ([[-inf, 3.0, 4.0]], 2)
     """
     words, size = table.shape[0], min(chunk, table.shape[0])
     start = jnp.minimum(begin, words - size)

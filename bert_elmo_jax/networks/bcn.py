@@ -114,13 +114,7 @@ class Bcn(nn.Module):
 def attentive_pool(
     x: Float[Array, "B T D"], attend: Float[Array, " D"], real: Bool[Array, "B T"]
 ) -> Float[Array, "B D"]:
-    """Return the mean of the real positions of each row, weighted by a softmax of their product with a learned vector.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.networks.bcn import attentive_pool
-    >>> attentive_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.zeros(1), jnp.array([[True, True, False]])).tolist()
-    [[2.0]]
-    """
+    """Return each row's mean over real positions, weighted by a softmax of their product with a learned vector."""
     return jnp.einsum("bt,btd->bd", masked_softmax(x @ attend, real), x)
 
 
@@ -139,12 +133,7 @@ def init_bcn(
 
 
 def bcn_shapes(config: BcnConfig) -> Any:
-    """Return the shape and type of every parameter except the encoder's.
-
-    >>> from bert_elmo_jax.networks import BcnConfig
-    >>> bcn_shapes(BcnConfig(num_labels=3, num_words=9, pairs=True))["maxout_0"]["kernel"].shape
-    (4800, 4800)
-    """
+    """Return the shape and type of every parameter except the encoder's."""
     return network_shapes(Bcn(config), config, 1 + config.pairs)
 
 

@@ -122,12 +122,7 @@ def init_esim(
 
 
 def esim_shapes(config: EsimConfig) -> Any:
-    """Return the shape and type of every parameter except the encoder's.
-
-    >>> from bert_elmo_jax.networks import EsimConfig
-    >>> esim_shapes(EsimConfig(num_labels=3, num_words=9))["labels"]["kernel"].shape
-    (300, 3)
-    """
+    """Return the shape and type of every parameter except the encoder's."""
     return network_shapes(Esim(config), config, rows=2)
 
 

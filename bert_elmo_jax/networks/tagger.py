@@ -132,12 +132,7 @@ def init_tagger(
 
 
 def tagger_shapes(config: TaggerConfig) -> Any:
-    """Return the shape and type of every parameter except the encoder's.
-
-    >>> from bert_elmo_jax.networks import TaggerConfig
-    >>> tagger_shapes(TaggerConfig(num_tags=3, num_words=9))["words"]["table"].shape
-    (9, 100)
-    """
+    """Return the shape and type of every parameter except the encoder's."""
     return network_shapes(Tagger(config), config)
 
 

@@ -14,25 +14,14 @@ TARGETS = ("labels", "weights")  # entries of a batch with one number per text o
 
 
 def flatten_pairs(batch: Batch) -> dict[str, Any]:
-    """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent.
-
-    >>> import numpy as np
-    >>> batch = {"words": np.array([[[1, 2], [3, 0]]]), "lengths": np.array([[2, 1]]), "labels": np.array([0])}
-    >>> {name: array.tolist() for name, array in flatten_pairs(batch).items()}
-    {'words': [[1, 2], [3, 0]], 'lengths': [2, 1], 'labels': [0]}
-    """
+    """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent."""
     texts = {name: jnp.asarray(array) for name, array in batch.items() if name not in TARGETS}
     flat = {name: array.reshape(array.shape[0] * 2, *array.shape[2:]) for name, array in texts.items()}
     return flat | {name: batch[name] for name in TARGETS if name in batch}
 
 
 def other_of_pair(x: Array) -> Array:
-    """Swap the two rows of each pair.
-
-    >>> import jax.numpy as jnp
-    >>> other_of_pair(jnp.arange(4)).tolist()
-    [1, 0, 3, 2]
-    """
+    """Swap the two rows of each pair."""
     return x.reshape(x.shape[0] // 2, 2, *x.shape[1:])[:, ::-1].reshape(x.shape)
 
 
@@ -75,10 +64,5 @@ def label_loss(
 
 
 def label_coefficients(config: NetworkConfig) -> dict[str, float]:
-    """Return the coefficients of the terms of the loss.
-
-    >>> from bert_elmo_jax.networks import BcnConfig
-    >>> label_coefficients(BcnConfig(num_labels=2, num_words=9, encoder_layers=3, encoder_width=8))
-    {'cross_entropy': 1.0, 'mix_l2': 1.0}
-    """
+    """Return the coefficients of the terms of the loss."""
     return {"cross_entropy": 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})

@@ -174,30 +174,14 @@ def init_network(
     words: Float[AnyArray, "V D"],
     rows: int = 1,
 ) -> dict[str, Any]:
-    """Return new parameters of a module with the given word vectors; `rows` is its smallest batch size.
-
-    >>> import jax, numpy as np
-    >>> from bert_elmo_jax.networks import Tagger, TaggerConfig
-    >>> from bert_elmo_jax.networks.word_network import init_network
-    >>> config = TaggerConfig(num_tags=3, num_words=9)
-    >>> init_network(Tagger(config), config, jax.random.key(0), np.zeros((1, 100)), np.zeros((2, 100)))
-    Traceback (most recent call last):
-    ValueError: word vectors of shape (1, 100) and (2, 100) were given, expected (1, 100) and (9, 100)
-    """
+    """Return new parameters of a module with the given word vectors; `rows` is its smallest batch size."""
     return with_vectors(config, jax.jit(partial(_init, module, config, rows))(key), specials, words)
 
 
 def with_vectors(
     config: NetworkConfig, params: dict[str, Any], specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Replace the word vectors of a parameter tree by the given ones.
-
-    >>> import numpy as np
-    >>> from bert_elmo_jax.networks.word_network import NetworkConfig, with_vectors
-    >>> config = NetworkConfig(num_words=3, word_size=2)
-    >>> with_vectors(config, {"words": {}}, np.zeros((1, 2)), np.ones((3, 2)))["words"]["table"].shape
-    (3, 2)
-    """
+    """Replace the word vectors of a parameter tree by the given ones."""
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
     if (specials.shape, words.shape) != expected:
         raise ValueError(
@@ -211,14 +195,7 @@ def with_vectors(
 
 
 def network_shapes(module: nn.Module, config: NetworkConfig, rows: int = 1) -> Any:
-    """Return the shape and type of every parameter of a module except the encoder's.
-
-    >>> from bert_elmo_jax.networks import Tagger, TaggerConfig
-    >>> from bert_elmo_jax.networks.word_network import network_shapes
-    >>> config = TaggerConfig(num_tags=3, num_words=9)
-    >>> network_shapes(Tagger(config), config)["words"]["table"].shape
-    (9, 100)
-    """
+    """Return the shape and type of every parameter of a module except the encoder's."""
     return jax.eval_shape(partial(_init, module, config, rows), jax.random.key(0))
 
 

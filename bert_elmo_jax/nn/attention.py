@@ -24,12 +24,7 @@ Implementation = Literal["reference", "fused"]
 def visible(
     tokens: int, segments: Int[AnyArray, "B T"] | None, lengths: Int[AnyArray, " B"] | None, causal: bool
 ) -> Bool[Array, "_ {tokens} {tokens}"] | None:
-    """Return the mask of the keys (last axis) that each query may see, or None if it may see all.
-
-    >>> import numpy as np
-    >>> visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist()
-    [[[1, 0, 0], [1, 1, 0], [0, 0, 1]]]
-    """
+    """Return the mask of the keys (last axis) that each query may see, or None if it may see all."""
     if segments is not None and lengths is not None:
         raise ValueError("attention got both segments and lengths; give segments for packed rows, else lengths")
     if lengths is not None:

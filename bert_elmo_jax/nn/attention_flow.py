@@ -21,12 +21,7 @@ def similarity(
     of_x: Float[AnyArray, " D"] | None,
     of_y: Float[AnyArray, " D"],
 ) -> Float[Array, "B T Q"]:
-    """Return `of_x` · x + `of_y` · y + `both` · (x ∘ y) for all pairs of words, without an array of [T, Q, D].
-
-    >>> x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
-    >>> similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist()
-    [[[7.0], [11.0]]]
-    """
+    """Return `of_x` · x + `of_y` · y + `both` · (x ∘ y) for all pairs of words, without an array of [T, Q, D]."""
     scores = jnp.einsum("btd,bqd->btq", x * jnp.asarray(both)[None, None, :], y)
     scores = scores + (y @ jnp.asarray(of_y))[:, None, :]
     return scores if of_x is None else scores + (x @ jnp.asarray(of_x))[:, :, None]
@@ -35,12 +30,7 @@ def similarity(
 def attend(
     scores: Float[Array, "B T Q"], values: Float[Array, "B Q D"], there: Bool[Array, "B T Q"]
 ) -> Float[Array, "B T D"]:
-    """Return the mean of the unmasked values, weighted by the softmax of their scores; zeros if all are masked.
-
-    >>> values = jnp.array([[[1.0], [3.0], [700.0]]])
-    >>> attend(jnp.zeros((1, 2, 3)), values, jnp.array([[[True, True, False], [False] * 3]])).tolist()
-    [[[2.0], [0.0]]]
-    """
+    """Return the mean of the unmasked values, weighted by the softmax of their scores; zeros if all are masked."""
     return masked_softmax(scores, there) @ values
 
 

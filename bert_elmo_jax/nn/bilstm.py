@@ -30,11 +30,7 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
 
 
 def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
-    """Reverse the real positions of each row and leave the padding in place.
-
-    >>> turn(jnp.array([[[1.0], [2.0], [9.0]]]), jnp.array([2]))[0, :, 0].tolist()
-    [2.0, 1.0, 9.0]
-    """
+    """Reverse the real positions of each row and leave the padding in place."""
     place, lengths = jnp.arange(x.shape[1])[None, :], jnp.asarray(lengths)[:, None]
     source = jnp.where(place < lengths, lengths - 1 - place, place)
     return jnp.take_along_axis(x, source[..., None], axis=1)

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 
 def layer_numbers(layers: str | Sequence[int] | None, num_layers: int) -> list[int]:
-    """The layers asked for, counted from the embeddings (0) to the last (`num_layers`, or -1).
-
-    >>> from bert_elmo_jax.nn.layer_numbers import layer_numbers
-    >>> layer_numbers([0, -1], num_layers=12), layer_numbers("all", num_layers=2), layer_numbers(None, num_layers=2)
-    ([0, 12], [0, 1, 2], [])
-    """
+    """The layers asked for, counted from the embeddings (0) to the last (`num_layers`, or -1)."""
     if layers is None:
         return []
     if isinstance(layers, str):

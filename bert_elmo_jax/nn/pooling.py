@@ -23,29 +23,17 @@ def masked_softmax(scores: Float[Array, "*B T"], real: Bool[Array, "*C T"]) -> F
 
 
 def mean_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the mean over each row's real positions.
-
-    >>> mean_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
-    [[2.0]]
-    """
+    """Return the mean over each row's real positions."""
     count = jnp.maximum(real.sum(axis=1), 1).astype(x.dtype)
     return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count[:, None]
 
 
 def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the elementwise maximum over each row's real positions.
-
-    >>> max_pool(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist()
-    [[3.0]]
-    """
+    """Return the elementwise maximum over each row's real positions."""
     largest = jnp.where(real[..., None], x, LOW).max(axis=1)
     return jnp.where(real.any(axis=1)[:, None], largest, 0.0)
 
 
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the elementwise minimum over each row's real positions.
-
-    >>> min_pool(jnp.array([[[1.0], [3.0], [-9.0]]]), jnp.array([[True, True, False]])).tolist()
-    [[1.0]]
-    """
+    """Return the elementwise minimum over each row's real positions."""
     return -max_pool(-x, real)

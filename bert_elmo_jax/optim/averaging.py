@@ -31,14 +31,7 @@ def average(trees: Iterable[PyTree]) -> PyTree:
 
 
 def check_alike(first: PyTree, other: PyTree, number: int) -> None:
-    """Raise if the paths or shapes of two trees differ, and name the first difference.
-
-    >>> import numpy as np
-    >>> from bert_elmo_jax.optim.averaging import check_alike
-    >>> check_alike({"bias": np.zeros(2)}, {"bias": np.zeros(3)}, 1)
-    Traceback (most recent call last):
-    ValueError: trees 0 and 1 differ in bias: (2,) and (3,); only checkpoints of one model can be averaged
-    """
+    """Raise if the paths or shapes of two trees differ, and name the first difference."""
     shapes: list[dict[str, Any]] = [
         {path_name(path): np.shape(x) for path, x in jax.tree_util.tree_leaves_with_path(tree)}
         for tree in (first, other)

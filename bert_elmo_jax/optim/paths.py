@@ -11,13 +11,7 @@ PyTree = Any
 
 
 def path_name(path: tuple[Any, ...]) -> str:
-    """Return the path of a leaf, with slashes.
-
-    >>> import jax
-    >>> from bert_elmo_jax.optim.paths import path_name
-    >>> [path_name(path) for path, _ in jax.tree_util.tree_leaves_with_path({"encoder": {"layer_0": {"bias": 0}}})]
-    ['encoder/layer_0/bias']
-    """
+    """Return the path of a leaf, with slashes."""
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 

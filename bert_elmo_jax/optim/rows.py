@@ -132,11 +132,6 @@ def unique(ids: Int[Array, "..."], size: int) -> Int32[Array, " K"]:
     """Return the distinct ids from 0 to `size` - 1, sorted and padded with the largest integers.
 
     All are distinct and ascending, as `take_rows` and `put_rows` promise to JAX.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim.rows import unique
-    >>> unique(jnp.array([3, 1, 3, -1, 9]), 4).tolist()
-    [1, 3, 2147483646, 2147483647]
     """
     ids = ids.ravel().astype(jnp.int32)
     count = min(len(ids), size)
@@ -193,13 +188,7 @@ def as_rows(small: PyTree, rows: RowIds) -> PyTree:
 
 
 def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> PyTree:
-    """Apply `function(leaf, ids, …)` to the leaves of tables, and take the others from the last tree.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim.rows import map_tables
-    >>> map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2}))
-    ({'a': {'b': 11}}, {'b': 2})
-    """
+    """Apply `function(leaf, ids, …)` to the leaves of tables, and take the others from the last tree."""
 
     def one(path: tuple[Any, ...], leaf: Any, *rest: Any) -> Any:
         # In an optimiser's state, a parameter's path follows the fields and indices of the transformations.
@@ -242,13 +231,7 @@ def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, ta
 
 
 def rows_equal(one: PyTree, other: PyTree, rows: RowIds) -> bool:
-    """Return True if the rows of two trees are equal.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim.rows import rows_equal
-    >>> rows_equal({"a": jnp.ones(1), "b": jnp.ones(1)}, {"a": jnp.ones(1), "b": jnp.zeros(1)}, {"a": jnp.array([7])})
-    True
-    """
+    """Return True if the rows of two trees are equal."""
     equal: list[bool] = []
     map_tables(lambda a, ids, b: equal.append(bool((a == b).all())), rows, one, other)
     return all(equal)

@@ -100,14 +100,7 @@ def phases(*parts: tuple[Schedule, int]) -> Schedule:
 
 
 def after_warmup(peak: float, warmup: int, then: Callable[[Array], Array]) -> Schedule:
-    """Return a schedule of `peak · step / warmup` before step `warmup`, and `peak · then(step)` afterwards.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim.schedules import after_warmup
-    >>> schedule = after_warmup(2.0, 4, jnp.ones_like)
-    >>> [float(schedule(step)) for step in (0, 2, 4, 5)]
-    [0.0, 1.0, 2.0, 2.0]
-    """
+    """Return a schedule of `peak · step / warmup` before step `warmup`, and `peak · then(step)` afterwards."""
 
     def schedule(step: ArrayLike) -> Array:
         step = jnp.asarray(step, jnp.float32)  # exact up to 16 million

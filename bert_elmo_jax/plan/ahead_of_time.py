@@ -69,18 +69,7 @@ def lower_step(
 def compile_step(
     step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
 ) -> Compiled:
-    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory.
-
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.train import make_mesh, make_step, new_state
-    >>> def loss(params, batch, key, carry):
-    ...     return {"square": (((batch["x"] @ params["w"]) ** 2).sum(), 1.0)}, {}, carry
-    >>> state = jax.eval_shape(lambda key: new_state({"w": jnp.zeros((4, 2))}, optax.sgd(0.1), key), jax.random.key(0))
-    >>> step = make_step(loss, optax.sgd(0.1), {"square": 1.0})
-    >>> compiled = compile_step(step, state, {"x": jax.ShapeDtypeStruct((16, 4), jnp.float32)}, make_mesh())
-    >>> compiled.arguments >= 4 * 2 * 4, compiled.aliased >= 4 * 2 * 4
-    (True, True)
-    """
+    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory."""
     lowered = lower_step(step, state, batch, mesh, rules)
     start = time.perf_counter()
     try:
@@ -105,12 +94,7 @@ def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtyp
 
 
 def explain(error: Exception) -> Exception:
-    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged.
-
-    >>> error = explain(RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory. Used 20.50G of 15.75G hbm."))
-    >>> error.needs / 2**30, error.has / 2**30
-    (20.5, 15.75)
-    """
+    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged."""
     message = str(error)
     if "RESOURCE_EXHAUSTED" not in message and "out of memory" not in message.lower():
         return error
@@ -126,11 +110,6 @@ def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tri
 
     Starting at `first`, doubles or halves until the answer changes, then bisects, with at most `tries` calls of `fits`.
     The two numbers are adjacent if the tries suffice. 0 always fits.
-
-    >>> find_largest(lambda n: n <= 37, first=8, tries=9)
-    (37, 38)
-    >>> find_largest(lambda n: n <= 37, first=8, tries=4)
-    (32, 64)
     """
     good, bad, n = 0, None, min(first, most)
     for _ in range(tries):

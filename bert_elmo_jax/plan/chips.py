@@ -122,11 +122,6 @@ def find_tpu(name: str) -> list[Any]:
 
 
 def compute_roofline(cost: Cost, chip: Chip, links: int) -> dict[str, float]:
-    """Return lower bounds for the seconds of a step: from the chip's peak, its memory and its links, each fully used.
-
-    >>> cost = Cost(flops=197e12, bytes=819e9 / 2)
-    >>> compute_roofline(cost, CHIPS["v5e"], links=2)
-    {'compute': 1.0, 'memory': 0.5, 'network': 0.0}
-    """
+    """Return lower bounds for the seconds of a step: from the chip's peak, memory and links, each fully used."""
     network = cost.sent / (links * chip.link) if links else (math.inf if cost.sent else 0.0)
     return {"compute": cost.flops / chip.bfloat16, "memory": cost.bytes / chip.bandwidth, "network": network}

@@ -74,17 +74,7 @@ class Module:
 
 
 def parse_hlo(text: str) -> Module:
-    """Parse the output of `compiled.as_text()`.
-
-    >>> module = parse_hlo('''HloModule example, num_partitions=8
-    ... ENTRY %main (a: f32[2,3]) -> f32[2,3] {
-    ...   %a = f32[2,3]{1,0:T(8,128)S(1)} parameter(0)
-    ...   ROOT %b = f32[2,3]{1,0} add(%a, %a), metadata={op_name="add"}
-    ... }''')
-    >>> root = module.entry.instructions[module.entry.root]
-    >>> root.opcode, root.operands, root.shapes[0].size, module.devices
-    ('add', ('a', 'a'), 24, 8)
-    """
+    """Parse the output of `compiled.as_text()`."""
     computations: dict[str, Computation] = {}
     entry = ""
     name, lines, root = "", dict[str, Instruction](), ""

@@ -143,11 +143,7 @@ def describe_shortage(error: TooLarge) -> str:
 
 
 def show_gib(size: int | float) -> str:
-    """Return bytes in GiB.
-
-    >>> show_gib(3 * 2**29)
-    '1.50 GiB'
-    """
+    """Return bytes in GiB."""
     return f"{size / GIB:.2f} GiB"
 
 

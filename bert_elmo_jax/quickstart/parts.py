@@ -64,11 +64,7 @@ class QuickstartFolders(Folders):
 
 
 def list_parts(sizes: Sizes) -> list[Part]:
-    """Return all parts, needs first.
-
-    >>> [part.point.name for part in list_parts(Sizes())[:4]]
-    ['bert', 'elmo', 'senses_bert_from_scratch', 'senses_bert']
-    """
+    """Return all parts, needs first."""
     bert = Point("bert", "pretrain", "bert:quickstart", sizes.bert)
     elmo = Point("elmo", "pretrain", "elmo:quickstart", sizes.elmo)
     parts = [Part(bert, 80), Part(elmo, 86)]

@@ -13,11 +13,7 @@ Number = int | float
 
 
 class Titled:
-    """A figure prints as its kind and title, without its numbers.
-
-    >>> Lines("loss", "step", "", {"train": [(1, 2.0)]})
-    Lines('loss')
-    """
+    """A figure prints as its kind and title, without its numbers."""
 
     title: str
 

@@ -59,38 +59,21 @@ def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def draw_figures(figures: Iterable[Drawable]) -> str:
-    """Return figures with their titles, side by side where there is room.
-
-    >>> from bert_elmo_jax.report.figures import Bars
-    >>> draw_figures([Bars("γ", ["0"], {"tagger": [1.0]})])[:47]
-    '<main><figure><figcaption>γ</figcaption><svg vi'
-    """
+    """Return figures with their titles, side by side where there is room."""
     drawn = (f"<figure><figcaption>{html.escape(one.title)}</figcaption>{draw_svg(one)}</figure>" for one in figures)
     return f"<main>{''.join(drawn)}</main>"
 
 
 def draw_code(text: str) -> str:
-    """Return preformatted text, such as a command.
-
-    >>> draw_code("a < b")
-    '<pre>a &lt; b</pre>'
-    """
+    """Return preformatted text, such as a command."""
     return f"<pre>{html.escape(text)}</pre>"
 
 
 def draw_json(content: Any) -> str:
-    r"""Return readable JSON as preformatted text.
-
-    >>> draw_json(["배"])
-    '<pre>[\n &quot;배&quot;\n]</pre>'
-    """
+    """Return readable JSON as preformatted text."""
     return draw_code(json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def draw_details(summary: str, body: str) -> str:
-    """Return HTML that is hidden until its summary, a text, is clicked.
-
-    >>> draw_details("trial 1", "<p>done</p>")
-    '<details><summary>trial 1</summary><p>done</p></details>'
-    """
+    """Return HTML that is hidden until its summary, a text, is clicked."""
     return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"

@@ -38,11 +38,7 @@ def write_png(figure: Figure, path: str | Path) -> Path:
 
 
 def collect_words(figure: Figure) -> str:
-    """Return all text in a figure.
-
-    >>> collect_words(Bars("배", ["layer 1"], {"runs/elmo": [1.0]}))
-    '배 layer 1 runs/elmo'
-    """
+    """Return all text in a figure."""
     if isinstance(figure, Grid):
         parts = [figure.title, *figure.rows, *figure.columns]
     elif isinstance(figure, Dots):

@@ -49,65 +49,36 @@ PUBLISHED = (
 
 
 def add_published(results: Sequence[Result]) -> list[Result]:
-    """Return the results task by task, each task followed by the scores that the papers print for it.
-
-    >>> [result.encoder for result in add_published([Result("pos", "mine", "1", 0.9)])][:2]
-    ['mine', 'biLM (Peters et al. 2018)']
-    """
+    """Return the results task by task, each task followed by the scores that the papers print for it."""
     tasks = dict.fromkeys(result.task for result in results)
     return [r for task in tasks for r in (*results, *PUBLISHED) if r.task == task]
 
 
 def make_cells(results: Iterable[Result]) -> list[list[str]]:
-    """Return the cells of a table; the first row is the column names.
-
-    >>> make_cells([Result("pos", "mine", "1", 0.5, 4)])[1]
-    ['pos', 'mine', '1', '50.0', '4', '']
-    """
+    """Return the cells of a table; the first row is the column names."""
     body = [[r.task, r.encoder, r.layer, r.percent, "" if r.count is None else f"{r.count:,}", r.note] for r in results]
     return [["task", "encoder", "layer", "%", "of", "note"], *body]
 
 
 def format_table(cells: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal; a column is as wide as its longest cell.
-
-    >>> print(format_table([["task", "%"], ["배", "97.3"]]))
-    task  %
-    배    97.3
-    """
+    """Return a table for a terminal; a column is as wide as its longest cell."""
     widths = [max(map(count_columns, column)) for column in zip(*cells)]
     rows = ([cell + " " * (width - count_columns(cell)) for cell, width in zip(row, widths)] for row in cells)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
 def count_columns(text: str) -> int:
-    """Return the width of a text in terminal columns: two for each Hangul syllable, one for each Latin letter.
-
-    >>> count_columns("배 a")
-    4
-    """
+    """Return the width of a text in terminal columns: two for each Hangul syllable, one for each Latin letter."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def write_results(path: str | Path, results: Iterable[Result]) -> Path:
-    """Write results as CSV, with all digits.
-
-    >>> import tempfile
-    >>> file = write_results(Path(tempfile.mkdtemp()) / "table.csv", [Result("pos", "mine", "1", 0.5, 4)])
-    >>> file.read_text(encoding="utf-8-sig").splitlines()[1]
-    'pos,mine,1,0.5,4,'
-    """
+    """Write results as CSV, with all digits."""
     return write_rows(path, [[field.name for field in fields(Result)], *map(astuple, results)])
 
 
 def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> Path:
-    r"""Write rows as CSV, the column names first, with the byte-order mark that Excel needs to recognise UTF-8.
-
-    >>> import tempfile
-    >>> file = write_rows(Path(tempfile.mkdtemp()) / "table.csv", [["word", "cosine"], ["배", 0.5]])
-    >>> file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]
-    (b'\xef\xbb\xbf', '배,0.5')
-    """
+    """Write rows as CSV, the column names first, with the byte-order mark that Excel needs to recognise UTF-8."""
     with open_atomically(path, encoding="utf-8-sig") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
     return Path(path)

@@ -18,39 +18,17 @@ Point = tuple[float, float]
 
 
 def draw_svg(figure: Drawable) -> str:
-    """Return a figure as SVG; a figure without points becomes a paragraph that says so.
-
-    >>> draw_svg(Lines("pos", "layer", "%", {"눈": [(0.0, 90.0), (1.0, 97.3)]})).count("<circle")
-    2
-    >>> draw_svg(Curve("loss", [(1.0, 2.0), (2.0, 1.0)])).count("<polyline")
-    1
-    >>> draw_svg(Bars("input", ["0", "1"], {"tagger": [0.25, 0.75]})).count("<rect")
-    2
-    >>> draw_svg(Dots("bank", np.eye(2), ["money", "riverside"])).count("<circle")
-    4
-    >>> draw_svg(Scatter("score", [(1.0, 1.5), (2.0, 2.0)])).count("<circle")
-    2
-    >>> draw_svg(Grid("attention", ["1"], ["1", "2"], np.array([[0.3, 0.7]]))).count("<rect")
-    2
-    """
+    """Return a figure as SVG; a figure without points becomes a paragraph that says so."""
     return _DRAW[type(figure)](figure)
 
 
 def format_number(value: Any) -> str:
-    """Return a number with four significant digits.
-
-    >>> format_number(0.00012345), format_number(1234567.0), format_number(39.66)
-    ('0.0001234', '1.235e+06', '39.66')
-    """
+    """Return a number with four significant digits."""
     return f"{value:.4g}"
 
 
 def thin_out(points: Sequence[Point]) -> list[Point]:
-    """Return at most `POINTS` points, each the mean of neighbours.
-
-    >>> len(thin_out([(float(n), 1.0) for n in range(2 * POINTS)]))
-    600
-    """
+    """Return at most `POINTS` points, each the mean of neighbours."""
     size = -(-len(points) // POINTS)
     groups = [points[at : at + size] for at in range(0, len(points), size)]
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]

@@ -20,11 +20,7 @@ Setting = dict[str, Any]
 
 
 def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | None) -> list[Setting]:
-    """Return the values of each run's fields; [] without a grid and seeds.
-
-    >>> list_settings(ConfigDict({"epochs": 3.0, "seed": 0}), "epochs=2,3", ["0", "1"])[1]
-    {'epochs': 2.0, 'seed': 1}
-    """
+    """Return the values of each run's fields; [] without a grid and seeds."""
     given = {name: texts for name, _, texts in (part.partition("=") for part in (grid or "").split())}
     if seeds and "seed" in given:
         raise ValueError("--grid names seed, and --seeds was given: use one of both")

@@ -209,12 +209,6 @@ def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[
 
     A sampled term has the coefficient of the term that it estimates. Other terms in the config are ignored, since one
     config may serve several objectives.
-
-    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "nsp": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
-    {'mlm': 1.0, 'nsp': 0.5}
-    >>> read_coefficients(ConfigDict({"coefficients": {"mlm": 1.0, "npm": 0.5}}), {"mlm": 1.0, "nsp": 1.0})
-    Traceback (most recent call last):
-    ValueError: config.coefficients has mlm, npm, but the loss has the terms mlm, nsp: give a number for each term
     """
     given = config.get("coefficients")
     if not given:
@@ -242,13 +236,7 @@ FINETUNE = {
 
 
 def suggest_next(run: Path, inputs: str) -> tuple[str, str]:
-    """Return a section of the report, title and HTML: commands that use the pretrained model.
-
-    >>> "--init=runs/bert " in suggest_next(Path("runs/bert"), "pieces")[1]
-    True
-    >>> "--config.encoder=runs/elmo " in suggest_next(Path("runs/elmo"), "words")[1]
-    True
-    """
+    """Return a section of the report, title and HTML: commands that use the pretrained model."""
     quoted = shlex.quote(str(run))
     steps = [
         ("Its vectors, in Python", LOAD.format(run=str(run))),

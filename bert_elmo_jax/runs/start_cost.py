@@ -17,13 +17,6 @@ def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
     """Record the cost of the block as one start of a run. Of several processes of one run only the `first` does.
 
     The time before, for imports, does not count. A process that is killed records nothing.
-
-    >>> import tempfile
-    >>> run = Path(tempfile.mkdtemp())
-    >>> with cost_kept(run):
-    ...     pass
-    >>> [list(cost) for cost in read_costs(run)]
-    [['seconds', 'processor', 'device']]
     """
     began, before = time.monotonic(), _processor_seconds()
     try:
@@ -41,11 +34,7 @@ def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = ""
 
 
 def read_costs(run: Path) -> list[dict[str, Any]]:
-    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped.
-
-    >>> read_costs(Path("no/such/run"))
-    []
-    """
+    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped."""
     costs = []
     with contextlib.suppress(OSError):
         for line in (run / COSTS).read_text(encoding="utf-8", errors="replace").splitlines():
@@ -56,11 +45,7 @@ def read_costs(run: Path) -> list[dict[str, Any]]:
 
 
 def sum_costs(run: Path, what: str = "seconds") -> float:
-    """Return what all starts of a run cost together, in seconds or in `processor` seconds.
-
-    >>> sum_costs(Path("no/such/run"))
-    0.0
-    """
+    """Return what all starts of a run cost together, in seconds or in `processor` seconds."""
     return sum((cost[what] for cost in read_costs(run)), 0.0)
 
 

@@ -57,8 +57,6 @@ def keep_freed_memory() -> None:
 
     By default it returns freed blocks of some megabytes to the system, which fills them with zeros before it hands
     them out again: a third of the time of a training with small steps. With other C libraries nothing changes.
-
-    >>> keep_freed_memory()
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt

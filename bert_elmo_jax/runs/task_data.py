@@ -67,11 +67,7 @@ def read_data(config: ConfigDict) -> Data:
 
 
 def parse_share(dev: str) -> float | None:
-    """Return the share of the training examples that `--dev` holds out, or None if it is a file.
-
-    >>> parse_share("0.1"), parse_share("dev.csv")
-    (0.1, None)
-    """
+    """Return the share of the training examples that `--dev` holds out, or None if it is a file."""
     share = a_number(dev)
     if share is not None and not 0 < share < 1:
         raise ValueError(f"--dev={dev}: expected a file, or a share of --train above 0 and below 1, such as 0.1")
@@ -82,10 +78,6 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
     """Split examples into a train and a dev part by a fixed shuffle; both keep the order.
 
     Questions about one context stay together, and so do the sentences of a document that are read with it.
-
-    >>> train, dev = hold_out(range(100), task_named("sst2"), 0.1)
-    >>> len(train), len(dev), set(train) & set(dev), dev == hold_out(range(100), task_named("sst2"), 0.1)[1]
-    (90, 10, set(), True)
     """
     groups: dict[Any, list[int]] = {}
     for n, example in enumerate(examples):
@@ -107,13 +99,7 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
 
 
 def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
-    """Return a share of the examples, in order, by a fixed shuffle: a larger share contains a smaller one.
-
-    >>> [len(take_share(range(1000), share)) for share in (0.001, 0.25, 1.0)]
-    [1, 250, 1000]
-    >>> set(take_share(range(9), 0.3)) < set(take_share(range(9), 0.6))
-    True
-    """
+    """Return a share of the examples, in order, by a fixed shuffle: a larger share contains a smaller one."""
     if not 0 < share <= 1:
         raise ValueError(f"config.share={share}: expected a share of the training examples, above 0 and at most 1")
     chosen = np.random.default_rng(0).permutation(len(examples))[: max(1, round(share * len(examples)))]
@@ -121,12 +107,7 @@ def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
 
 
 def count_steps(config: ConfigDict, rows: int) -> Length:
-    """Return the length of a run on training data of so many rows.
-
-    >>> config = ConfigDict({"epochs": 2.5, "batch_size": 8, "eval_every": 0, "checkpoint_every": 0})
-    >>> count_steps(config, 60)
-    Length(steps=20, epoch=8, eval_every=8, checkpoint_every=8)
-    """
+    """Return the length of a run on training data of so many rows."""
     if config.batch_size < 1:
         raise ValueError(f"config.batch_size={config.batch_size}: expected 1 or more")
     epoch = -(-rows // config.batch_size)

@@ -20,9 +20,6 @@ class Mistake:
     """A wrong prediction: file and line, text, the right answer, the predicted one, and its probability.
 
     For a regression `sure` is the size of the error.
-
-    >>> Mistake("dev.tsv:2", "정말 재미있다", "1", "0", 0.99).sure
-    0.99
     """
 
     where: str
@@ -33,12 +30,7 @@ class Mistake:
 
 
 def score_name(task: Task) -> str:
-    """Return the name of the score that chooses the best model.
-
-    >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> [score_name(task_named(name)) for name in ("cola", "stsb", "uner", "ud_upos", "squad")]
-    ['mcc', 'pearson', 'f1', 'accuracy', 'f1']
-    """
+    """Return the name of the score that chooses the best model."""
     if task.kind == "tags":
         return "f1" if task.entities else "accuracy"
     if task.kind == "questions":
@@ -57,12 +49,6 @@ def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) 
     """Return the scores of predictions, as the task's official scorer computes them.
 
     For questions that may have no answer, `null_threshold` is the best threshold for these predictions.
-
-    >>> from bert_elmo_jax.data.tasks import TextExample
-    >>> task = Task("sst2", "classification", labels=("0", "1"))
-    >>> examples = [TextExample("…", None, label, None, "dev.tsv", 2) for label in ("0", "1")]
-    >>> figures_of(task, examples, [Label("1", 0.5, {}), Label("1", 0.5, {})])
-    {'accuracy': 0.5}
     """
     if task.kind == "questions":
         figures = _answers(task, examples, predictions)
@@ -103,11 +89,7 @@ def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any
 
 
 def count_confusions(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> Counter[tuple[str, str]]:
-    """Return the number of examples for each pair of true and predicted label.
-
-    >>> count_confusions(["0", "1"], ["0", "1", "1"], ["1", "1", "1"])[("0", "1")]
-    1
-    """
+    """Return the number of examples for each pair of true and predicted label."""
     counts = Counter({(a, b): 0 for a in labels for b in labels})
     counts.update(zip(true, predicted))
     return counts

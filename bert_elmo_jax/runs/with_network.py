@@ -178,12 +178,7 @@ def build_training(
 
 
 def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[str], words: str) -> None:
-    """Raise ValueError if a run directory has a network with other words, labels or sizes.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.networks import TaggerConfig
-    >>> check_same_network(Path(tempfile.mkdtemp()), TaggerConfig(num_tags=2, num_words=9), ("ADV", "NOUN"), "0123")
-    """
+    """Raise ValueError if a run directory has a network with other words, labels or sizes."""
     if not is_run_directory(workdir):
         return
     facts = read_facts(workdir / "model.json")
@@ -196,13 +191,7 @@ def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[s
 
 
 def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
-    """Copy an encoder into a folder, and return its description; raise ValueError if another one is there.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp()) / "encoder"
-    >>> save_encoder(folder, word_encoder("tests/goldens/elmo_tiny"))["family"], is_run_directory(folder)
-    ('elmo', True)
-    """
+    """Copy an encoder into a folder, and return its description; raise ValueError if another one is there."""
     described = describe_encoder(encoder)
     if is_run_directory(folder):
         there = word_encoder(str(folder)).fingerprint

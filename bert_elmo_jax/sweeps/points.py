@@ -27,11 +27,7 @@ COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 
 @dataclass(frozen=True)
 class File:
-    """A data file or folder, by its name below `--data`; the sweep itself makes the files that are `made`.
-
-    >>> File("squad/train-v1.1.json").name
-    'squad/train-v1.1.json'
-    """
+    """A data file or folder, by its name below `--data`; the sweep itself makes the files that are `made`."""
 
     name: str
     made: bool = False
@@ -142,11 +138,7 @@ class Step:
 
 
 def find_config(config: str) -> str:
-    """Return the path of a config that is given by its name, or by its path, with its recipe.
-
-    >>> Path(find_config("bert:toy")).name
-    'bert.py:toy'
-    """
+    """Return the path of a config that is given by its name, or by its path, with its recipe."""
     name, colon, recipe = config.partition(":")
     path = Path(name).absolute() if name.endswith(".py") else CONFIGS / f"{name}.py"
     return f"{path}{colon}{recipe}"

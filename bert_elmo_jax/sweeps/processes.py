@@ -120,11 +120,7 @@ class Processes:
 
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
-    """Return environment variables that show a process one GPU or TPU chip, which `share` processes use.
-
-    >>> show_device("1")["CUDA_VISIBLE_DEVICES"]
-    '1'
-    """
+    """Return environment variables that show a process one GPU or TPU chip, which `share` processes use."""
     seen = {
         "CUDA_VISIBLE_DEVICES": device,
         "TPU_VISIBLE_CHIPS": device,

@@ -106,11 +106,7 @@ def _write_time(seconds: float) -> str:
 
 
 def read_last_percent(log: Path) -> int:
-    """Return the percentage of the last progress bar in a log, or 0.
-
-    >>> read_last_percent(Path("no/such/log.txt"))
-    0
-    """
+    """Return the percentage of the last progress bar in a log, or 0."""
     with contextlib.suppress(OSError), open(log, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
         if found := re.findall(rb"(\d+)%\|", file.read()):

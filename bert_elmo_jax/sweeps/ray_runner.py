@@ -90,12 +90,7 @@ def run_task(job: Job, cwd: str, cache: Path) -> Ended:
 
 
 def check_address(address: str | None) -> None:
-    """Raise at once if no cluster answers at an address; Ray itself tries for minutes.
-
-    >>> check_address("127.0.0.1:1")
-    Traceback (most recent call last):
-    ConnectionError: --address=127.0.0.1:1: no Ray cluster answers there; ray start --head prints the address
-    """
+    """Raise at once if no cluster answers at an address; Ray itself tries for minutes."""
     host, given, port = (address or "").rpartition(":")
     if not given or "/" in host or not port.isdigit():
         return  # none, auto, or one of ray://
@@ -108,11 +103,7 @@ def check_address(address: str | None) -> None:
 
 
 def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> int:
-    """Return how many tasks fit into a cluster.
-
-    >>> count_slots({"CPU": 32.0, "GPU": 8.0}, {"CPU": 1.0, "GPU": 2.0})
-    4
-    """
+    """Return how many tasks fit into a cluster."""
     slots = min(int(available.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
     if slots < 1:
         wanted, known = (", ".join(f"{name}={x:g}" for name, x in some.items()) for some in (each, available))
@@ -121,11 +112,7 @@ def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> in
 
 
 def read_resources(words: Sequence[str]) -> dict[str, float]:
-    """Return the amounts that --resources names.
-
-    >>> read_resources(["GPU=1", "CPU=4"])
-    {'GPU': 1.0, 'CPU': 4.0}
-    """
+    """Return the amounts that --resources names."""
     found: dict[str, float] = {}
     for word in words:
         name, _, amount = word.partition("=")

@@ -120,11 +120,7 @@ def _record_end(
 
 
 def explain_status(status: int) -> str:
-    """Return what an exit status means.
-
-    >>> explain_status(-9), explain_status(76)
-    ('killed by signal 9', 'diverged (status 76)')
-    """
+    """Return what an exit status means."""
     if status < 0:
         return f"killed by signal {-status}"
     known = {REFUSED: "refused", STOPPED: "stopped on request", DIVERGED: "diverged"}

@@ -7,11 +7,7 @@ import unicodedata
 
 
 def compose(text: str) -> tuple[str, list[tuple[int, int]]]:
-    r"""Return the composed text, and for each of its characters the (start, end) in the original.
-
-    >>> compose("\u1112\u1161\u11ab 글")
-    ('한 글', [(0, 3), (3, 4), (4, 5)])
-    """
+    """Return the composed text, and for each of its characters the (start, end) in the original."""
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
     start = 0

@@ -10,12 +10,9 @@ COVERAGE = 0.9995
 
 
 def count_strings(texts: Iterable[str]) -> Counter[str]:
-    r"""Count the strings between spaces and newlines, so that each distinct string is normalised only once.
+    """Count the strings between spaces and newlines, so that each distinct string is normalised only once.
 
     Other whitespace is left to the libraries, which define it differently from Python.
-
-    >>> sorted(count_strings(["the sea\nthe ship", "the\tsea"]).items())
-    [('sea', 1), ('ship', 1), ('the', 2), ('the\tsea', 1)]
     """
     if isinstance(texts, str):
         raise TypeError(f"expected several texts; found one, {texts!r:.60}. Put it in a list: [text]")
@@ -33,9 +30,6 @@ def choose_alphabet(words: Counter[str], vocab_size: int, forms: Callable[[str],
 
     Takes the most frequent characters until they cover 99.95 % of the corpus, then rare ones while all pieces fit into
     a third of the vocabulary.
-
-    >>> choose_alphabet(Counter({"sea": 3, "배": 1}), 20, lambda character: [character, character.upper()])
-    ['A', 'E', 'S', 'a', 'e', 's', '배', '배']
     """
     if not words:
         raise ValueError("the texts hold no words (or only too long ones), so there is nothing to learn from")

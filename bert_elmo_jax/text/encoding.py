@@ -37,11 +37,7 @@ class Encoding:
 def encoding_of(
     ids: Sequence[int], offsets: Sequence[tuple[int, int]], word_ids: Sequence[int], tokens: Sequence[str]
 ) -> Encoding:
-    """Build the encoding of one text without special pieces from the libraries' lists.
-
-    >>> encoding_of([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).types.tolist()
-    [0, 0]
-    """
+    """Build the encoding of one text without special pieces from the libraries' lists."""
     return Encoding(
         ids=np.array(ids, np.int32),
         types=np.zeros(len(ids), np.int32),
@@ -52,13 +48,7 @@ def encoding_of(
 
 
 def join_texts(first: Encoding, second: Encoding | None, cls: Encoding | None, sep: Encoding | None) -> Encoding:
-    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None.
-
-    >>> cls, sep = (encoding_of([i], [(0, 0)], [-1], [token]) for i, token in ((2, "[CLS]"), (3, "[SEP]")))
-    >>> play = encoding_of([7], [(0, 4)], [0], ["play"])
-    >>> join_texts(play, play, cls, sep).types.tolist()
-    [0, 0, 0, 1, 1]
-    """
+    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None."""
     parts = [(part, 0) for part in (cls, first, sep) if part is not None]
     if second is not None:
         parts += [(part, 1) for part in (second, sep) if part is not None]

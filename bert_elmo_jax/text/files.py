@@ -8,10 +8,7 @@ OWN_KEY = "bert_elmo_jax"
 
 
 def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> None:
-    """Raise if the config was saved with another tokenizer; a config without a fingerprint passes.
-
-    >>> check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))
-    """
+    """Raise if the config was saved with another tokenizer; a config without a fingerprint passes."""
     saved = config.get(OWN_KEY, {}).get("fingerprint", fingerprint)
     if saved != fingerprint:
         raise ValueError(

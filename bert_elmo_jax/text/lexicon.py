@@ -208,23 +208,13 @@ class Lexicon:
 
 
 def random_vector(word: str, seed: int, width: int) -> Float32[np.ndarray, "{width}"]:
-    """Draw a uniform vector with mean 0 and standard deviation 1 that depends only on word and seed.
-
-    >>> bool((random_vector("강", 0, 3) == random_vector("강", 0, 3)).all())
-    True
-    >>> bool((random_vector("강", 0, 3) == random_vector("강", 1, 3)).any())
-    False
-    """
+    """Draw a uniform vector with mean 0 and standard deviation 1 that depends only on word and seed."""
     key = hashlib.blake2b(f"{seed} {word}".encode("utf-8", "replace"), digest_size=16).digest()
     draw = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
     return draw.uniform(-(3**0.5), 3**0.5, width).astype(np.float32)
 
 
 def places_of(words: Sequence[str], known: WordVectors | None) -> Int32[np.ndarray, "N"]:
-    """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1.
-
-    >>> places_of(["River", "배", "눈"], WordVectors(("배", "river"), np.ones((2, 2), np.float32), 2, 0)).tolist()
-    [1, 0, -1]
-    """
+    """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1."""
     place = {} if known is None else {word: n for n, word in enumerate(known.words)}
     return np.array([place.get(word, place.get(word.lower(), -1)) for word in words], np.int32)

@@ -17,20 +17,12 @@ def choose_word_rule(encoders: Mapping[str, Any]) -> str:
 
 
 def split_line(text: str | list[str], rule: str) -> list[str]:
-    """Return the words of a line, normalised as in `prepare_data`; a list of words stays as it was given.
-
-    >>> split_line("좋은 영화.", "punctuation"), split_line("좋은 영화.", "whitespace")
-    (['좋은', '영화', '.'], ['좋은', '영화.'])
-    """
+    """Return the words of a line, normalised as in `prepare_data`; a list of words stays as it was given."""
     return split_words(unicodedata.normalize("NFC", text), rule) if isinstance(text, str) else text
 
 
 def split_texts(
     rule: str | None, texts: Callable[[], Iterable[tuple[int, str | list[str]]]]
 ) -> Iterator[tuple[int, str | list[str]]]:
-    """Yield numbered texts, split into words if there is a rule.
-
-    >>> list(split_texts("punctuation", lambda: [(1, "좋은 영화.")]))
-    [(1, ['좋은', '영화', '.'])]
-    """
+    """Yield numbered texts, split into words if there is a rule."""
     return ((number, text if rule is None else split_line(text, rule)) for number, text in texts())

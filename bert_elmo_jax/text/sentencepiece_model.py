@@ -17,11 +17,7 @@ MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model",
 
 
 def find_model(folder: Path) -> Path | None:
-    """Return the SentencePiece model of a folder: a usual name, else its only `.model` file.
-
-    >>> find_model(Path("no/such/folder")) is None
-    True
-    """
+    """Return the SentencePiece model of a folder: a usual name, else its only `.model` file."""
     for name in MODEL_FILES:
         if (folder / name).is_file():
             return folder / name
@@ -30,13 +26,7 @@ def find_model(folder: Path) -> Path | None:
 
 
 def find_specials(tokens: Sequence[str], library: Any, source: str) -> tuple[int, ...]:
-    """Return the ids of the pad, unknown, cls, sep and mask pieces.
-
-    >>> find_specials(["<unk>", "<s>", "</s>"], None, "x.model")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    ValueError: x.model has no piece for: pad ([PAD] or <pad>), mask ([MASK] or <mask>). ...
-    """
+    """Return the ids of the pad, unknown, cls, sep and mask pieces."""
     index = {piece: number for number, piece in enumerate(tokens)}
     found = {kind: next((index[name] for name in names if name in index), None) for kind, names in USUAL_NAMES.items()}
     missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind])})" for kind, number in found.items() if number is None]

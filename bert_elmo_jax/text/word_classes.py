@@ -23,13 +23,7 @@ CLASSES: tuple[str, ...] = (*_SHAPES, *(f"-{suffix}" for suffix in SUFFIXES), *(
 
 
 def word_class(word: str) -> str:
-    """Return the class of a word, one of `CLASSES`.
-
-    >>> [word_class(word) for word in ("1,204", "3월", "NATO", "Merkel", "walking", "well-known", "...", "漢字")]
-    ['number', 'number-and-letters', 'capitals', 'capitalised', '-ing', 'hyphen', 'marks', 'ideographs']
-    >>> [word_class(word) for word in ("강가에서", "예뻤다", "커피를", "iPhone은", "ㅋㅋㅋ", "배")]
-    ['~에서', '~다', '~를', 'Hangul-and-others', 'Hangul', 'Hangul']
-    """
+    """Return the class of a word, one of `CLASSES`."""
     if _NUMBER.fullmatch(word):
         return "number"
     if not any(character.isalnum() for character in word):

@@ -19,13 +19,7 @@ from bert_elmo_jax.text.special import UNK
 
 @dataclass(frozen=True)
 class WordPieceOptions:
-    """The settings that change ids, apart from the vocabulary.
-
-    >>> WordPieceOptions(lowercase=True, compose=True).normalizer().normalize_str("Café 배")
-    'café 배'
-    >>> len("배"), len(WordPieceOptions(lowercase=True, strip_accents=True).normalizer().normalize_str("배"))
-    (1, 2)
-    """
+    """The settings that change ids, apart from the vocabulary."""
 
     lowercase: bool = False
     strip_accents: bool = False
@@ -64,9 +58,6 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
 
     `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json`. Lower-casing strips accents, as in
     released BERTs, unless a file disagrees or, without a file, a piece has an accent.
-
-    >>> read_options(Path("no/such/folder"), ["[PAD]", "play", "##ing", "cafe"]).strip_accents
-    True
     """
     config = _read_config(folder / "tokenizer_config.json")
     whole = _read_whole(folder / "tokenizer.json")
@@ -137,11 +128,6 @@ def guess_options(pieces: Sequence[str]) -> WordPieceOptions:
 
     Text is lower-cased if the pieces hold cased letters and none is upper-case. Accents, too, are then stripped if no
     piece would change by it (composed Hangul would).
-
-    >>> guess_options(["play", "##ed"]).lowercase, guess_options(["Play", "play"]).lowercase
-    (True, False)
-    >>> guess_options(["play", "배"]).strip_accents, guess_options(["배", "##를"]).lowercase
-    (False, False)
     """
     plain = [piece for piece in pieces if not (piece.startswith("[") and piece.endswith("]"))]
     lowercase = all(piece == piece.lower() for piece in plain) and any(piece != piece.upper() for piece in plain)

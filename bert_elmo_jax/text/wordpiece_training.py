@@ -16,11 +16,7 @@ from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
 
 
 def count_words(texts: Iterable[str], options: WordPieceOptions) -> Counter[str]:
-    """Count the words of texts after normalising them and splitting off punctuation.
-
-    >>> sorted(count_words(["A ship, a sea."], WordPieceOptions(lowercase=True)).items())
-    [(',', 1), ('.', 1), ('a', 2), ('sea', 1), ('ship', 1)]
-    """
+    """Count the words of texts after normalising them and splitting off punctuation."""
     normalizer = options.normalizer()
     splitter = pre_tokenizers.BertPreTokenizer()
     words: Counter[str] = Counter()
@@ -41,9 +37,6 @@ def learn_pieces(words: Counter[str], vocab_size: int) -> list[str]:
     A character that never joins others (punctuation, a Chinese character) is one piece. Any other gets both `x` and
     `##x`, seen or not, so that a new word of known characters is never `[UNK]`. Words with a character outside the
     alphabet are left out.
-
-    >>> learn_pieces(Counter({"sea": 3, "seas": 2, ".": 9}), 15)[5:]
-    ['##a', '##e', '##s', '.', 'a', 'e', 's', '##ea', 'sea', 'seas']
     """
     joining = {character for word in words if len(word) > 1 for character in word}
     alphabet = choose_alphabet(words, vocab_size, lambda x: [x, f"##{x}"] if x in joining else [x])

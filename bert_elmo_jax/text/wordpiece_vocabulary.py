@@ -11,11 +11,7 @@ VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 
 
 def find_vocabulary(folder: Path) -> Path | None:
-    """Return the vocabulary file of a folder, or None.
-
-    >>> find_vocabulary(Path("no/such/folder")) is None
-    True
-    """
+    """Return the vocabulary file of a folder, or None."""
     return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
 
 
@@ -41,13 +37,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str] = SPECIALS) -> None:
-    """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them.
-
-    >>> check_vocabulary(["[PAD]", "[UNK]", "a", "b", "a"], "vocab.txt")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    ValueError: vocab.txt cannot be used as a vocabulary (5 pieces): it lacks [CLS], [SEP], [MASK]; ...
-    """
+    """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
     lines: dict[str, list[int]] = {}
     for number, piece in enumerate(pieces, start=1):
         lines.setdefault(piece, []).append(number)
@@ -73,10 +63,7 @@ def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str]
 
 
 def check_added(folder: Path, pieces: Sequence[str]) -> None:
-    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently.
-
-    >>> check_added(Path("no/such/folder"), ["[PAD]"])
-    """
+    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
     config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
     added = [(entry["content"], int(number)) for number, entry in config.items()]
     whole = read_json(folder / "tokenizer.json", default={})

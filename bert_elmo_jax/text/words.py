@@ -54,11 +54,7 @@ def split_words(text: str, rule: str = "punctuation") -> list[str]:
 
 
 def pattern_of(rule: str) -> re.Pattern[str]:
-    """Return the regular expression that matches the words.
-
-    >>> pattern_of("whitespace").findall("배를 탔다.")
-    ['배를', '탔다.']
-    """
+    """Return the regular expression that matches the words."""
     if rule not in WORD_PATTERNS:
         raise ValueError(f"there is no rule {rule!r} for splitting words; expected one of {', '.join(WORD_PATTERNS)}")
     return WORD_PATTERNS[rule]

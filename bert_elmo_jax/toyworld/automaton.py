@@ -19,10 +19,6 @@ class Automaton:
 
     State s draws its word from emission row `rows[s]`; the words of a row are sorted, and R1 is the number of rows plus
     one. `start`, `arc_weights` and `end` are probabilities; set `end` to 1 to ignore whether a sequence ends.
-
-    >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
-    >>> coin.rows
-    array([0])
     """
 
     start: Float[np.ndarray, "S"]
@@ -77,11 +73,7 @@ def chain(
     rows: Sequence[int] | None = None,
     vocabulary: int | None = None,
 ) -> Automaton:
-    """Build an automaton from plain lists; `rows` gives each state's emission row, by default its own.
-
-    >>> chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}]).arc_offsets
-    array([0, 1, 1])
-    """
+    """Build an automaton from plain lists; `rows` gives each state's emission row, by default its own."""
     ordered = sorted(arcs)
     sources = np.array([source for source, _, _ in ordered], dtype=np.int64)
     sorted_rows = [sorted(row.items()) for row in emissions]
@@ -108,10 +100,6 @@ def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
     """Return the automaton that reads the same sequences backward, given each state's expected number of visits.
 
     Every path keeps its probability, so the backward language model is inference in the reversed automaton.
-
-    >>> line = chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}])
-    >>> reverse(line, np.ones(2)).start
-    array([0., 1.])
     """
     sources = np.repeat(np.arange(len(automaton.start)), np.diff(automaton.arc_offsets))
     order = np.argsort(automaton.arc_targets, kind="stable")
@@ -127,11 +115,7 @@ def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
 
 
 def sums(owners: Int[np.ndarray, "N"], values: Float[np.ndarray, "N"], count: int) -> Float[np.ndarray, "count"]:
-    """Return the sum of each owner's values: a `bincount` that is float even for empty input.
-
-    >>> sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3)
-    array([1.  , 0.  , 0.75])
-    """
+    """Return the sum of each owner's values: a `bincount` that is float even for empty input."""
     return np.bincount(owners, values, minlength=count).astype(np.float64, copy=False)
 
 
@@ -148,12 +132,7 @@ class _Step:
 
 
 def infer(automaton: Automaton, sequences: Sequence[Sequence[int] | Int[np.ndarray, "_"]]) -> Lattice:
-    """Run forward–backward over word ids; `MASKED` matches any word.
-
-    >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
-    >>> np.exp(infer(coin, [[0, MASKED, 1]]).forward).round(3)
-    array([[0.25 , 0.5  , 0.375]])
-    """
+    """Run forward–backward over word ids; `MASKED` matches any word."""
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     if not len(lengths) or not lengths.all():
         raise ValueError("an empty text: give at least one sequence, and at least one word in each")

@@ -8,11 +8,7 @@ from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token
 
 
 def plural(word: str) -> str:
-    """Return the regular plural, which is also a verb's third person singular.
-
-    >>> [plural(word) for word in ("net", "box", "lily", "day", "branch")]
-    ['nets', 'boxes', 'lilies', 'days', 'branches']
-    """
+    """Return the regular plural, which is also a verb's third person singular."""
     if word.endswith(("s", "x", "z", "ch", "sh")):
         return word + "es"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -21,11 +17,7 @@ def plural(word: str) -> str:
 
 
 def past(word: str) -> str:
-    """Return the regular past tense.
-
-    >>> [past(word) for word in ("pull", "admire", "carry", "play")]
-    ['pulled', 'admired', 'carried', 'played']
-    """
+    """Return the regular past tense."""
     if word.endswith("e"):
         return word + "d"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -34,21 +26,12 @@ def past(word: str) -> str:
 
 
 def comparative(word: str) -> str:
-    """Return the regular comparative.
-
-    >>> [comparative(word) for word in ("small", "strange", "pretty")]
-    ['smaller', 'stranger', 'prettier']
-    """
+    """Return the regular comparative."""
     return past(word)[:-1] + "r"
 
 
 def inflect(entry: Entry | Hero, form: str) -> str:
-    """Return a form of a word: `plain`, `many`, `past`, `third` (she pulls), `more`, or a hero's `name` or `pronoun`.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import entry
-    >>> inflect(entry("catch/caught=잡다"), "past"), inflect(entry("catch/caught=잡다"), "third")
-    ('caught', 'catches')
-    """
+    """Return a word's form: `plain`, `many`, `past`, `third` (she pulls), `more`, or a hero's `name` or `pronoun`."""
     if isinstance(entry, Hero):
         return entry.pronoun if form == "pronoun" else entry.english
     if form in ("many", "past", "more") and entry.english_other:
@@ -117,12 +100,7 @@ def _be(shape: Shape) -> str:
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
-    """Return the words of a sentence in order: fixed words as text, content words as slots.
-
-    >>> from bert_elmo_jax.toyworld.shapes import Shape
-    >>> [token if isinstance(token, str) else token.form for token in render(Shape("act", subject="many", place=True))]
-    ['The', 'many', 'past', 'plain', 'the', 'plain', '.']
-    """
+    """Return the words of a sentence in order: fixed words as text, content words as slots."""
     verb = f"verbs{shape.group}"
     do = "did" if shape.tense == "past" else "does"
     tokens: list[Token]

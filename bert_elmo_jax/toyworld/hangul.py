@@ -26,20 +26,12 @@ def _with_final(word: str, final: str) -> str:
 
 
 def has_final(word: str) -> bool:
-    """Return True if the last syllable ends in a consonant (batchim).
-
-    >>> has_final("책"), has_final("나무")
-    (True, False)
-    """
+    """Return True if the last syllable ends in a consonant (batchim)."""
     return _split(word[-1])[2] != ""
 
 
 def particle(word: str, kind: str) -> str:
-    """Return the word with its topic, subject or object particle.
-
-    >>> particle("책", "topic"), particle("나무", "subject"), particle("눈", "object")
-    ('책은', '나무가', '눈을')
-    """
+    """Return the word with its topic, subject or object particle."""
     after_consonant, after_vowel = _PARTICLES[kind]
     return word + (after_consonant if has_final(word) else after_vowel)
 
@@ -50,11 +42,7 @@ def _bright(syllable: str) -> bool:
 
 
 def past(stem: str, irregular: bool = False) -> str:
-    """Return the past stem, without its ending: 고치 → 고쳤 (다, 나요, 다고).
-
-    >>> [past("찾"), past("보"), past("고르"), past("바쁘"), past("하"), past("가꾸"), past("줍", irregular=True)]
-    ['찾았', '봤', '골랐', '바빴', '했', '가꿨', '주웠']
-    """
+    """Return the past stem, without its ending: 고치 → 고쳤 (다, 나요, 다고)."""
     initial, vowel, final = _split(stem[-1])
     if stem.endswith("하"):
         return stem[:-1] + "했"
@@ -98,20 +86,12 @@ def _before_eu(stem: str, irregular: bool) -> str:
 
 
 def honorific(stem: str, irregular: bool = False) -> str:
-    """Return the honorific stem.
-
-    >>> [honorific("고치"), honorific("찾"), honorific("만들"), honorific("듣", irregular=True), honorific("먹")]
-    ['고치시', '찾으시', '만드시', '들으시', '드시']
-    """
+    """Return the honorific stem."""
     return _HONORIFIC_WORDS.get(stem) or _before_eu(stem, irregular) + "시"
 
 
 def present(stem: str) -> str:
-    """Return the plain present of a verb.
-
-    >>> [present("고치"), present("찾"), present("만들"), present("줍")]
-    ['고친다', '찾는다', '만든다', '줍는다']
-    """
+    """Return the plain present of a verb."""
     return _with_final(stem, "ㄴ") + "다" if _split(stem[-1])[2] in ("", "ㄹ") else stem + "는다"
 
 
@@ -125,11 +105,7 @@ def question(stem: str) -> str:
 
 
 def attributive(stem: str, irregular: bool = False) -> str:
-    """Return the form of an adjective before its noun.
-
-    >>> [attributive("크"), attributive("작"), attributive("길"), attributive("맛있"), attributive("하얗", True)]
-    ['큰', '작은', '긴', '맛있는', '하얀']
-    """
+    """Return the form of an adjective before its noun."""
     if stem.endswith(("있", "없")):
         return stem + "는"
     return _with_final(_before_eu(stem, irregular), "ㄴ")

@@ -10,10 +10,6 @@ def inflect(entry: Entry | Hero, form: str) -> str:
 
     Nouns: plain, topic, subject, object, at (에서), in (에), than (보다), of (의); `many-…` adds 들. Verbs: past,
     present, said (았다고), asked (past question), ask (present question). Adjectives: before, is, was.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import entry
-    >>> inflect(entry("mend=고치다"), "past"), inflect(entry("mend=고치다"), "past+honorific")
-    ('고쳤다', '고치셨다')
     """
     if isinstance(entry, Hero):
         word = entry.korean_pronoun if form == "pronoun" else entry.korean
@@ -92,12 +88,7 @@ def _place(shape: Shape) -> list[Token]:
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
-    """Return the words of a sentence in order: fixed words as text, content words as slots.
-
-    >>> from bert_elmo_jax.toyworld.shapes import Shape
-    >>> [token if isinstance(token, str) else token.name for token in render(Shape("do", place=True))]
-    ['hero', 'place', 'thing', 'verb', '.']
-    """
+    """Return the words of a sentence in order: fixed words as text, content words as slots."""
     verb = f"verbs{shape.group}"
     question = "asked" if shape.tense == "past" else "ask"
     predicate = "was" if shape.tense == "past" else "is"

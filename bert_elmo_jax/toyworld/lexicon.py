@@ -13,9 +13,6 @@ class Entry:
 
     `sense_*` is set if the word has other senses in that language; `english_other` is an irregular plural, past or
     comparative; `irregular` marks a Korean stem whose final consonant changes (굽다 → 구웠다).
-
-    >>> entry("pear=배#pear").korean, entry("pear=배#pear").sense_korean
-    ('배', 'pear')
     """
 
     english: str
@@ -28,11 +25,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Hero:
-    """The main character of a document; elders take honorific agreement in Korean.
-
-    >>> [hero.korean for hero in HEROES if hero.honorific]
-    ['할머니', '할아버지', '어머니', '아버지']
-    """
+    """The main character of a document; elders take honorific agreement in Korean."""
 
     english: str
     korean: str
@@ -93,11 +86,7 @@ def entry(text: str) -> Entry:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's names, the preposition of its places, and its word lists (things, verbs and looks in two groups).
-
-    >>> lexicon(topics=4, words=3).topics[3].lists["things0"][0].korean
-    '배'
-    """
+    """A topic's names, the preposition of its places, and its word lists (things, verbs and looks in two groups)."""
 
     english: str
     korean: str
@@ -135,11 +124,7 @@ def _read(line: str, words: int) -> tuple[Entry, ...]:
 
 @functools.cache
 def lexicon(topics: int, words: int) -> Lexicon:
-    """Return the first `topics` topics with at most `words` entries per list.
-
-    >>> len(lexicon(topics=24, words=6).topics)
-    24
-    """
+    """Return the first `topics` topics with at most `words` entries per list."""
     stanzas = TOPICS.strip().split("\n\n")
     if not 2 <= topics <= len(stanzas):
         raise ValueError(f"topics={topics}: expected from 2 to {len(stanzas)} topics")

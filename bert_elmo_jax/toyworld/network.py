@@ -57,32 +57,19 @@ class Network:
 
 @functools.cache
 def zipf(count: int, offset: int = 0) -> tuple[float, ...]:
-    """Return probabilities proportional to 1 / (offset + rank).
-
-    >>> [round(p, 3) for p in zipf(3)]
-    [0.545, 0.273, 0.182]
-    """
+    """Return probabilities proportional to 1 / (offset + rank)."""
     weights = [1 / (offset + rank) for rank in range(1, count + 1)]
     total = sum(weights)
     return tuple(weight / total for weight in weights)
 
 
 def topic_weights(count: int) -> tuple[float, ...]:
-    """Return the probabilities of the topics: even enough that two documents seldom share one.
-
-    >>> [round(p, 2) for p in topic_weights(4)]
-    [0.27, 0.26, 0.24, 0.23]
-    """
+    """Return the probabilities of the topics: even enough that two documents seldom share one."""
     return zipf(count, offset=20)
 
 
 def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry | Hero, ...]:
-    """Return the entries of a list for a topic and a hero.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import lexicon
-    >>> [e.english for e in entries(lexicon(topics=2, words=2), "heroes", topic=0, hero=2)]
-    ['Grandmother']
-    """
+    """Return the entries of a list for a topic and a hero."""
     if name == "heroes":
         return (HEROES[hero],)
     if name == "prepositions":
@@ -91,12 +78,7 @@ def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry |
 
 
 def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
-    """Return the word that fills a slot; a form that ends in `+hero` agrees with the hero.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import entry
-    >>> word_form("ko", Slot("verb", "verbs0", "past+hero"), entry("mend=고치다"), hero=2)
-    '고치셨다'
-    """
+    """Return the word that fills a slot; a form that ends in `+hero` agrees with the hero."""
     form = slot.form
     if form.endswith("+hero"):
         form = form.removesuffix("hero") + "honorific" if HEROES[hero].honorific else form.removesuffix("+hero")
@@ -144,12 +126,7 @@ def _anonymous(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
 
 @functools.lru_cache(maxsize=4)
 def build(language: str, topics: int, words: int, sentences: int) -> Network:
-    """Build the network of a language; `sentences` is the mean length of a document.
-
-    >>> network = build("en", topics=2, words=2, sentences=4)
-    >>> "bank" in network.words, "bank.money" in network.senses
-    (True, True)
-    """
+    """Build the network of a language; `sentences` is the mean length of a document."""
     world = lexicon(topics, words)
     render = LANGUAGES[language].render
     graph = _Graph()

@@ -27,11 +27,7 @@ _BATCH_WORDS = 20_000
 
 @functools.lru_cache(maxsize=16)
 def automaton(world: ToyWorld, reading: Reading, direction: Direction = "forward") -> Automaton:
-    """Return the automaton of a reading.
-
-    >>> automaton(ToyWorld(topics=2, words=2), "sentence").end.max()
-    np.float64(1.0)
-    """
+    """Return the automaton of a reading."""
     network = world.network
     document, finals = network.document, network.finals
     if reading == "sentence":
@@ -74,13 +70,7 @@ def encode(world: ToyWorld, text: str, masks: bool = True) -> Int[np.ndarray, "T
 
 
 def infer_texts(chain: Automaton, texts: Sequence[str], ids: Sequence[Int[np.ndarray, "_"]]) -> Lattice:
-    """Run inference on texts, and raise on the first word that is impossible.
-
-    >>> world = ToyWorld(topics=2, words=2)
-    >>> infer_texts(automaton(world, "sentence"), [". ."], [encode(world, ". .")])
-    Traceback (most recent call last):
-    ValueError: not a text of this toy world: '.' (word 1) cannot occur there in '. .'
-    """
+    """Run inference on texts, and raise on the first word that is impossible."""
     lattice = infer(chain, ids)
     for row in np.flatnonzero(np.isneginf(lattice.log_likelihood)).tolist():
         word = np.flatnonzero(np.isneginf(lattice.forward[row]))
@@ -90,11 +80,7 @@ def infer_texts(chain: Automaton, texts: Sequence[str], ids: Sequence[Int[np.nda
 
 
 def batches(items: Sequence[Sized]) -> Iterator[list[int]]:
-    """Yield the indices of the items in batches of bounded total length, similar lengths together.
-
-    >>> list(batches(["a b", "a"]))
-    [[1, 0]]
-    """
+    """Yield the indices of the items in batches of bounded total length, similar lengths together."""
     batch: list[int] = []
     total = 0
     for index in sorted(range(len(items)), key=lambda i: len(items[i])):

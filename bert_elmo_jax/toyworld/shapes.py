@@ -13,11 +13,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class Slot:
-    """A word to fill in: the name of the choice, the list to choose from, and the form of the word.
-
-    >>> Slot("thing", "things0", "many").name
-    'thing'
-    """
+    """A word to fill in: the name of the choice, the list to choose from, and the form of the word."""
 
     name: str
     list: str
@@ -92,20 +88,12 @@ def _product(*tables: dict) -> Iterator[tuple]:
 
 
 def opening_shapes() -> list[Weighted]:
-    """Return the shape of the first sentence of a document, which sets the scene.
-
-    >>> [shape.frame for _, shape in opening_shapes()]
-    ['opening']
-    """
+    """Return the shape of the first sentence of a document, which sets the scene."""
     return [(Fraction(1), Shape("opening", place=True))]
 
 
 def body_shapes() -> list[Weighted]:
-    """Return the shapes of all other sentences with probabilities that sum to exactly one.
-
-    >>> sum(weight for weight, _ in body_shapes())
-    Fraction(1, 1)
-    """
+    """Return the shapes of all other sentences with probabilities that sum to exactly one."""
     frames: list[tuple[Fraction, list[Weighted]]] = [
         (Fraction(9, 20), _do()),
         (Fraction(3, 20), _act()),
@@ -157,11 +145,7 @@ def _ask() -> list[Weighted]:
 
 
 def slots(shape: Shape) -> tuple[tuple[str, str], ...]:
-    """Return the draws of a shape as (name of the choice, name of the list), in the same order for every language.
-
-    >>> slots(Shape("act", subject="one", place=True))
-    (('agent', 'people'), ('act', 'acts'), ('place', 'places'))
-    """
+    """Return the draws of a shape as (name of the choice, name of the list), in the same order for every language."""
     group, frame = shape.group, shape.frame
     drawn: list[tuple[str, str]] = []
     if shape.adverb:

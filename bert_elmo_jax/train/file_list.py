@@ -9,15 +9,7 @@ FILES = "files.json"
 
 
 def write_file_list(folder: Path) -> None:
-    """Write the list of a folder's files into the folder, atomically.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.txt").write_text("강")
-    >>> write_file_list(folder)
-    >>> damage(folder)
-    []
-    """
+    """Write the list of a folder's files into the folder, atomically."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file != folder / FILES)
     facts = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
     write_json(folder / FILES, facts)

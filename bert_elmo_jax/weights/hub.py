@@ -21,11 +21,7 @@ PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*
 
 
 def hub_cache() -> Path:
-    """Return the cache folder of the hub's client, using the environment variables that the client reads.
-
-    >>> hub_cache().name
-    'hub'
-    """
+    """Return the cache folder of the hub's client, using the environment variables that the client reads."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if os.environ.get(variable):
             return Path(os.environ[variable]).expanduser()

@@ -16,12 +16,7 @@ ELSEWHERE = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot")  # the same w
 
 
 def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
-    """Return the source of a folder's weights and all tensors by name; safetensors are preferred.
-
-    >>> source, tensors = read_folder("tests/goldens/bert_tiny")
-    >>> Path(source).name, tensors["cls.predictions.bias"].shape
-    ('model.safetensors', (200,))
-    """
+    """Return the source of a folder's weights and all tensors by name; safetensors are preferred."""
     folder = Path(folder)
     names = [name for name in WEIGHTS if (folder / name).is_file()]
     if not names:
@@ -39,11 +34,7 @@ def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
 def tokenizer_files(
     vocab: Sequence[str], tokenizer: Mapping[str, Any], vocab_size: int, max_positions: int
 ) -> dict[str, str]:
-    r"""Return the text of `vocab.txt` and `tokenizer_config.json`, given the model's vocabulary and position limits.
-
-    >>> tokenizer_files(["[PAD]", "강"], {"do_lower_case": False}, 2, 512)["vocab.txt"]
-    '[PAD]\n강\n'
-    """
+    """Return the text of `vocab.txt` and `tokenizer_config.json`, given the model's vocabulary and position limits."""
     if len(vocab) > vocab_size:
         raise ValueError(f"the vocabulary has {len(vocab)} pieces, but the model only {vocab_size} embeddings")
     broken = [repr(piece) for piece in vocab if "\n" in piece or not piece]

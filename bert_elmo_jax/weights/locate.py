@@ -5,21 +5,13 @@ from typing import Any
 
 
 def ancestors(prefix: str, separator: str) -> list[str]:
-    """Return a prefix and all its parents, the possible scopes of an encoder's heads.
-
-    >>> ancestors("module.bert.", ".")
-    ['module.bert.', 'module.', '']
-    """
+    """Return a prefix and all its parents, the possible scopes of an encoder's heads."""
     names = prefix.split(separator)[:-1]
     return [separator.join([*names[:size], ""]) for size in range(len(names), -1, -1)]
 
 
 def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: str, source: str) -> str:
-    """Return the prefix of an encoder's tensor names, found by its word embeddings.
-
-    >>> encoder_prefix({"bert.embeddings.word.weight": 0, "bert.pooler.bias": 0}, "embeddings.word.weight", ".", "x")
-    'bert.'
-    """
+    """Return the prefix of an encoder's tensor names, found by its word embeddings."""
     ends = [name for name in names if name == word_embeddings or name.endswith(separator + word_embeddings)]
     if not ends:
         some = ", ".join(sorted(names)[:5]) or "nothing"
@@ -38,9 +30,6 @@ def locate(
 
     `table` maps paths to names without prefix, `stored` maps names as the table spells them to names as the file does.
     An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it.
-
-    >>> locate({"nsp/bias": "cls.bias"}, {"module.cls.bias": "module.cls.bias"}, "module.bert.", ".")
-    ({'nsp/bias': 'module.cls.bias'}, {'nsp/bias': 'cls.bias'})
     """
     found, expected = {}, {}
     for path, name in table.items():

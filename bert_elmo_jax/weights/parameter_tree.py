@@ -34,11 +34,6 @@ def collect(
 
     `found` maps each path to its stored tensor, `names` maps all paths to expected names, and `transposed` lists the
     paths that are stored [out, in].
-
-    >>> report = Report("x")
-    >>> stored = {"b": StoredTensor((2,), "float16", lambda: np.ones(2, np.float16))}
-    >>> collect(stored, {"nsp/bias": "b"}, {"nsp/bias": "b"}, set(), {"nsp/bias": (2,)}, report)
-    {'nsp': {'bias': array([1., 1.], dtype=float32)}}
     """
     present = {part(path) for path in found} | {"encoder"}
     wanted = [path for path in names if part(path) in present]
@@ -94,14 +89,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], source: str) -> None:
-    """Raise if names or shapes differ from the expected ones, listing every difference.
-
-    >>> check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")
-    Traceback (most recent call last):
-    ValueError: runs/a: parameters do not fit the configuration:
-    missing (1): nsp/kernel
-    mis-shaped (1): nsp/bias [3], expected [2]
-    """
+    """Raise if names or shapes differ from the expected ones, listing every difference."""
     problems = {
         "missing": [name for name in expected if name not in found],
         "unknown": [name for name in found if name not in expected],

@@ -5,11 +5,7 @@ from typing import Any
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the variable-length integer at an offset of `data`, and the offset after it.
-
-    >>> read_varint(bytes([0xAC, 0x02]), 0)
-    (300, 2)
-    """
+    """Return the variable-length integer at an offset of `data`, and the offset after it."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):

@@ -23,11 +23,7 @@ FIRST_BYTES = {
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor in a file. `read` may return a view of the file: copy it to keep it.
-
-    >>> StoredTensor((2, 3), "float32", lambda: np.zeros((2, 3), np.float32)).read().shape
-    (2, 3)
-    """
+    """A tensor in a file. `read` may return a view of the file: copy it to keep it."""
 
     shape: tuple[int, ...]
     dtype: str

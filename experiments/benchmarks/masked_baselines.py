@@ -173,7 +173,7 @@ def main() -> None:
         return eval_batches(corpora, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches)
 
     right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches(), mask)
-    table = {name: (found.mean(), found[hidden].mean()) for name, found in right.items()}
+    table = {name: (float(found.mean()), float(found[hidden].mean())) for name, found in right.items()}
     asked_for = [batches]
     evaluate = make_evaluate(objective.held_out_loss, lambda: asked_for[-1]())
     unused: Any = None

@@ -101,3 +101,20 @@ def test_what_cannot_be_fitted():
         choose_probe(rows, np.array(["a", "b"]), rows[:0], np.array([]))
     with pytest.raises(ValueError, match="strengths is empty"):
         choose_probe(rows, np.array(["a", "b"]), rows, np.array(["a", "b"]), [])
+
+
+def test_example_of_linearprobe():
+    vectors = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
+    probe = fit_probe(vectors, np.array(["a", "a", "배", "배"]), strength=0.01)
+    assert repr(probe) == "LinearProbe(1 dimensions, 2 labels, strength 0.01)"
+    assert probe.predict(np.array([[-1.0], [9.0]], np.float32)).tolist() == ["a", "배"]
+
+
+def test_example_of_fit_probe():
+    probe = fit_probe(np.eye(2, dtype=np.float32), np.array(["강", "눈"]), strength=0.1)
+    assert (probe.weights.shape, probe.converged, bool(abs(probe.weights.sum()) < 1e-4)) == ((2, 2), True, True)
+
+
+def test_example_of_choose_probe():
+    rows = np.array([[0.0], [1.0], [4.0], [5.0]], np.float32)
+    assert choose_probe(rows, np.array(["a", "a", "b", "b"]), rows, np.array(["a", "a", "b", "b"]))[1] == 1.0

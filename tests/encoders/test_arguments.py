@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,40 @@ def test_ids_outside_a_range_are_named_by_their_place():
         check_range("id", ids, 0, 0, "one is known")
     with pytest.raises(ValueError, match="id 1 at row 1, column 3 is outside"):
         check_range("id", ids[:, 2], 0, 0, "")
+
+
+def test_example_of_check_stream():
+    with pytest.raises(
+        TypeError, match=re.escape("a list of texts is expected, a single string was given: write ['one text']")
+    ):
+        check_stream("one text")
+
+
+def test_example_of_check_list():
+    with pytest.raises(
+        TypeError,
+        match=re.escape(
+            "encode takes all texts at once, a generator was given: write list(texts), or use encode_batches"
+        ),
+    ):
+        check_list(line for line in ["강", "눈"])
+
+
+def test_example_of_check_whole():
+    with pytest.raises(ValueError, match=re.escape("batch_size=0: use a whole number, at least 1")):
+        check_whole("batch_size", 0, 1)
+
+
+def test_example_of_check_layers():
+    assert (check_layers([0, -1], 12), check_layers("all", 2), check_layers(None, 2)) == ((0, 12), (0, 1, 2), None)
+
+
+def test_example_of_check_fit():
+    assert check_fit("windows", None, None, 512) == (512, "windows", None)
+
+
+def test_example_of_check_range():
+    with pytest.raises(
+        ValueError, match=re.escape("word id 9 at row 0, column 1 is outside 0 to 8; the vocabulary has 9 words")
+    ):
+        check_range("word id", np.array([[3, 9]]), 0, 8, "the vocabulary has 9 words")

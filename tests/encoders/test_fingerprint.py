@@ -32,3 +32,9 @@ def test_a_model_is_named_for_what_it_computes(goldens):
     assert load(goldens / "bert_tiny_tf").fingerprint == encoder.fingerprint
     assert PieceEncoder(FAMILY, encoder.config, encoder.params, None).fingerprint != encoder.fingerprint
     assert load(goldens / "bert_tiny", dtype="bfloat16").fingerprint != encoder.fingerprint
+
+
+def test_example_of_fingerprint():
+    params = {"bias": np.zeros(2, np.float32)}
+    assert fingerprint("small", params) == fingerprint("small", {"bias": np.zeros(2, np.float32)})
+    assert fingerprint("small", params) != fingerprint("small", {"bias": np.zeros(3, np.float32)})

@@ -115,3 +115,11 @@ def test_all_schemes_give_the_same_entities(found):
         assert entities(written(found, scheme)) == expected
     for one, other in itertools.permutations(("IOB1", "IOB2", "BIOES"), 2):
         assert score([written(found, one)], [written(found, other)])["correct"] == len(found)
+
+
+def test_example_of_entityscores():
+    assert score([["B-PER", "O"]], [["B-PER", "B-LOC"]])["macro_f1"] == 0.5
+
+
+def test_example_of_scores():
+    assert score([["B-PER"]], [["B-PER"]])["types"]["PER"]["f1"] == 1.0

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.evals import glue
+from bert_elmo_jax.evals.glue import f1, mcc, micro_f1, pearson, spearman
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,23 @@ def test_correlations_do_not_depend_on_the_scale(numbers, scale):
     values = np.array(numbers, float)
     assert glue.pearson(labels, values * scale) == pytest.approx(glue.pearson(labels, values))
     assert glue.spearman(labels, np.exp(values / 10)) == pytest.approx(glue.spearman(labels, values))
+
+
+def test_example_of_micro_f1():
+    assert micro_f1(["born", "no_relation", "died"], ["born", "born", "no_relation"], without=["no_relation"]) == 0.5
+
+
+def test_example_of_spearman():
+    assert round(spearman([0.0, 2.5, 5.0], [1.0, 400.0, 20.0]), 4) == 0.5
+
+
+def test_example_of_f1():
+    assert f1([1, 0, 1, 1], [1, 1, 0, 1]) == 0.6666666666666666
+
+
+def test_example_of_mcc():
+    assert mcc([1, 1, 0, 0], [1, 1, 0, 1]) == 0.5773502691896258
+
+
+def test_example_of_pearson():
+    assert round(pearson([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]), 4) == 0.982

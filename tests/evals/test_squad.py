@@ -167,3 +167,7 @@ def test_properties_of_scores(questions):
         (figures[f"{part}_f1"], figures[f"{part}_total"]) for part in ("HasAns", "NoAns") if f"{part}_f1" in figures
     ]
     assert sum(value * count for value, count in parts) / len(questions) == pytest.approx(figures["f1"])
+
+
+def test_example_of_normalize():
+    assert (normalize("  The Sea, an ocean."), normalize("《강》의 'A'", korean=True)) == ("sea ocean", "강 의 a")

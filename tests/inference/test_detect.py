@@ -125,3 +125,11 @@ def test_an_elmo_one_folder_down(tmp_path, goldens):
     shutil.copytree(goldens / "elmo_tiny", tmp_path / "original")
     with pytest.raises(FileNotFoundError, match=r"Subfolders with weights: original; give that path"):
         detect(tmp_path)
+
+
+def test_example_of_detect():
+    assert (detect("tests/goldens/bert_tiny"), detect("tests/goldens/bert_tiny_tf/bert_model.ckpt")) == (
+        "huggingface",
+        "google",
+    )
+    assert detect("tests/goldens/elmo_tiny") == "elmo"

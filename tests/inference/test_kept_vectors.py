@@ -1,6 +1,7 @@
 """Vectors of words, kept on disk: the encoder's own, whatever was stopped in between."""
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -149,3 +150,15 @@ def test_static_vectors(tmp_path):
         StaticVectors({}, "glove.txt")
     with pytest.raises(ValueError, match="has vectors of the shapes"):
         StaticVectors({"a": np.ones(2), "b": np.ones(3)})
+
+
+def test_example_of_keep_vectors():
+    import tempfile
+
+    from bert_elmo_jax import load
+
+    elmo, folder = load("tests/goldens/elmo_tiny"), tempfile.mkdtemp()
+    kept = keep_vectors(elmo, [["강가의", "은행"], ["배"]], folder, spans=[[(0, 2)], [(0, 1)]])
+    assert (kept.layers, kept.layer(2).shape) == ((0, 1, 2), (2, 24))
+    with pytest.raises(ValueError, match=re.escape("and tests/goldens/bert_tiny is")):
+        keep_vectors(load("tests/goldens/bert_tiny"), [["강가의", "은행"], ["배"]], folder)

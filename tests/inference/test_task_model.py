@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from itertools import pairwise
 
 import jax
@@ -216,3 +217,20 @@ def test_small_and_printable():
 )
 def test_tags_of_characters(text, tags, whole):
     assert spread_tags(text, tags, np.ones(len(text)))[0] == whole
+
+
+def test_example_of_make_head():
+    from bert_elmo_jax.data.tasks.task import task_named
+    from bert_elmo_jax.families import get_family
+
+    assert make_head(task_named("stsb"), None, get_family("bert").config()).num_labels == 1
+
+
+def test_example_of_to_example():
+    from bert_elmo_jax.data.tasks.task import task_named
+
+    assert to_example(task_named("squad"), ("어디 ?", "배는 강가에 있다"), 0).context == "배는 강가에 있다"
+    with pytest.raises(
+        ValueError, match=re.escape("input 3 is 'one text'; expected (text, pair), two texts that are not empty")
+    ):
+        to_example(task_named("rte"), "one text", 3)

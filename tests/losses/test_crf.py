@@ -243,3 +243,23 @@ def test_single_tag_without_a_scheme():
     assert legal_transitions(["NOUN", "I-am-no-entity"], None).all()
     path, _ = crf.viterbi(np.zeros((1, 3, 1), np.float32), np.zeros((2, 2), np.float32), np.array([3]))
     assert path.tolist() == [[0, 0, 0]]
+
+
+def test_example_of_path_score():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.losses import crf
+
+    transitions = jnp.zeros((3, 3)).at[0, 1].set(5.0).at[1, 2].set(100.0)  # 0 before 1, and 1 at the end
+    assert crf.path_score(jnp.ones((1, 2, 2)), transitions, jnp.array([2]), jnp.array([[0, 1]])).tolist() == [107.0]
+
+
+def test_example_of_forbid():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.losses import crf
+
+    legal = jnp.ones((3, 3), bool).at[2, 0].set(False)  # nothing begins with tag 0
+    assert crf.marginals(jnp.zeros((1, 1, 2)), crf.forbid(jnp.zeros((3, 3)), legal), jnp.array([1])).tolist() == [
+        [[0.0, 1.0]]
+    ]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax import losses
+from bert_elmo_jax.losses.cross_entropy import inside
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -123,3 +124,7 @@ def test_sums_of_parts_equal_one_batch():
     logits, targets, weights = (jnp.asarray(a) for a in draw(5, 8))
     parts = [cross_entropy(logits[i::2], targets[i::2], weights[i::2]) for i in range(2)]
     np.testing.assert_allclose(np.sum(parts, axis=0), cross_entropy(logits, targets, weights), rtol=1e-6)
+
+
+def test_example_of_inside():
+    assert inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist() == [2, 0, 3, 3]

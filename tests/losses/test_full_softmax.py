@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.losses import cross_entropy, full_softmax, perplexity
+from bert_elmo_jax.losses.full_softmax import chunk_of_logits, log_normaliser
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -104,3 +105,15 @@ def test_perplexity():
     assert perplexity(1e6, 1) == np.inf
     with pytest.raises(ValueError, match=r"at least one predicted word, but the weight is 0"):
         perplexity(0.0, 0.0)
+
+
+def test_example_of_log_normaliser():
+    assert (
+        repr(log_normaliser(jnp.zeros((1, 2)), jnp.zeros((4, 2)), jnp.log(jnp.array([1.0, 2.0, 3.0, 4.0])), 3).round(4))
+        == "Array([2.3026], dtype=float32)"
+    )
+
+
+def test_example_of_chunk_of_logits():
+    logits, start = chunk_of_logits(jnp.ones((1, 1)), jnp.arange(5.0)[:, None], jnp.zeros(5), jnp.array(3), 3)
+    assert repr((logits.tolist(), int(start))) == "([[-inf, 3.0, 4.0]], 2)"

@@ -140,3 +140,22 @@ def test_other_generators_work(count):
 def test_too_many_negatives_raise(count, words):
     with pytest.raises(ValueError, match=rf"{count} different negatives.*{words} words.*full_softmax"):
         draw_negatives(jax.random.key(0), count, words)
+
+
+def test_example_of_enough_draws():
+    assert (8192 < enough_draws(8192, 793_471) < 20_000, enough_draws(900, 1000)) == (True, 1000)
+
+
+def test_example_of_by_draws():
+    ids, tries = by_draws(jax.random.key(1), 5, vocab_size=1000, draws=2)
+    assert (len(set(ids.tolist())), int(tries)) == (5, 5)
+
+
+def test_example_of_by_arrival():
+    ids, tries = by_arrival(jax.random.key(0), 9, vocab_size=10)
+    assert (len(set(ids.tolist())), int(tries) >= 9) == (9, True)
+
+
+def test_example_of_log_uniform():
+    ids = log_uniform(jax.random.key(0), 10_000, vocab_size=3)
+    assert [round(float((ids == k).mean()), 1) for k in range(3)] == [0.5, 0.3, 0.2]

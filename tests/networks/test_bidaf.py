@@ -234,3 +234,10 @@ def test_layers_and_vectors_of_something_else():
         jax.eval_shape(lambda: answer_scores(CONFIG, params, wrong))
     with pytest.raises(ValueError, match="word vectors of shape"):
         init_bidaf(CONFIG, jax.random.key(0), np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32))
+
+
+def test_example_of_bidaf_shapes():
+    from bert_elmo_jax.networks import BidafConfig
+    from bert_elmo_jax.networks.bidaf import bidaf_shapes
+
+    assert bidaf_shapes(BidafConfig(num_words=9, lstm_size=4))["self_flow"]["both"].shape == (8,)

@@ -214,3 +214,9 @@ def test_layers_of_another_encoder():
             {"params": params}, batch["words"], batch["lengths"], characters=np.ones((3, 6, 8), np.int32),
             layers=np.moveaxis(batch["layers"], 1, 0),
         )  # fmt: skip
+
+
+def test_example_of_tagger_shapes():
+    from bert_elmo_jax.networks import TaggerConfig
+
+    assert tagger_shapes(TaggerConfig(num_tags=3, num_words=9))["words"]["table"].shape == (9, 100)

@@ -154,3 +154,11 @@ def test_segments_with_lengths_raise():
             rough = [x.astype(jnp.bfloat16) for x in (q, k, v)]
             with pytest.raises(ValueError, match="both segments and lengths"):
                 attend(*rough, jnp.ones((2, 6), jnp.int32), lengths=jnp.array([1, 2]), **platform)
+
+
+def test_example_of_visible():
+    import numpy as np
+
+    assert visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist() == [
+        [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+    ]

@@ -1,5 +1,7 @@
 """Tests of averaging checkpoints."""
 
+import re
+
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -49,3 +51,15 @@ def test_different_models_raise(other, message):
 def test_no_trees_raise():
     with pytest.raises(ValueError, match="no tree was given"):
         average([])
+
+
+def test_example_of_check_alike():
+    import numpy as np
+
+    from bert_elmo_jax.optim.averaging import check_alike
+
+    with pytest.raises(
+        ValueError,
+        match=re.escape("trees 0 and 1 differ in bias: (2,) and (3,); only checkpoints of one model can be averaged"),
+    ):
+        check_alike({"bias": np.zeros(2)}, {"bias": np.zeros(3)}, 1)

@@ -233,3 +233,41 @@ def test_elmos_recipe():
     assert 0 < clipped < 20
     for name in w:
         np.testing.assert_allclose(params[name], w[name], rtol=1e-4, atol=1e-5)
+
+
+def test_example_of_scale_by_uncorrected_adam():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.optim.optimizers import scale_by_uncorrected_adam
+
+    adam = scale_by_uncorrected_adam(0.9, 0.99, 0.0)
+    assert adam.update(jnp.array(2.0), adam.init(jnp.array(0.0)))[0].round(4).item() == 1.0
+
+
+def test_example_of_normalise_by_global_norm():
+    import jax.numpy as jnp
+    import optax
+
+    from bert_elmo_jax.optim.optimizers import normalise_by_global_norm
+
+    assert (
+        repr(
+            normalise_by_global_norm().update({"a": jnp.array([3.0]), "b": jnp.array([4.0])}, optax.EmptyState())[0][
+                "b"
+            ]
+        )
+        == "Array([0.8], dtype=float32)"
+    )
+
+
+def test_example_of_scale_by_trust_ratio():
+    import jax.numpy as jnp
+    import optax
+
+    from bert_elmo_jax.optim.optimizers import scale_by_trust_ratio
+
+    params, updates = {"kernel": jnp.array([[3.0], [5.0]])}, {"kernel": jnp.array([[1.0], [2.0]])}
+    assert scale_by_trust_ratio(["kernel"]).update(updates, optax.EmptyState(), params)[0]["kernel"].tolist() == [
+        [3.0],
+        [5.0],
+    ]

@@ -319,3 +319,32 @@ def test_check_supports_rules_on_paths():
         {"encoder": {"layer_0": jnp.ones(3)}, "lm": jnp.ones((5, 2))},
         ["lm"],
     )
+
+
+def test_example_of_map_tables():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.optim.rows import map_tables
+
+    assert map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2})) == (
+        {"a": {"b": 11}},
+        {"b": 2},
+    )
+
+
+def test_example_of_rows_equal():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.optim.rows import rows_equal
+
+    assert rows_equal(
+        {"a": jnp.ones(1), "b": jnp.ones(1)}, {"a": jnp.ones(1), "b": jnp.zeros(1)}, {"a": jnp.array([7])}
+    )
+
+
+def test_example_of_unique():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.optim.rows import unique
+
+    assert unique(jnp.array([3, 1, 3, -1, 9]), 4).tolist() == [1, 3, 2147483646, 2147483647]

@@ -85,3 +85,12 @@ def test_two_phases_of_lamb():
 def test_invalid_schedules_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_example_of_after_warmup():
+    import jax.numpy as jnp
+
+    from bert_elmo_jax.optim.schedules import after_warmup
+
+    schedule = after_warmup(2.0, 4, jnp.ones_like)
+    assert [float(schedule(step)) for step in (0, 2, 4, 5)] == [0.0, 1.0, 2.0, 2.0]

@@ -85,3 +85,28 @@ def test_the_largest_that_fits(limit, first, tries):
 
 def test_the_search_stops_at_the_most():
     assert find_largest(lambda n: True, 3, most=10) == (10, None)
+
+
+def test_example_of_compile_step():
+    import jax.numpy as jnp
+    import optax
+
+    from bert_elmo_jax.train import make_mesh, make_step, new_state
+
+    def loss(params, batch, key, carry):
+        return {"square": (((batch["x"] @ params["w"]) ** 2).sum(), 1.0)}, {}, carry
+
+    state = jax.eval_shape(lambda key: new_state({"w": jnp.zeros((4, 2))}, optax.sgd(0.1), key), jax.random.key(0))
+    step = make_step(loss, optax.sgd(0.1), {"square": 1.0})
+    compiled = compile_step(step, state, {"x": jax.ShapeDtypeStruct((16, 4), jnp.float32)}, make_mesh())
+    assert (compiled.arguments >= 4 * 2 * 4, compiled.aliased >= 4 * 2 * 4) == (True, True)
+
+
+def test_example_of_find_largest():
+    assert find_largest(lambda n: n <= 37, first=8, tries=9) == (37, 38)
+    assert find_largest(lambda n: n <= 37, first=8, tries=4) == (32, 64)
+
+
+def test_example_of_explain():
+    error = explain(RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory. Used 20.50G of 15.75G hbm."))
+    assert (error.needs / 2**30, error.has / 2**30) == (20.5, 15.75)

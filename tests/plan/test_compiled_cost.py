@@ -255,3 +255,24 @@ def test_a_scan_costs_all_its_iterations(unroll):
     once = 2 * 16 * 32 * 32
     # Forward, and twice that backward, except for the gradient of the first input, which is not needed.
     assert compiled_cost(compiled.as_text()).flops in (17 * once, 18 * once)
+
+
+def test_example_of_compiled_cost():
+    import jax
+    import jax.numpy as jnp
+
+    loop = jax.jit(lambda x: jax.lax.scan(lambda x, _: (x @ x, None), x, length=5)[0])
+    cost = compiled_cost(loop.lower(jnp.ones((16, 16))).compile().as_text())
+    assert (cost.flops == 5 * 2 * 16**3, cost.collectives) == (True, {})
+
+
+def test_example_of_group_size():
+    assert [group_size(text, 8) for text in ("replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", "")] == [
+        2,
+        4,
+        8,
+    ]
+    assert (group_size("replica_groups=mesh['a'=2,'b'=4] {'b'}", 8), group_size("source_target_pairs={{0,1}}", 8)) == (
+        4,
+        8,
+    )

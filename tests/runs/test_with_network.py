@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import Task, task_named
-from bert_elmo_jax.inference.run_directory import write_run_directory
+from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
@@ -88,3 +89,21 @@ def test_parameters_of_another_network(tmp_path):
     params["tags"]["bias"] = np.zeros(3, np.float32)
     with pytest.raises(ValueError, match="tags/bias"):
         write_run_directory(tmp_path / "run", CONFIG, params, LEXICON, run={}, task=TASK)
+
+
+def test_example_of_check_same_network():
+    import tempfile
+
+    from bert_elmo_jax.networks import TaggerConfig
+
+    check_same_network(Path(tempfile.mkdtemp()), TaggerConfig(num_tags=2, num_words=9), ("ADV", "NOUN"), "0123")
+
+
+def test_example_of_save_encoder():
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp()) / "encoder"
+    assert (save_encoder(folder, word_encoder("tests/goldens/elmo_tiny"))["family"], is_run_directory(folder)) == (
+        "elmo",
+        True,
+    )

@@ -167,3 +167,7 @@ def test_the_library_can_be_preloaded():
 def test_jobs_that_share_a_device_share_its_memory():
     assert show_device("0", 2)["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.450"
     assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in show_device("0")
+
+
+def test_example_of_show_device():
+    assert show_device("1")["CUDA_VISIBLE_DEVICES"] == "1"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text.files import check_fingerprint
 
 
 def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
@@ -21,3 +22,7 @@ def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
         wordpiece.save(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is tokenizer_config.json"):
         load_tokenizer(tmp_path)
+
+
+def test_example_of_check_fingerprint():
+    check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))

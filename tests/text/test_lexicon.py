@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Lexicon, WordVectors
-from bert_elmo_jax.text.lexicon import NEW, OFTEN
+from bert_elmo_jax.text.lexicon import NEW, OFTEN, random_vector
 from bert_elmo_jax.text.word_classes import CLASSES, word_class
 
 COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
@@ -126,3 +126,8 @@ def test_no_words():
     lexicon = Lexicon.build({}, "unk", 3)
     assert (len(lexicon), lexicon.ids(["강"]).tolist()) == (1, [0])
     assert [part.shape for part in lexicon.table()] == [(1, 3), (0, 3)]
+
+
+def test_example_of_random_vector():
+    assert bool((random_vector("강", 0, 3) == random_vector("강", 0, 3)).all())
+    assert not bool((random_vector("강", 0, 3) == random_vector("강", 1, 3)).any())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import WordPiece, WordVocabulary, split_words
+from bert_elmo_jax.text.words import pattern_of
 
 NOTHING = ["<S>", "</S>", "<UNK>"]
 WORD = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=6).filter(
@@ -141,3 +142,7 @@ def test_words_that_no_file_can_hold_raise():
 def test_missing_vocabulary_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"expected a words.txt"):
         WordVocabulary.load(tmp_path)
+
+
+def test_example_of_pattern_of():
+    assert pattern_of("whitespace").findall("배를 탔다.") == ["배를", "탔다."]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.toyworld.automaton import MASKED, chain, infer, reverse
+from bert_elmo_jax.toyworld.automaton import MASKED, chain, infer, reverse, sums
 
 VOCABULARY = 3
 
@@ -134,3 +134,29 @@ def test_empty_texts_are_refused(batch):
 def test_ids_outside_the_vocabulary_are_refused(word):
     with pytest.raises(ValueError, match="from 0 to 0"):
         infer(chain([1.0], [], [1.0], [{0: 1.0}]), [[word]])
+
+
+def test_example_of_automaton():
+    coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+    assert repr(coin.rows) == "array([0])"
+
+
+def test_example_of_chain():
+    assert (
+        repr(chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}]).arc_offsets)
+        == "array([0, 1, 1])"
+    )
+
+
+def test_example_of_reverse():
+    line = chain(start=[1.0, 0.0], arcs=[(0, 1, 1.0)], end=[0.0, 1.0], emissions=[{0: 1.0}, {1: 1.0}])
+    assert repr(reverse(line, np.ones(2)).start) == "array([0., 1.])"
+
+
+def test_example_of_sums():
+    assert repr(sums(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 3)) == "array([1.  , 0.  , 0.75])"
+
+
+def test_example_of_infer():
+    coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
+    assert repr(np.exp(infer(coin, [[0, MASKED, 1]]).forward).round(3)) == "array([[0.25 , 0.5  , 0.375]])"

@@ -151,3 +151,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert str(hub_cache()) == "/h/hub"
     monkeypatch.setenv("HF_HUB_CACHE", "/c")
     assert str(hub_cache()) == "/c"
+
+
+def test_example_of_hub_cache():
+    assert hub_cache().name == "hub"

@@ -12,14 +12,6 @@ class NpyAppender:
     """A one-dimensional `.npy` file that is written piece by piece; closing it completes the header.
 
     It is not memory-mapped: a full disk then raises an error that can be caught, instead of a signal.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "numbers.npy"
-    >>> with NpyAppender(path, np.dtype("uint16")) as numbers:
-    ...     numbers.append(np.array([1, 2]))
-    ...     numbers.append(np.array([3]))
-    >>> np.load(path)
-    array([1, 2, 3], dtype=uint16)
     """
 
     def __init__(self, path: Path, dtype: np.dtype):

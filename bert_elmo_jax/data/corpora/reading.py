@@ -18,11 +18,7 @@ BLOCK = 1 << 20
 
 
 class BadInput(ValueError):
-    """Unusable input; the message names the file, the line number and a remedy.
-
-    >>> str(BadInput("novel.txt", 3, "a NUL byte", "remove it"))
-    'novel.txt, line 3: a NUL byte; remove it'
-    """
+    """Unusable input; the message names the file, the line number and a remedy."""
 
     def __init__(self, path: str, line: int | None, what: str, remedy: str):
         super().__init__(path, line, what, remedy)  # all arguments, so that it can be pickled
@@ -113,11 +109,6 @@ class Tally:
     """Counts of input that was corrected, or skipped with `on_bad=skip`, by reason.
 
     `prepares` is True within `prepare_data`: error messages then suggest its flags.
-
-    >>> tally = Tally(Reading(on_bad="skip"))
-    >>> tally.bad("novel.txt", lambda: 3, "a NUL byte", "remove it")
-    >>> dict(tally.skipped)
-    {'a NUL byte': 1}
     """
 
     reading: Reading
@@ -149,13 +140,7 @@ class Tally:
 
 
 def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
-    """Return the files that match paths or globs, each once, sorted within a glob.
-
-    >>> find_files(["nowhere/*.txt"], Tally(Reading()))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    bert_elmo_jax.data.corpora.reading.BadInput: nowhere/*.txt: no file matches; check the path, and quote a glob: ...
-    """
+    """Return the files that match paths or globs, each once, sorted within a glob."""
     found: dict[tuple[int, int], str] = {}  # by device and inode, so that a file found under two names counts once
     for pattern in patterns:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 -- keeps the spelling

@@ -97,11 +97,7 @@ def _work(function: Callable[[J, Report], None], job: J) -> None:
 
 
 def ray_runner(address: str | None = None) -> Runner:
-    """Return a runner on a Ray cluster that shares one file system (`None`: the current cluster, else a local one).
-
-    >>> callable(ray_runner)
-    True
-    """
+    """Return a runner on a Ray cluster that shares one file system (`None`: the current cluster, else a local one)."""
     try:
         import ray
     except ImportError as error:

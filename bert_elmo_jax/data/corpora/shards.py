@@ -55,12 +55,7 @@ class Job:
 
 
 def plan_ranges(sources: Sequence[Source], shards: int) -> list[tuple[tuple[int, Source, int, int], ...]]:
-    """Cut the sources, laid end to end, into equal ranges of bytes; a document belongs to the range it begins in.
-
-    >>> [a, b] = Source("a", "a", 60, ""), Source("b", "b", 40, "")
-    >>> [[(n, start, end) for n, _, start, end in ranges] for ranges in plan_ranges([a, b], 2)]
-    [[(0, 0, 50)], [(0, 50, 60), (1, 0, 40)]]
-    """
+    """Cut the sources, laid end to end, into equal ranges of bytes; a document belongs to the range it begins in."""
     total = sum(source.size for source in sources)
     cuts = [total * k // shards for k in range(shards + 1)]
     plan = []
@@ -76,11 +71,7 @@ def plan_ranges(sources: Sequence[Source], shards: int) -> list[tuple[tuple[int,
 
 
 def is_heldout(seed: int, source: int, place: int, share: float) -> bool:
-    """Return True if a document is held out; this depends only on its place, so all workers agree.
-
-    >>> sum(is_heldout(0, 0, place, 0.1) for place in range(10_000))
-    985
-    """
+    """Return True if a document is held out; this depends only on its place, so all workers agree."""
     coin = hashlib.blake2b(f"{seed}:{source}:{place}".encode(), digest_size=8).digest()
     return int.from_bytes(coin, "little") < share * 2**64
 
@@ -223,11 +214,7 @@ def file_facts(path: Path) -> dict[str, Any]:
 
 
 def token_dtype(vocab_size: int) -> type[np.unsignedinteger]:
-    """Return the smallest type that holds every id.
-
-    >>> token_dtype(30522).__name__, token_dtype(119547).__name__
-    ('uint16', 'uint32')
-    """
+    """Return the smallest type that holds every id."""
     return np.uint16 if vocab_size <= 1 << 16 else np.uint32
 
 

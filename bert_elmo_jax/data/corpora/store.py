@@ -57,11 +57,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Forms:
-    """The token table of a store of words: id -> surface form.
-
-    >>> Forms(np.frombuffer("은행bank".encode(), np.uint8), np.array([0, 6, 10]))[0]
-    '은행'
-    """
+    """The token table of a store of words: id -> surface form."""
 
     characters: Integer[np.ndarray, "bytes"]  # UTF-8
     ends: Integer[np.ndarray, "forms_plus_one"]

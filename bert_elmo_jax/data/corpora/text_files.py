@@ -14,14 +14,7 @@ COMMENT = re.compile(r"#+\s+\S")  # words between tabs contain no space
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    r"""Return the lines of a file; raise on a blank line, which has no text to encode.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "texts.txt"
-    >>> _ = file.write_text("강가의 은행\nthe river bank\n", encoding="utf-8")
-    >>> read_lines(file)
-    ['강가의 은행', 'the river bank']
-    """
+    """Return the lines of a file; raise on a blank line, which has no text to encode."""
     return [text for _, text in each_line(path, encoding)]
 
 
@@ -44,18 +37,12 @@ def each_line(path: str | Path, encoding: str = "utf-8", *, skip_blank: bool = F
 def each_sentence(
     path: str | Path, column: int = 0, encoding: str = "utf-8", *, numbered: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield (line of the first word, words) for every sentence of a file in columns, separated by tabs or spaces.
+    """Yield (line of the first word, words) for every sentence of a file in columns, separated by tabs or spaces.
 
     A blank line ends a sentence. `numbered` reads CoNLL-U, where the first column counts the words; comments (#),
     ranges such as `3-4` and empty words such as `3.1` are left out. In other files `#` may be a word: a line at the
     head of a sentence is a comment if it starts with `#` and has another number of columns than the words, or a first
     column such as `# id` between tabs. The document marks of CoNLL-2003 (`-DOCSTART-`) are left out.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "tags.conll"
-    >>> _ = file.write_text("# id = 1\nSeoul\tB-LOC\n#\tO\n1\tO\n\n서울\tB-LOC\n", encoding="utf-8")
-    >>> list(each_sentence(file))
-    [(2, ['Seoul', '#', '1']), (6, ['서울'])]
     """
     usual = _word_line(line for line in _lines(path, encoding) if not _is_blank(line)) or ""
     empty = True
@@ -82,16 +69,10 @@ def each_text(
     *,
     skip_blank: bool = False,
 ) -> Iterator[tuple[int, str | list[str]]]:
-    r"""Yield (first line, text) for every text of a file.
+    """Yield (first line, text) for every text of a file.
 
     `layout` is "text" (one text per line), "conll" (words in columns) or "auto" (by the file's ending). `column` is the
     column of the words, by default the first, or the second in CoNLL-U.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "a.conllu"
-    >>> _ = file.write_text("1\t서울\tB-LOC\n", encoding="utf-8")
-    >>> list(each_text(file))
-    [(1, ['서울'])]
     """
     if not is_columns(path, layout):
         if column is not None:
@@ -102,21 +83,12 @@ def each_text(
 
 
 def is_columns(path: str | Path, layout: str = "auto") -> bool:
-    """Return True if `each_text` reads a file as words in columns.
-
-    >>> is_columns("train.CoNLL"), is_columns("train.txt"), is_columns("train.txt", "conll")
-    (True, False, True)
-    """
+    """Return True if `each_text` reads a file as words in columns."""
     return layout == "conll" or (layout == "auto" and str(path).lower().endswith(CONLL))
 
 
 def find_file(path: str | Path) -> str:
-    """Return the one file that matches a path or a glob.
-
-    >>> find_file("nowhere/*.txt")
-    Traceback (most recent call last):
-    bert_elmo_jax.data.corpora.reading.BadInput: nowhere/*.txt: no file matches; check the path
-    """
+    """Return the one file that matches a path or a glob."""
     names = find_files([str(path)], Tally(Reading(), prepares=False))
     if len(names) > 1:
         raise BadInput(str(path), None, f"matches {len(names)} files", "name one, or join them into one first")

@@ -19,11 +19,7 @@ from bert_elmo_jax.files import open_atomically
 
 
 def needs_unpacking(path: str, reading: Reading) -> bool:
-    """Return True if a file is compressed, or if a newline byte in it may be half a character.
-
-    >>> needs_unpacking("a.txt", Reading(encoding="cp949")), needs_unpacking("a.txt.gz", Reading())
-    (False, True)
-    """
+    """Return True if a file is compressed, or if a newline byte in it may be half a character."""
     return path.lower().endswith(COMPRESSED) or reading.wide
 
 

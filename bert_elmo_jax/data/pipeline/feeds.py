@@ -141,7 +141,7 @@ class PieceFeed(Feed):
     def skip(self, places: Places) -> Places:
         """See `Feed`."""
         counts = np.bincount(self._owners(places.taken), minlength=len(self.tracks)).tolist()
-        following = [track.stretch(*what)[1] for track, *what in zip(self.tracks, places.corpora, counts)]
+        following = [track.stretch(*where)[1] for track, where in zip(self.tracks, zip(places.corpora, counts))]
         return Places(places.taken + self.batch_size, tuple(following))
 
     def _owners(self, taken: int) -> np.ndarray:
@@ -225,11 +225,7 @@ def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
 
 
 def check_corpora(corpora: str | Path | Mapping[str, float]) -> dict[str, float]:
-    """Return the folders of corpora and their weights; raise on invalid weights.
-
-    >>> check_corpora("corpora/novels"), check_corpora({"a": 3.0, "b": 1.0})
-    ({'corpora/novels': 1.0}, {'a': 3.0, 'b': 1.0})
-    """
+    """Return the folders of corpora and their weights; raise on invalid weights."""
     found = {str(corpora): 1.0} if isinstance(corpora, str | Path) else dict(corpora)
     if not found:
         raise ValueError("no corpus was given; give a folder made by prepare_data, or {folder: weight, …}")

@@ -36,11 +36,7 @@ def batch_shapes(asked: PieceExamples | LanguageModelExamples, rows: int, shards
 
 
 def table_size(asked: LanguageModelExamples, rows: int) -> int:
-    """Return a size for the table of distinct words that holds any batch of `rows` rows, both directions together.
-
-    >>> table_size(LanguageModelExamples(length=20), rows=16)
-    1024
-    """
+    """Return a size for the table of distinct words that holds any batch of `rows` rows, both directions together."""
     size = asked.smallest_table
     while size < 2 * rows * asked.length:
         size *= 2

@@ -11,21 +11,12 @@ BLOCK = 4  # numbers that Philox generates per step of its counter
 
 
 def generator(*key: int) -> np.random.Generator:
-    """Return a random generator that depends only on the key.
-
-    >>> generator(0, 5).random() == generator(0, 5).random()
-    True
-    """
+    """Return a random generator that depends only on the key."""
     return np.random.Generator(np.random.Philox(key=_number(key)))
 
 
 def uniforms(key: tuple[int, ...], first: int, rows: int, width: int) -> Float64[np.ndarray, "rows {width}"]:
-    """Return rows `first` to `first + rows` of the key's infinite table of uniform numbers in [0, 1).
-
-    >>> whole = uniforms((0, 5), 0, rows=10, width=6)
-    >>> bool((whole[7:9] == uniforms((0, 5), 7, rows=2, width=6)).all())
-    True
-    """
+    """Return rows `first` to `first + rows` of the key's infinite table of uniform numbers in [0, 1)."""
     padded = -(-width // BLOCK) * BLOCK
     philox = np.random.Philox(key=_number(key), counter=first * (padded // BLOCK))
     return np.random.Generator(philox).random((rows, padded))[:, :width]

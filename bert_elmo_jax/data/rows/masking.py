@@ -76,13 +76,7 @@ class Vocabulary:
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """Return the vocabulary of a WordPiece (`##` continues a word) or SentencePiece (▁ begins a word) tokenizer.
-
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를"])
-    >>> np.flatnonzero(vocabulary_of(pieces).continues).tolist()
-    [6]
-    """
+    """Return the vocabulary of a WordPiece (`##` continues a word) or SentencePiece (▁ begins a word) tokenizer."""
     fixed = np.zeros(tokenizer.vocab_size, bool)
     fixed[[tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id]] = True
     continues = ~tokenizer.word_starts & ~fixed
@@ -104,16 +98,6 @@ def mask_rows(
     """Return the masked rows, and the positions (ascending), targets and weights of the predictions.
 
     Row i depends only on `draws[i]`. A row without tokens to pick has no prediction: all its weights are 0.
-
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "타고"]
-    >>> row = np.array([[2, 5, 6, 7, 3]], np.int32)
-    >>> draws = np.full((1, DRAWS, 5), 0.5)
-    >>> rows, positions, targets, weights = mask_rows(
-    ...     row, np.ones_like(row), Masking("word", rate=0.4), vocabulary_of(WordPiece(pieces)), draws
-    ... )
-    >>> rows.tolist(), positions.tolist(), targets.tolist(), weights.tolist()
-    ([[2, 4, 4, 7, 3]], [[1, 2]], [[5, 6]], [[1.0, 1.0]])
     """
     places = masking.places(tokens.shape[1])
     if masking.kind == "next":

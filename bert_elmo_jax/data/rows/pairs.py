@@ -18,11 +18,7 @@ SHORTEST = 5  # positions of the shortest pair: three special tokens and two oth
 
 
 class Sequences(NamedTuple):
-    """Examples: token stretches A and B (B is empty in examples of one stretch), labels, and weights of the labels.
-
-    >>> Sequences(*np.array([[0], [3], [8], [2], [1], [1]])).lengths.tolist()  # [CLS] A A A [SEP] B B [SEP]
-    [8]
-    """
+    """Examples: token stretches A and B (B is empty in examples of one stretch), labels, and weights of the labels."""
 
     a: Int64[np.ndarray, "N"]  # start in the tokens
     a_length: Int64[np.ndarray, "N"]
@@ -144,12 +140,7 @@ def truncate(
     room: int,
     rng: np.random.Generator,
 ) -> tuple[Int64[np.ndarray, "N"], ...]:
-    """Shorten pairs to `room` tokens: the longer side (B if equal) loses a random end token until the pair fits.
-
-    >>> pair = np.array([[0], [9], [20], [4]])
-    >>> [part.tolist() for part in truncate(*pair, 8, np.random.default_rng(0))][1::2]
-    [[4], [4]]
-    """
+    """Shorten pairs to `room` tokens: the longer side (B if equal) loses a random end token until the pair fits."""
     excess = np.maximum(a_length + b_length - room, 0)
     uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer side alone; then both alternate
     from_a = np.where(a_length > b_length, uneven, 0) + (excess - uneven) // 2
@@ -162,12 +153,6 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
 
     A sentence longer than a row is cut at the end of the row. If a row ends with a document, the document's last
     `closing` tokens (its separator) are dropped.
-
-    >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))
-    >>> plain_text(text, 6, whole_documents=True).a_length.tolist()
-    [4, 2, 4, 2]
-    >>> plain_text(text, 6, whole_documents=False).a_length.tolist()
-    [4, 4, 4]
     """
     room = length - 2
     if room < 1:
@@ -195,11 +180,7 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
 
 
 def with_separators(text: Text, separator: int) -> Text:
-    """Insert a separator token after each document, for examples that cross documents.
-
-    >>> with_separators(Text(np.array([7, 8, 9]), np.array([0, 1, 2, 3]), np.array([0, 2, 3])), 3).tokens.tolist()
-    [7, 8, 3, 9, 3]
-    """
+    """Insert a separator token after each document, for examples that cross documents."""
     ends = text.sentences[text.documents[1:]]
     shifts = np.searchsorted(text.documents[1:], np.arange(len(text.sentences)), side="right")
     return Text(np.insert(text.tokens, ends, separator), text.sentences + shifts, text.documents)

@@ -132,16 +132,7 @@ class Sentences:
 
 
 def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...]) -> Streams:
-    """Plan all steps of a window as streams; each direction reads every word once.
-
-    >>> text = Text(np.array([5, 6, 7, 8]), np.array([0, 2, 4]), np.array([0, 1, 2]))  # two sentences of two words
-    >>> streams = plan_streams(text, 2, rows=1, marks=Marks(0, 1, 2, 10), key=(0,))
-    >>> streams.words.tolist()
-    [0, 7, 8, 0, 5, 6, 0]
-    >>> steps = streams.take(0)
-    >>> steps.forward.tolist(), steps.forward_targets.tolist(), steps.backward.tolist(), steps.backward_targets.tolist()
-    ([[0, 7]], [[7, 8]], [[1, 6]], [[6, 5]])
-    """
+    """Plan all steps of a window as streams; each direction reads every word once."""
     words, starts = _words(text, marks, generator(*key, CONTENT))
     even = np.arange(rows) * (len(words) - 1) // rows
     cuts = np.append(starts[np.searchsorted(starts, even)], len(words) - 1)

@@ -111,15 +111,7 @@ def _width(
 def form_characters(
     ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"], marks: Marks, width: int
 ) -> Int32[np.ndarray, "U {width}"]:
-    """Return the characters of words by their numbers, as `character_table` does for strings.
-
-    >>> from bert_elmo_jax.text import character_table
-    >>> letters = np.frombuffer("<S></S><UNK>배boat".encode(), np.uint8)
-    >>> forms = Forms(letters, np.array([0, 3, 7, 12, 15, 19]))
-    >>> table = form_characters(np.array([0, 3, 4]), [forms], np.array([0]), Marks(0, 1, 2, 5), 6)
-    >>> bool((table[1:] == character_table(["배", "boat"], 6)).all()), table[0].tolist()
-    (True, [259, 257, 260, 261, 261, 261])
-    """
+    """Return the characters of words by their numbers, as `character_table` does for strings."""
     corpus, begin, size = _spelling(ids, forms, base)
     size = np.minimum(size, width - 2)
     table = np.full((len(ids), width), PAD_CHARACTER, np.int32)

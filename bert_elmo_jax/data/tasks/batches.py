@@ -20,11 +20,6 @@ def collate(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
     """Return rows as arrays, padded to one of a few widths (at most `limit`) and to `height` with empty rows.
 
     Empty rows, and choices that an example does not have, have segment 0 and weight 0.
-
-    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1, "weights": 1.0})
-    >>> batch = collate([row], height=2, limit=512, pad_id=0)
-    >>> batch["tokens"].shape, batch["segments"].sum(axis=1).tolist(), batch["weights"].tolist()
-    ((2, 16), [3, 0], [1.0, 0.0])
     """
     width = width_for(max(row.width for row in rows), limit)
     choices = max(len(row.ids) for row in rows)
@@ -126,11 +121,7 @@ def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) 
 
 
 def digest(rows: Sequence[Any]) -> str:
-    """Return a fingerprint of the rows and their targets.
-
-    >>> len(digest([]))
-    32
-    """
+    """Return a fingerprint of the rows and their targets."""
     sums = hashlib.blake2b(digest_size=16)
     for row in rows:
         sums.update(row.content())

@@ -92,11 +92,7 @@ class Question:
 
 
 def a_number(value: str) -> float | None:
-    """Return a finite number, or None.
-
-    >>> a_number("4.5"), a_number("nan"), a_number("4,5")
-    (4.5, None, None)
-    """
+    """Return a finite number, or None."""
     try:
         number = float(value)
     except ValueError:

@@ -80,26 +80,12 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> list[str]:
-    r"""Return the lines of a task file; only `\n` ends a line.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
-    >>> _ = file.write_text("좋다\t1\r\n싫다\t0", encoding="utf-8", newline="")
-    >>> read_lines(file)
-    ['좋다\t1', '싫다\t0']
-    """
+    r"""Return the lines of a task file; only `\n` ends a line."""
     return read_text(path, encoding, fallback).removesuffix("\n").split("\n")
 
 
 def parse_json(text: str, file: str | Path, line: int = 1) -> Any:
-    """Parse JSON text that begins on line `line` of `file`.
-
-    >>> parse_json('{"배": 1}', "a.jsonl", 7)
-    {'배': 1}
-    >>> parse_json('{"배": ', "a.jsonl", 7)
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: a.jsonl:7: invalid JSON (Expecting value, column 7); fix or delete it
-    """
+    """Parse JSON text that begins on line `line` of `file`."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as problem:
@@ -110,22 +96,16 @@ def parse_json(text: str, file: str | Path, line: int = 1) -> Any:
 
 
 def check_characters(text: str, file: str | Path, line: int) -> None:
-    """Raise if a text contains a lone surrogate, which JSON can express but UTF-8 cannot.
-
-    >>> check_characters("배", "a.jsonl", 1)
-    """
+    """Raise if a text contains a lone surrogate, which JSON can express but UTF-8 cannot."""
     if half := _SURROGATE.search(text):
         what = f"a lone surrogate (\\u{ord(half[0]):04x}), which is half a character"
         raise BadRow(file, line, what, "add the other half, or delete it")
 
 
 def lines_of(text: str, name: str, keys: Sequence[object]) -> list[int]:
-    r"""Return the line of each `"name": key` in a JSON text, where the keys occur in this order.
+    """Return the line of each `"name": key` in a JSON text, where the keys occur in this order.
 
     A missing key gets the line of the key before it.
-
-    >>> lines_of('[{"id": "a"},\n {"id": "배"}]', "id", ["a", "배"])
-    [1, 2]
     """
     found, place, line = [], 0, 1
     for key in keys if "\n" in text else ():

@@ -21,22 +21,11 @@ def answers_of_words(
     longest: int = 30,
     null_threshold: float | None = None,
 ) -> list[AnswerPrediction]:
-    r"""Return the answer to each question, given the scores (starts, ends, "no answer") of its rows.
+    """Return the answer to each question, given the scores (starts, ends, "no answer") of its rows.
 
     The search for the `n_best` spans of at most `longest` words is exact, and each text counts once. A span counts only
     in the window that owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the
     answer is "" if the score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
-
-    >>> from bert_elmo_jax.data.tasks.question_rows import reading_rows
-    >>> from bert_elmo_jax.text import Lexicon
-    >>> question = Question("q", "어디 ?", "배는 강가에\t있다.", (), "dev.json", 1)
-    >>> rows = reading_rows([question], Lexicon([], "unk", width=4))
-    >>> start, end = np.array([0.0, 5.0, 0.0, 0.0]), np.array([6.0, 0.0, 5.0, 0.0])
-    >>> [found] = answers_of_words([question], rows, [(start, end, -np.inf)])
-    >>> found.answer.text, question.context[found.answer.start : found.answer.end] == found.answer.text
-    ('강가에\t있다', True)
-    >>> answers_of_words([question], rows, [(start, end, 11.0)], null_threshold=0.0)[0].answer.text
-    ''
     """
     if n_best < 1 or longest < 1:
         raise ValueError(f"n_best={n_best}, longest={longest}: use 1 or more")
@@ -74,11 +63,7 @@ def answers_of_words(
 def best_spans(
     start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter.
-
-    >>> list(best_spans(np.array([1.0, 2.0]), np.array([5.0, 0.0]), longest=2))
-    [(0, 0, 6.0), (1, 1, 2.0), (0, 1, 1.0)]
-    """
+    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter."""
     behind = np.concatenate([end, np.full(longest - 1, -np.inf)])
     sums = start[:, None] + np.lib.stride_tricks.sliding_window_view(behind, longest)
     for place in np.argsort(-sums, axis=None, kind="stable"):

@@ -33,11 +33,6 @@ class QuestionRow:
     The window starts at word `begin` of the context, and `spans` are the characters of its words in the context. A word
     is `owned` by the window with the most context around it; answers start only at owned words. `answers` are the first
     and last word of each distinct right answer in the window: empty without an answer, None if unlabelled.
-
-    >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
-    >>> [row] = reading_rows([question], Lexicon(["배는"], "unk", width=4))
-    >>> row.words, row.ids.tolist(), row.question, row.width
-    (('배는', '강가에', '있다'), [1, 0, 0], ('어디', '?'), 3)
     """
 
     example: int
@@ -84,12 +79,6 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
 
     An answer that begins or ends inside a word is extended to the whole word. For unanswerable questions, the window is
     chosen by the index of the question.
-
-    >>> from bert_elmo_jax.data.tasks import Answer
-    >>> question = Question("q", "어디 ?", "배는 강가에 있다 .", (Answer("강가", 3),), "train.json", 1)
-    >>> found = training_rows([question], Lexicon([], "unk", width=4), limit=2)
-    >>> found.rows[0].words, found.rows[0].answers.tolist(), found.windowed, found.inexact
-    (('배는', '강가에'), [[1, 1]], 1, 1)
     """
     rows: list[QuestionRow] = []
     windowed = inexact = left_out = 0
@@ -116,13 +105,7 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
 
 
 def reading_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = READ_AT_ONCE) -> list[QuestionRow]:
-    """Return the rows for prediction: all windows of each context, with at most `limit` words each.
-
-    >>> question = Question("q", "where ?", "a ship at sea", (), "dev.json", 1)
-    >>> rows = reading_rows([question] * 2, Lexicon([], "unk", width=4), limit=2)
-    >>> [(row.example, *row.words) for row in rows[:4]]
-    [(0, 'a', 'ship'), (0, 'ship', 'at'), (0, 'at', 'sea'), (1, 'a', 'ship')]
-    """
+    """Return the rows for prediction: all windows of each context, with at most `limit` words each."""
     return [row for windows, _ in _windows(questions, lexicon, limit) for row in windows]
 
 
@@ -132,13 +115,6 @@ def collate_questions(
     """Return rows as arrays, padded to one of a few widths and to `height` with empty rows of weight 0.
 
     The context has the entries of `collate_words`, the question the same with the prefix `question_`.
-
-    >>> question = Question("q", "어디 ?", "배는 강가에 있다", (), "dev.json", 1)
-    >>> lexicon = Lexicon(["배는"], "unk", width=4)
-    >>> batch = collate_questions(training_rows([question], lexicon).rows, 2, lexicon)
-    >>> {name: array.shape for name, array in batch.items()}  # doctest: +NORMALIZE_WHITESPACE
-    {'words': (2, 32), 'lengths': (2,), 'question_words': (2, 16), 'question_lengths': (2,), 'answers': (2, 8, 2),
-     'weights': (2,)}
     """
     contexts, questions = zip(*(row.texts for row in rows))
     batch = collate_words(contexts, height, lexicon, layers, tags=False, step=CONTEXT_STEP, cuts=CONTEXT_CUTS)
@@ -155,12 +131,7 @@ def collate_questions(
 
 
 def words_of_questions(questions: Sequence[Question]) -> Iterator[tuple[str, ...]]:
-    """Yield the words of all distinct contexts, then the words of all questions.
-
-    >>> question = Question("q", "어디 ?", "배는 강가에", (), "dev.json", 1)
-    >>> list(words_of_questions([question] * 2))
-    [('배는', '강가에'), ('어디', '?'), ('어디', '?')]
-    """
+    """Yield the words of all distinct contexts, then the words of all questions."""
     for context in dict.fromkeys(question.context for question in questions):
         yield word_spans(context).words
     for question in questions:

@@ -75,13 +75,7 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
 
 
 def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
-    """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit.
-
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"])
-    >>> pair_ids("a a a a a", "b b b", tokenizer, 8)[0].tolist()
-    [2, 5, 5, 5, 3, 6, 6, 3]
-    """
+    """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit."""
     a = tokenizer.encode(first, specials=False).ids
     cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     if second is None:
@@ -94,23 +88,13 @@ def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) 
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return how many pieces of each text remain if the longer one (on a tie the second) loses pieces until both fit.
-
-    >>> keep_of_pair(9, 3, 8), keep_of_pair(9, 9, 7), keep_of_pair(2, 2, 8)
-    ((5, 3), (4, 3), (2, 2))
-    """
+    """Return how many pieces of each text remain if the longer one (or else the second) loses pieces until both fit."""
     second_left = min(second, max(room // 2, room - first))
     return min(first, room - second_left), second_left
 
 
 def check_length(task: Task, positions: int) -> None:
-    """Raise if the rows of a task do not fit the model, or have no room for text.
-
-    >>> from bert_elmo_jax.data.tasks.task import task_named
-    >>> check_length(task_named("sst2", max_length=600), 512)
-    Traceback (most recent call last):
-    ValueError: max_length=600: use 8 to 512, the positions of this model
-    """
+    """Raise if the rows of a task do not fit the model, or have no room for text."""
     if not 8 <= task.max_length <= positions:
         raise ValueError(f"max_length={task.max_length}: use 8 to {positions}, the positions of this model")
 

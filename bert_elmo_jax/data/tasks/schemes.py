@@ -54,13 +54,7 @@ where IOB1 has I-PER; write B-LOC here (IOB2), or I-PER there (IOB1)
 
 
 def check_tags(sentence: TaggedSentence) -> None:
-    """Raise if a tag is not an entity tag.
-
-    >>> check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: train.conll:3: the tag 'LOC', expected O, or B-, I-, E- or S- and a type; \
-correct it, give the column of the tags, or read other tags with entities=False
-    """
+    """Raise if a tag is not an entity tag."""
     for tag, line in zip(sentence.tags or (), sentence.lines):
         prefix, dash, kind = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I", "E", "S") or bool(dash) != bool(kind)):

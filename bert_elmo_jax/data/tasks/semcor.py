@@ -18,9 +18,6 @@ class Sense:
 
     `keys` are WordNet's sense keys, `lemma%1:04:01::`, usually one; `numbers` their ranks among the senses of the
     lemma, from 1. `item` is the lemma with its part of speech: noun, verb, adjective or adverb.
-
-    >>> Sense(0, 1, "bank%1", ("bank%1:14:00::",), (2,)).item
-    'bank%1'
     """
 
     first: int
@@ -32,11 +29,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class SenseSentence:
-    """A sentence, the senses of its words, and the name of its document.
-
-    >>> SenseSentence(("배",), (), "d1", "semcor.tsv", 3).line
-    3
-    """
+    """A sentence, the senses of its words, and the name of its document."""
 
     words: tuple[str, ...]
     senses: tuple[Sense, ...]

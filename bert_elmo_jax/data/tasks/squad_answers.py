@@ -129,11 +129,6 @@ def choose(
     """Return the prediction for question `number`, given its spans and the score of "no answer"; each text counts once.
 
     With a `threshold`, "no answer" wins if its score exceeds the best answer's by more than that.
-
-    >>> choose("q", [Candidate("sea", 4, 7, 3.0, 0.0)], 4.0, n_best=20, threshold=0.5).answer.text
-    ''
-    >>> choose("q", [Candidate("sea", 4, 7, 3.0, 0.0)], 4.0, n_best=20, threshold=None).answer.probability
-    1.0
     """
     none = Candidate("", 0, 0, null, 0.0)
     ranked = sorted([*spans, *([none] if threshold is not None else [])], key=lambda span: -span.score)

@@ -108,11 +108,7 @@ def _split_context(
 def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:
     """Return for each piece of a text the part (begin, end) that shows it with the most context.
 
-    Context is the minimum of both sides; ties go to the longer part, then to the earlier one. In this example, piece 4
-    has no right context in the first part, but one piece on either side in the second:
-
-    >>> best_windows([(0, 5), (3, 8)], 8).tolist()
-    [0, 0, 0, 0, 1, 1, 1, 1]
+    Context is the minimum of both sides; ties go to the longer part, then to the earlier one.
     """
     best = np.full(pieces, -np.inf)
     owners = np.zeros(pieces, np.int32)

@@ -14,11 +14,7 @@ FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", 
 
 @dataclass(frozen=True)
 class Record:
-    """A row: its line, and its cells by column name.
-
-    >>> Record(2, {"text": "좋다", "label": "1"}).cells["text"]
-    '좋다'
-    """
+    """A row: its line, and its cells by column name."""
 
     line: int
     cells: dict[str, Any]

@@ -26,14 +26,6 @@ def tag_places(
     Long sentences are split into rows that overlap by half, and each word is tagged in the row with the most context
     around it. With `context`, rows are filled up with neighbouring pieces of the document. With `characters`, words are
     the characters of a text, and only characters that begin a piece have a place.
-
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "서울", "##역", "배"])
-    >>> sentences = [TaggedSentence((word, "배"), None, "a.conll", (1, 2), 0) for word in ("서울역", "배")]
-    >>> [(ids.tolist(), words.tolist()) for _, ids, words in tag_places(sentences, tokenizer, 8)]
-    [([2, 5, 6, 7, 3], [[0, 1], [1, 3]]), ([2, 7, 7, 3], [[0, 1], [1, 2]])]
-    >>> [ids.tolist() for _, ids, _ in tag_places(sentences, tokenizer, 6, context=True)]
-    [[2, 5, 6, 7, 7, 3], [2, 6, 7, 7, 7, 3]]
     """
     room = length - 2
     pieces = [_pieces(sentence, tokenizer, characters) for sentence in sentences]

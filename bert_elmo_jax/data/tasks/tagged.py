@@ -141,11 +141,7 @@ def _conllu(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) ->
 
 
 def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
-    r"""Return the cells of a CoNLL-U line, which must be word `word`; none for comments, ranges and empty words.
-
-    >>> conllu_cells("2\t탔다\t타다\tVERB\t_\t_\t0\troot\t_\t_", 2, "train.conllu", 4)[:4]
-    ['2', '탔다', '타다', 'VERB']
-    """
+    """Return the cells of a CoNLL-U line, which must be word `word`; none for comments, ranges and empty words."""
     cells = line.split("\t")
     if line.startswith("#"):
         return []

@@ -141,12 +141,7 @@ def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encodi
 
 
 def with_labels(task: Task, train: Sequence[Any]) -> Task:
-    """Return the task with the labels of its training data, and whether some questions have no answer.
-
-    >>> train = [TextExample(text, None, label, None, "train.tsv", 2) for text, label in (("좋다", "1"), ("싫다", "0"))]
-    >>> with_labels(task_named("sst2"), train).labels
-    ('0', '1')
-    """
+    """Return the task with the labels of its training data, and whether some questions have no answer."""
     if task.kind == "classification":
         return dataclasses.replace(task, labels=tuple(find_labels(train)))
     if task.kind == "tags":
@@ -157,10 +152,7 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
 
 
 def check_labels(task: Task, examples: Sequence[Any]) -> None:
-    """Raise with file and line if an example's label is not a label of the task.
-
-    >>> check_labels(with_labels(task_named("swag"), []), [])
-    """
+    """Raise with file and line if an example's label is not a label of the task."""
     if task.kind == "classification":
         label_ids(examples, task.labels)
     elif task.kind == "tags":
@@ -174,21 +166,12 @@ def check_labels(task: Task, examples: Sequence[Any]) -> None:
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
-    """Return the task as plain values, for `model.json`.
-
-    >>> task_from_json(task_to_json(task_named("korquad")), "model.json") == task_named("korquad")
-    True
-    """
+    """Return the task as plain values, for `model.json`."""
     return dataclasses.asdict(task)
 
 
 def task_from_json(fields: Mapping[str, Any], source: str) -> Task:
-    """Return the task from the result of `task_to_json`; raise on invalid fields.
-
-    >>> task_from_json({"name": "sst2", "kind": "poetry"}, "model.json")
-    Traceback (most recent call last):
-    ValueError: model.json: task.kind is 'poetry'; expected one of classification, regression, tags, choice, questions
-    """
+    """Return the task from the result of `task_to_json`; raise on invalid fields."""
     values = dict(fields)
     if values.get("kind") not in get_args(Kind):
         raise ValueError(f"{source}: task.kind is {values.get('kind')!r}; expected one of {', '.join(get_args(Kind))}")

@@ -14,11 +14,7 @@ from bert_elmo_jax.text.words import UNK_WORD
 
 @dataclass(frozen=True, eq=False)
 class TextRow:
-    """The input of an example: its text, or both texts of a pair, and the id of its label if known.
-
-    >>> TextRow(0, (WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)),)).width
-    2
-    """
+    """The input of an example: its text, or both texts of a pair, and the id of its label if known."""
 
     example: int
     texts: tuple[WordRow, ...]
@@ -36,21 +32,13 @@ class TextRow:
 
 
 def words_of_texts(example: TextExample, limit: int) -> list[tuple[str, ...]]:
-    """Return the first words of each text; a text without words becomes `<UNK>`.
-
-    >>> words_of_texts(TextExample("배를 탔다.", " ", None, None, "dev.tsv", 2), limit=2)
-    [('배를', '탔다'), ('<UNK>',)]
-    """
+    """Return the first words of each text; a text without words becomes `<UNK>`."""
     texts = (example.text,) if example.pair is None else (example.text, example.pair)
     return [tuple(split_words(text)[:limit]) or (UNK_WORD,) for text in texts]
 
 
 def count_cut(examples: Sequence[TextExample], limit: int) -> int:
-    """Return the number of texts that are truncated to `limit` words.
-
-    >>> count_cut([TextExample("배를 탔다.", "배", None, None, "dev.tsv", 2)], limit=2)
-    1
-    """
+    """Return the number of texts that are truncated to `limit` words."""
     texts = (text for example in examples for text in (example.text, example.pair) if text is not None)
     # A text has at most as many words as characters, so most texts need not be split.
     return sum(len(text) > limit and len(split_words(text)) > limit for text in texts)
@@ -64,13 +52,7 @@ def make_text_rows(
     *,
     labelled: bool = True,
 ) -> list[TextRow]:
-    """Return one row per example, with texts truncated to `limit` words each.
-
-    >>> example = TextExample("배를 탔다.", "배", "1", None, "dev.tsv", 2)
-    >>> [row] = make_text_rows([example], Lexicon(["배"], "unk", width=4), ("0", "1"), limit=2)
-    >>> [text.ids.tolist() for text in row.texts], row.label
-    ([[0, 0], [1]], 1)
-    """
+    """Return one row per example, with texts truncated to `limit` words each."""
     numbers = label_ids(examples, labels).tolist() if labelled else [None] * len(examples)
     return [
         TextRow(n, tuple(WordRow(n, words, lexicon.ids(words)) for words in words_of_texts(example, limit)), number)
@@ -84,11 +66,6 @@ def collate_texts(
     """Return rows as arrays, padded to one of a few widths and to `height` with empty rows of weight 0.
 
     Single texts have the entries of `collate_words`; for pairs the shapes are [height, 2, …], with one common width.
-
-    >>> words = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32))
-    >>> batch = collate_texts([TextRow(0, (words, words), 1)], 2, Lexicon(["배"], "unk", width=4))
-    >>> {name: array.shape for name, array in batch.items()}
-    {'words': (2, 2, 8), 'lengths': (2, 2), 'labels': (2,), 'weights': (2,)}
     """
     many = len(rows[0].texts)
     batch = collate_words([text for row in rows for text in row.texts], many * height, lexicon, layers, tags=False)

@@ -16,9 +16,6 @@ class ParsedSentence:
     """Words with their parts of speech, features, heads (counted from 1, 0 for the root) and relations.
 
     Unspecified values (`_`) are None, or an empty mapping.
-
-    >>> ParsedSentence(("배를",), ("NOUN",), ({"Case": "Acc"},), (0,), ("root",), "a.conllu", (1,)).line
-    1
     """
 
     words: tuple[str, ...]
@@ -103,11 +100,6 @@ def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
 
     The labels are the part of speech for `pos`, the distance to the head for `head_distance` (`<` for a head before the
     word, `>` after it), and else the feature called `task`, such as `Number`, `Tense`, `Person` or `Case`.
-
-    >>> words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
-    >>> sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
-    >>> labels_of(sentence, "pos"), labels_of(sentence, "Tense"), labels_of(sentence, "head_distance")
-    (('NOUN', 'VERB'), (None, 'Past'), ('>1', 'root'))
     """
     if task == "pos":
         return sentence.tags

@@ -18,11 +18,7 @@ CUTS = (16, 24)  # widths in characters besides CHARACTERS; each one is compiled
 
 @dataclass(frozen=True, eq=False)
 class WordRow:
-    """The input of a sentence: its words, their ids, and its tags if known.
-
-    >>> WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)).width
-    2
-    """
+    """The input of a sentence: its words, their ids, and its tags if known."""
 
     example: int
     words: tuple[str, ...]
@@ -52,13 +48,7 @@ Layers = Callable[[Sequence[WordRow], int, int], Batch]
 def make_word_rows(
     sentences: Sequence[TaggedSentence], lexicon: Lexicon, labels: Sequence[str], *, labelled: bool = True
 ) -> list[WordRow]:
-    """Return one row per sentence.
-
-    >>> sentence = TaggedSentence(("배", "밖"), ("NOUN", "ADV"), "dev.conllu", (1, 2), 0)
-    >>> [row] = make_word_rows([sentence], Lexicon(["배"], "unk", width=4), ("ADV", "NOUN"))
-    >>> row.ids.tolist(), row.tags.tolist()
-    ([1, 0], [1, 0])
-    """
+    """Return one row per sentence."""
     return [
         WordRow(n, sentence.words, lexicon.ids(sentence.words), tag_ids(sentence, labels) if labelled else None)
         for n, sentence in enumerate(sentences)
@@ -78,11 +68,6 @@ def collate_words(
     """Return rows as arrays, padded to one of a few widths (multiples of `step`) and to `height` with empty rows.
 
     Words are padded to the first width of `cuts` that fits the longest word, else to CHARACTERS.
-
-    >>> row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
-    >>> batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
-    >>> {name: array.shape for name, array in batch.items()}
-    {'words': (2, 8), 'lengths': (2,), 'characters': (2, 8, 16), 'tags': (2, 8)}
     """
     width = word_width(max(row.width for row in rows), step)
     batch: Batch = {"words": np.zeros((height, width), np.int32), "lengths": np.zeros(height, np.int32)}
@@ -108,12 +93,7 @@ def collate_words(
 def characters_of(
     rows: Sequence[WordRow], height: int, width: int, cuts: Sequence[int] = CUTS
 ) -> Int32[np.ndarray, "{height} {width} C"]:
-    """Return the characters of every word, padded to the first width of `cuts` that fits; 0 where there is no word.
-
-    >>> row = WordRow(0, ("a",), np.array([0], np.int32))
-    >>> characters_of([row], 1, 2)[0, :, :4].tolist()
-    [[259, 98, 260, 261], [0, 0, 0, 0]]
-    """
+    """Return the characters of every word, padded to the first width of `cuts` that fits; 0 where there is no word."""
     distinct: dict[str, int] = {}
     places = [[distinct.setdefault(word, len(distinct)) for word in row.words] for row in rows]
     longest = max(len(word.encode("utf-8", "replace")) for word in distinct) + 2
@@ -127,10 +107,6 @@ def characters_of(
 
 
 def word_width(length: int, step: int = STEP) -> int:
-    """Return the padded width of a row in words: a multiple of `step`, with at most four widths per doubling.
-
-    >>> [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)]
-    [8, 16, 24, 40, 80, 96, 320, 640]
-    """
+    """Return the padded width of a row in words: a multiple of `step`, with at most four widths per doubling."""
     step = max(step, (1 << (length - 1).bit_length()) // 8)
     return -(-length // step) * step

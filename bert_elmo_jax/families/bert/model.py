@@ -196,9 +196,5 @@ def stack(trees: Sequence[Any]) -> Any:
 
 
 def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
-    """Return the vectors at some positions of each row.
-
-    >>> at_positions(jnp.arange(6.0).reshape(2, 3, 1), jnp.array([[2, 0], [1, 1]]))[..., 0].tolist()
-    [[2.0, 0.0], [4.0, 4.0]]
-    """
+    """Return the vectors at some positions of each row."""
     return jnp.take_along_axis(x, jnp.asarray(positions)[:, :, None], axis=1, mode="fill", fill_value=jnp.nan)

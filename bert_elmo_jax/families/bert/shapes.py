@@ -11,9 +11,6 @@ def bert_shapes(config: BertConfig, outputs: Mapping[str, int] | None = None) ->
     """Return the shape of every parameter that a BERT of this configuration may have.
 
     `outputs` are the sizes of `classify` and `tag`; without it these two are left out.
-
-    >>> bert_shapes(BertConfig.preset("tiny"), {"classify": 3})["classify/bias"]
-    (3,)
     """
     from bert_elmo_jax.families.bert.family import FAMILY
     from bert_elmo_jax.families.init_params import param_shapes

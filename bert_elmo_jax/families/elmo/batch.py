@@ -19,11 +19,7 @@ PIECES = (256, 128, 64, 32, 16, 8)  # batch sizes of the character CNN, in words
 
 
 def to_words(text: str | Words, number: int) -> Words:
-    r"""Return the words of one sentence of a list, checked.
-
-    >>> to_words("강가의  은행\n", 0), to_words(["New York"], 1)
-    (['강가의', '은행'], ['New York'])
-    """
+    """Return the words of one sentence of a list, checked."""
     if not isinstance(text, str | list):
         hint = "; write it as a list of words" if isinstance(text, tuple) else ""
         raise TypeError(f"text {number} is {shorten(text)}; expected a list of words, or a string{hint}")
@@ -35,12 +31,7 @@ def to_words(text: str | Words, number: int) -> Words:
 
 
 def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
-    """Raise unless all are words; the first lines are a fast check of the usual case.
-
-    >>> check_words(["배", ""], functools.partial(BadText, 3))
-    Traceback (most recent call last):
-    bert_elmo_jax.encoders.rows.BadText: text 3 holds an empty word, word 1 of 2: remove it
-    """
+    """Raise unless all are words; the first lines are a fast check of the usual case."""
     with contextlib.suppress(TypeError, ValueError):
         if all(words):
             "".join(words).encode()
@@ -54,11 +45,7 @@ def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
 
 
 def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarray, "T"]]]:
-    """Return the distinct words, and each sentence as rows of a table of begin, end, and these words.
-
-    >>> number_words([["a", "b", "a"], ["b"]])
-    (['a', 'b'], [array([0, 2, 3, 2, 1], dtype=int32), array([0, 3, 1], dtype=int32)])
-    """
+    """Return the distinct words, and each sentence as rows of a table of begin, end, and these words."""
     numbers: dict[str, int] = {}
     rows = []
     for words in sentences:
@@ -68,11 +55,7 @@ def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarr
 
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield batches of row numbers, the longest rows first, so that rows of a batch have similar lengths.
-
-    >>> list(batches([3, 9, 4, 900], 2))
-    [[3], [1, 2], [0]]
-    """
+    """Yield batches of row numbers, the longest rows first, so that rows of a batch have similar lengths."""
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     at = 0
     while at < len(order):
@@ -84,11 +67,7 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
 def pad(
     rows: Sequence[Int[np.ndarray, "_"]], batch_size: int, least: int = 1
 ) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, "B"]]:
-    """Return rows padded to a known height (at least `least`) and width, and their lengths (0 for added rows).
-
-    >>> pad([np.array([0, 2, 1]), np.array([0, 1])], 32)[1].tolist()
-    [3, 2]
-    """
+    """Return rows padded to a known height (at least `least`) and width, and their lengths (0 for added rows)."""
     longest = max(map(len, rows))
     height, width = max(least, height_for(len(rows), max_rows(longest, batch_size))), width_for(longest)
     words, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
@@ -99,30 +78,18 @@ def pad(
 
 
 def width_for(length: int) -> int:
-    """Return the padded length of a row: a power of two, or three quarters of one.
-
-    >>> [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)]
-    [8, 12, 16, 24, 32, 384, 768]
-    """
+    """Return the padded length of a row: a power of two, or three quarters of one."""
     power = max(8, 1 << (length - 1).bit_length())
     return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
 
 
 def max_rows(length: int, batch_size: int) -> int:
-    """Return the most rows of a batch whose longest row has this length.
-
-    >>> [max_rows(length, 32) for length in (20, 512, 700, 100_000)]
-    [32, 32, 21, 1]
-    """
+    """Return the most rows of a batch whose longest row has this length."""
     return max(1, min(batch_size, batch_size * LONG // width_for(length)))
 
 
 def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:
-    """Return the number of characters of each word before the padding at its end.
-
-    >>> used_characters(np.array([[259, 98, 260, 261, 261], [259, 98, 0, 261, 261]])).tolist()
-    [3, 5]
-    """
+    """Return the number of characters of each word before the padding at its end."""
     size = characters.shape[1]
     used = size - np.argmax((characters != PAD_CHARACTER)[:, ::-1], axis=1)
     # The model pads a cut word by its last character, which would be wrong after a 0.

@@ -76,11 +76,7 @@ def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
 def mix_layers(
     layers: np.ndarray, weights: Sequence[SupportsFloat] | AnyArray, gamma: SupportsFloat, expected: int
 ) -> Float32[np.ndarray, "B T D"]:
-    """Return γ · Σ weightₙ · layerₙ.
-
-    >>> mix_layers(np.ones((3, 1, 2, 4), np.float32), [0, 1, 1], 0.5, expected=3)[0, 0].tolist()
-    [1.0, 1.0, 1.0, 1.0]
-    """
+    """Return γ · Σ weightₙ · layerₙ."""
     if layers.ndim != 4 or len(layers) != expected:
         raise ValueError(
             f"layers of shape {layers.shape} were given; expected the result of encode, or its layers, [{expected}, "

@@ -15,31 +15,19 @@ EMBEDDINGS = tuple(f"{prefix}embedding" for prefix in PREFIXES)
 
 
 def elmo_files(folder: str | Path) -> list[str]:
-    """Return the names of the ELMo files in a folder, or none unless it has both weights and options.
-
-    >>> elmo_files("tests/goldens/elmo_tiny")
-    ['options.json', 'weights.hdf5']
-    """
+    """Return the names of the ELMo files in a folder, or none unless it has both weights and options."""
     weights, options = named_weights(Path(folder)), named_options(Path(folder))
     return [file.name for file in options + weights] if weights and options else []
 
 
 def named_weights(folder: Path) -> list[Path]:
-    """Return the files of a folder with an HDF5 ending.
-
-    >>> [file.name for file in named_weights(Path("tests/goldens/elmo_tiny"))]
-    ['weights.hdf5']
-    """
+    """Return the files of a folder with an HDF5 ending."""
     files = (file for file in folder.iterdir() if file.name.lower().endswith(ENDINGS) and file.is_file())
     return sorted(file for file in files if file.name not in OTHERS)
 
 
 def named_options(folder: Path) -> list[Path]:
-    """Return the files of a folder named `*options*.json`.
-
-    >>> [file.name for file in named_options(Path("tests/goldens/elmo_tiny"))]
-    ['options.json']
-    """
+    """Return the files of a folder named `*options*.json`."""
     return sorted(file for file in folder.glob("*options*.json") if file.is_file())
 
 
@@ -47,9 +35,6 @@ def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
     """Return the file with an ELMo's LSTMs, and the files with its word vectors, which bilm-tf stores separately.
 
     `path` is a folder or the file of weights itself.
-
-    >>> find_weights("tests/goldens/elmo_tiny")[0].name
-    'weights.hdf5'
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent
@@ -84,11 +69,7 @@ def _holds(file: Path, names: tuple[str, ...]) -> bool | str:
 
 
 def find_options(weights: Path) -> Path:
-    """Return the options file for a file of weights: the only one in its folder, or the one with a matching name.
-
-    >>> find_options(Path("tests/goldens/elmo_tiny/weights.hdf5")).name
-    'options.json'
-    """
+    """Return the options file for a file of weights: the only one in its folder, or the one with a matching name."""
     options = named_options(weights.parent)
     if len(options) == 1:
         return options[0]
@@ -107,11 +88,7 @@ def find_options(weights: Path) -> Path:
 
 
 def read_options(path: Path) -> Mapping[str, Any]:
-    """Return the content of an `options.json`.
-
-    >>> read_options(Path("tests/goldens/elmo_tiny/options.json"))["lstm"]["dim"]
-    48
-    """
+    """Return the content of an `options.json`."""
     try:
         options = json.loads(path.read_text(encoding="utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError) as problem:

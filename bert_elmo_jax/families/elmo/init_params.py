@@ -14,10 +14,6 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
     """Return the parameters of an ELMo, initialised as in the original: `{"encoder": …}`, and `"lm"` if requested.
 
     Both directions share the head, which has no embedding if `tie_softmax` shares the one of the words.
-
-    >>> params = init_elmo_params(ElmoConfig.preset("toy", vocab_size=100), jax.random.key(0), lm=True)
-    >>> jax.tree.map(jax.numpy.shape, params["lm"])
-    {'bias': (100,), 'embedding': (100, 32)}
     """
     if lm and config.vocab_size is None:
         raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
@@ -36,11 +32,6 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
 
 
 def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path; `lm` adds the language-model head.
-
-    >>> shapes = elmo_shapes(ElmoConfig.preset("original", vocab_size=793471), lm=True)
-    >>> shapes["encoder/forward/layer_1/state_kernel"], shapes["encoder/token/conv_6/kernel"], shapes["lm/bias"]
-    ((512, 16384), (7, 16, 1024), (793471,))
-    """
+    """Return the shape of every parameter by its path; `lm` adds the language-model head."""
     tree = jax.eval_shape(lambda key: init_elmo_params(config, key, lm), jax.random.key(0))
     return {path: leaf.shape for path, leaf in flatten(tree).items()}

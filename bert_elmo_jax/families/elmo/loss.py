@@ -30,18 +30,6 @@ def elmo_loss(config: ElmoConfig, *, sampled: bool = False, chunk: int = 8192) -
     Without a state, every row starts from zeros, and None is returned. Without a key there is no dropout. The full
     softmax takes `chunk` words at a time. With `sampled`, the negatives are in the batch (`build_draw`), and the terms
     are `forward_sampled` and `backward_sampled`, which give no perplexity.
-
-    >>> import jax, numpy as np
-    >>> from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-    >>> config = ElmoConfig.preset("toy", input="words", vocab_size=100)
-    >>> words, count = np.array([[0, 7, 9]]), np.array([3])
-    >>> batch = {"words_forward": words, "words_backward": words[:, ::-1], "lengths": count, "fresh": count > 0}
-    >>> batch |= {"forward_targets": words, "forward_weights": words * 0.0 + 1}
-    >>> batch |= {"backward_targets": words, "backward_weights": words * 0.0 + 1}
-    >>> params = init_elmo_params(config, jax.random.key(0), lm=True)
-    >>> terms, _, _ = jax.jit(elmo_loss(config))(params, batch, None, None)
-    >>> [float(weight) for _, weight in terms.values()]
-    [3.0, 3.0]
     """
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:

@@ -61,12 +61,7 @@ def zero_state(config: ElmoConfig, batch_size: int) -> State:
 
 
 def check_shape(state: State, config: ElmoConfig, batch_size: int) -> State:
-    """Return the state; raise unless it fits this model and number of rows.
-
-    >>> check_shape(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
-    Traceback (most recent call last):
-    ValueError: the state's cell has the shape (2, 2, 3, 128), but a batch of 2 rows in this model needs (2, 2, 2, 128)
-    """
+    """Return the state; raise unless it fits this model and number of rows."""
     for part, width in (("cell", config.cell_size), ("hidden", config.projection_size)):
         given, needed = np.shape(getattr(state, part)), (2, config.num_layers, batch_size, width)
         if given != needed:
@@ -78,11 +73,7 @@ def check_shape(state: State, config: ElmoConfig, batch_size: int) -> State:
 
 
 def reverse(x: Array, lengths: Int[AnyArray, " B"]) -> Array:
-    """Reverse the first `lengths` entries of each row, and keep the others.
-
-    >>> reverse(jnp.array([[1, 2, 3, 0], [4, 0, 0, 0]]), jnp.array([3, 1])).tolist()
-    [[3, 2, 1, 0], [4, 0, 0, 0]]
-    """
+    """Reverse the first `lengths` entries of each row, and keep the others."""
     place = jnp.arange(x.shape[1], dtype=jnp.int32)[None, :]
     n = jnp.asarray(lengths, jnp.int32)[:, None]
     place = jnp.where(place < n, n - 1 - place, place)

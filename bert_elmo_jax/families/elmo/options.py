@@ -15,9 +15,6 @@ def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> Elmo
     """Return the configuration that the options describe, completed from the shapes of the weights.
 
     The shapes show whether there is a projection that keeps the width, and the vocabulary size if no option gives it.
-
-    >>> from_options({"lstm": {"dim": 8, "projection_dim": 4}}, {"embedding": (100, 4)}, "The options").vocab_size
-    100
     """
     found: dict[str, Any] = {}
     if _indices(shapes, CELL + "W_P_0"):
@@ -39,10 +36,6 @@ def contradictions(config: ElmoConfig, shapes: Shapes) -> list[str]:
     """Return a message for each option that the weights contradict.
 
     An option is only compared if the weights agree among themselves: a single dataset of another shape is damage.
-
-    >>> config = ElmoConfig(input="words", vocab_size=9)
-    >>> contradictions(config, {"RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B": (8192,)})
-    ['lstm.n_layers is 2, but the weights have 1 (Cell0)', 'lstm.dim is 4096, but the weights have 2048']
     """
     words = config.input == "words"
     lines = []

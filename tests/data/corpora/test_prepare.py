@@ -2,12 +2,13 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare
+from bert_elmo_jax.data.corpora.prepare import OtherPlan, Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading
 from bert_elmo_jax.data.corpora.shards import is_heldout
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
@@ -303,3 +304,8 @@ def test_share_of_heldout_documents():
     share = np.mean([is_heldout(3, 1, place, 0.2) for place in range(20_000)])
     assert abs(share - 0.2) < 0.01
     assert not any(is_heldout(3, 1, place, 0.0) for place in range(100))
+
+
+def test_example_of_refuse_idle_options():
+    with pytest.raises(ValueError, match=re.escape("--lowercase has no effect with --tokenizer=words; leave it out")):
+        refuse_idle_options(Request(("a.txt",), "out", tokenizer="words"), ["lowercase"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.corpora.npy import NpyAppender
-from bert_elmo_jax.data.corpora.store import DamagedStore, open_store, verify
+from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 
 
@@ -112,3 +112,7 @@ def test_unfinished_array_cannot_be_loaded(tmp_path):
         np.load(tmp_path / "a.npy")
     writer.close()
     assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_example_of_forms():
+    assert Forms(np.frombuffer("은행bank".encode(), np.uint8), np.array([0, 6, 10]))[0] == "은행"

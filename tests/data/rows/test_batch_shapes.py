@@ -59,3 +59,7 @@ def test_table_holds_all_words_even_if_all_differ():
 def test_unequal_shards_raise():
     with pytest.raises(ValueError, match="10 rows cannot be split into 4 equal parts; use a multiple of 4"):
         batch_shapes(LanguageModelExamples(), 10, shards=4)
+
+
+def test_example_of_table_size():
+    assert table_size(LanguageModelExamples(length=20), rows=16) == 1024

@@ -151,3 +151,16 @@ def test_unknown_choices_raise(as_users_run):
         LanguageModelExamples(reading="stream")
     with pytest.raises(ValueError, match="input 'bytes' is not known; it is characters or words"):
         LanguageModelExamples(input="bytes")
+
+
+def test_example_of_plan_streams():
+    text = Text(np.array([5, 6, 7, 8]), np.array([0, 2, 4]), np.array([0, 1, 2]))  # two sentences of two words
+    streams = plan_streams(text, 2, rows=1, marks=Marks(0, 1, 2, 10), key=(0,))
+    assert streams.words.tolist() == [0, 7, 8, 0, 5, 6, 0]
+    steps = streams.take(0)
+    assert (
+        steps.forward.tolist(),
+        steps.forward_targets.tolist(),
+        steps.backward.tolist(),
+        steps.backward_targets.tolist(),
+    ) == ([[0, 7]], [[7, 8]], [[1, 6]], [[6, 5]])

@@ -108,3 +108,11 @@ def test_invalid_scores_and_rows_are_refused():
         answers_of_words([], rows, [(fine, fine, 0.0)])
     with pytest.raises(ValueError, match="n_best=0"):
         answers_of_words([question], rows, [(fine, fine, 0.0)], n_best=0)
+
+
+def test_example_of_best_spans():
+    assert list(best_spans(np.array([1.0, 2.0]), np.array([5.0, 0.0]), longest=2)) == [
+        (0, 0, 6.0),
+        (1, 1, 2.0),
+        (0, 1, 1.0),
+    ]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, ChoiceExample, Question, TaggedSentence, TextExample
-from bert_elmo_jax.data.tasks.rows import check_length, keep_of_pair, make_rows
+from bert_elmo_jax.data.tasks.rows import check_length, keep_of_pair, make_rows, pair_ids
 from bert_elmo_jax.data.tasks.tag_rows import tag_places
 from bert_elmo_jax.data.tasks.task import TASKS, Task, task_from_json, task_named, task_to_json, with_labels
 from bert_elmo_jax.text import WordPiece, train_wordpiece
@@ -160,3 +161,21 @@ def test_labels_come_from_the_training_data():
     assert with_labels(task_named("squad"), asked).unanswerable
     assert not with_labels(task_named("squad"), asked[1:]).unanswerable
     assert np.array_equal(with_labels(task_named("swag"), []).labels, ())
+
+
+def test_example_of_pair_ids():
+    from bert_elmo_jax.text import WordPiece
+
+    tokenizer = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"])
+    assert pair_ids("a a a a a", "b b b", tokenizer, 8)[0].tolist() == [2, 5, 5, 5, 3, 6, 6, 3]
+
+
+def test_example_of_keep_of_pair():
+    assert (keep_of_pair(9, 3, 8), keep_of_pair(9, 9, 7), keep_of_pair(2, 2, 8)) == ((5, 3), (4, 3), (2, 2))
+
+
+def test_example_of_check_length():
+    from bert_elmo_jax.data.tasks.task import task_named
+
+    with pytest.raises(ValueError, match=re.escape("max_length=600: use 8 to 512, the positions of this model")):
+        check_length(task_named("sst2", max_length=600), 512)

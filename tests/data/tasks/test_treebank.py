@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.treebank import labels_of, read_treebank
+from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of, read_treebank
 
 SOUND = """# newdoc
 # text = Ahn's 배를
@@ -81,3 +81,17 @@ def test_real_treebanks(shared, tmp_path):
         assert Counter(label for s in part for label in labels_of(s, "head_distance"))["root"] == len(part)
         assert all(None not in sentence.tags for sentence in part)
     assert {label for s in english for label in labels_of(s, "Number")} > {None, "Sing", "Plur"}
+
+
+def test_example_of_parsedsentence():
+    assert ParsedSentence(("배를",), ("NOUN",), ({"Case": "Acc"},), (0,), ("root",), "a.conllu", (1,)).line == 1
+
+
+def test_example_of_labels_of():
+    words, features = ("배를", "탔다"), ({}, {"Tense": "Past"})
+    sentence = ParsedSentence(words, ("NOUN", "VERB"), features, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
+    assert (labels_of(sentence, "pos"), labels_of(sentence, "Tense"), labels_of(sentence, "head_distance")) == (
+        ("NOUN", "VERB"),
+        (None, "Past"),
+        (">1", "root"),
+    )

@@ -4,8 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of
+from bert_elmo_jax.data.tasks.examples import TaggedSentence
+from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of, collate_words, make_word_rows, word_width
 from bert_elmo_jax.networks.word_input import WordInput
+from bert_elmo_jax.text import Lexicon
 
 
 def row_of(*words):
@@ -27,3 +29,33 @@ def test_the_width_does_not_change_the_output():
     ids = np.zeros((1, 2), np.int32)
     params = words.init(jax.random.key(0), ids, short)
     np.testing.assert_allclose(words.apply(params, ids, short), words.apply(params, ids, wide), atol=1e-6)
+
+
+def test_example_of_characters_of():
+    row = WordRow(0, ("a",), np.array([0], np.int32))
+    assert characters_of([row], 1, 2)[0, :, :4].tolist() == [[259, 98, 260, 261], [0, 0, 0, 0]]
+
+
+def test_example_of_wordrow():
+    assert WordRow(0, ("강가에", "배"), np.array([4, 2], np.int32)).width == 2
+
+
+def test_example_of_make_word_rows():
+    sentence = TaggedSentence(("배", "밖"), ("NOUN", "ADV"), "dev.conllu", (1, 2), 0)
+    [row] = make_word_rows([sentence], Lexicon(["배"], "unk", width=4), ("ADV", "NOUN"))
+    assert (row.ids.tolist(), row.tags.tolist()) == ([1, 0], [1, 0])
+
+
+def test_example_of_collate_words():
+    row = WordRow(0, ("강가에", "배"), np.array([0, 1], np.int32), np.array([2, 2], np.int32))
+    batch = collate_words([row], 2, Lexicon(["배"], "characters", width=4))
+    assert {name: array.shape for name, array in batch.items()} == {
+        "words": (2, 8),
+        "lengths": (2,),
+        "characters": (2, 8, 16),
+        "tags": (2, 8),
+    }
+
+
+def test_example_of_word_width():
+    assert [word_width(length) for length in (1, 9, 17, 33, 65, 81, 300, 513)] == [8, 16, 24, 40, 80, 96, 320, 640]

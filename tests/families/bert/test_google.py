@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert import huggingface as huggingface_bert
-from bert_elmo_jax.families.bert.google import checkpoint_prefix, names
+from bert_elmo_jax.families.bert.google import checkpoint_prefix, is_prefix, names
 from bert_elmo_jax.families.bert.google import read_weights as read_google
 from bert_elmo_jax.inference.read_weights import read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -177,3 +178,11 @@ def test_no_checkpoint(tmp_path, google):
     with pytest.raises(FileNotFoundError, match=r"without it, bert_model.ckpt.data-00000-of-00001 cannot be read"):
         checkpoint_prefix(folder)
     shutil.rmtree(folder)
+
+
+def test_example_of_checkpoint_prefix():
+    assert checkpoint_prefix("tests/goldens/bert_tiny_tf").name == "bert_model.ckpt"
+
+
+def test_example_of_is_prefix():
+    assert is_prefix(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt"))

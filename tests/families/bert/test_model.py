@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from bert_elmo_jax.encoders.check_batch import check_batch
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
-from bert_elmo_jax.families.bert.model import Bert
+from bert_elmo_jax.families.bert.model import Bert, at_positions
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 
@@ -354,3 +354,10 @@ def test_initialisation_follows_the_release():
             assert float(leaf.std()) == pytest.approx(0.02 * 0.8796, rel=max(0.02, 4 / np.sqrt(leaf.size)))
     kernels = [tree["encoder"][f"layer_{i}"]["attention"]["query"]["kernel"] for i in range(4)]
     assert len({float(k[0, 0]) for k in kernels}) == 4
+
+
+def test_example_of_at_positions():
+    assert at_positions(jnp.arange(6.0).reshape(2, 3, 1), jnp.array([[2, 0], [1, 1]]))[..., 0].tolist() == [
+        [2.0, 0.0],
+        [4.0, 4.0],
+    ]

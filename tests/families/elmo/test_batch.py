@@ -1,4 +1,5 @@
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -136,3 +137,39 @@ def test_characters_behind_a_zero_are_kept():
     assert used_characters(table).tolist() == [4]
     table[0, 4] = 0
     assert used_characters(table).tolist() == [50]
+
+
+def test_example_of_to_words():
+    assert (to_words("강가의  은행\n", 0), to_words(["New York"], 1)) == (["강가의", "은행"], ["New York"])
+
+
+def test_example_of_number_words():
+    assert (
+        repr(number_words([["a", "b", "a"], ["b"]]))
+        == "(['a', 'b'], [array([0, 2, 3, 2, 1], dtype=int32), array([0, 3, 1], dtype=int32)])"
+    )
+
+
+def test_example_of_max_rows():
+    assert [max_rows(length, 32) for length in (20, 512, 700, 100_000)] == [32, 32, 21, 1]
+
+
+def test_example_of_used_characters():
+    assert used_characters(np.array([[259, 98, 260, 261, 261], [259, 98, 0, 261, 261]])).tolist() == [3, 5]
+
+
+def test_example_of_check_words():
+    with pytest.raises(BadText, match=re.escape("text 3 holds an empty word, word 1 of 2: remove it")):
+        check_words(["배", ""], functools.partial(BadText, 3))
+
+
+def test_example_of_batches():
+    assert list(batches([3, 9, 4, 900], 2)) == [[3], [1, 2], [0]]
+
+
+def test_example_of_pad():
+    assert pad([np.array([0, 2, 1]), np.array([0, 1])], 32)[1].tolist() == [3, 2]
+
+
+def test_example_of_width_for():
+    assert [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)] == [8, 12, 16, 24, 32, 384, 768]

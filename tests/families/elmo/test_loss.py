@@ -97,3 +97,19 @@ def test_each_direction_draws_its_own():
     config = MODELS["words"]
     drawn = build_draw(config, 20)({}, jax.random.key(0))
     assert drawn["forward_negatives"].ids.tolist() != drawn["backward_negatives"].ids.tolist()
+
+
+def test_example_of_elmo_loss():
+    import jax
+    import numpy as np
+
+    from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+
+    config = ElmoConfig.preset("toy", input="words", vocab_size=100)
+    words, count = np.array([[0, 7, 9]]), np.array([3])
+    batch = {"words_forward": words, "words_backward": words[:, ::-1], "lengths": count, "fresh": count > 0}
+    batch |= {"forward_targets": words, "forward_weights": words * 0.0 + 1}
+    batch |= {"backward_targets": words, "backward_weights": words * 0.0 + 1}
+    params = init_elmo_params(config, jax.random.key(0), lm=True)
+    terms, _, _ = jax.jit(elmo_loss(config))(params, batch, None, None)
+    assert [float(weight) for _, weight in terms.values()] == [3.0, 3.0]

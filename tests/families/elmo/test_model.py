@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 import runpy
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import Elmo, State, reverse, zero_state
+from bert_elmo_jax.families.elmo.model import Elmo, State, check_shape, reverse, zero_state
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
@@ -383,3 +384,17 @@ def test_reverse_leaves_padding_and_empty_rows_where_they_are():
     x = jnp.arange(12).reshape(3, 4)
     np.testing.assert_array_equal(reverse(x, np.array([4, 0, 2])), [[3, 2, 1, 0], [4, 5, 6, 7], [9, 8, 10, 11]])
     assert isinstance(zero_state(CONFIG, 0), State) and reverse(x[:, :0], np.zeros(3, int)).shape == (3, 0)
+
+
+def test_example_of_check_shape():
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "the state's cell has the shape (2, 2, 3, 128), but a batch of 2 rows in this model needs (2, 2, 2, 128)"
+        ),
+    ):
+        check_shape(zero_state(ElmoConfig.preset("toy"), 3), ElmoConfig.preset("toy"), batch_size=2)
+
+
+def test_example_of_reverse():
+    assert reverse(jnp.array([[1, 2, 3, 0], [4, 0, 0, 0]]), jnp.array([3, 1])).tolist() == [[3, 2, 1, 0], [4, 0, 0, 0]]

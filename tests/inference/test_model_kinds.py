@@ -1,0 +1,23 @@
+"""Examples of `bert_elmo_jax.inference.model_kinds`."""
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.inference.model_kinds import find_kind, get_kind, list_kinds, read_features
+
+
+def test_example_of_list_kinds():
+    assert list_kinds() == ["bert", "elmo", "tagger", "bcn", "esim", "bidaf"]
+
+
+def test_example_of_get_kind():
+    assert (get_kind("elmo").called, get_kind("brt")) == ("an ELMo", None)
+
+
+def test_example_of_find_kind():
+    assert find_kind(get_family("elmo").config()).name == "elmo"
+
+
+def test_example_of_read_features():
+    assert (
+        repr(read_features({"layers": [1, 2], "combine": "mix"}, "model.json"))
+        == "Features(layers=(1, 2), combine='mix', lstm_layers=0, lstm_size=768, dropout=0.1)"
+    )

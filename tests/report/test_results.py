@@ -1,0 +1,46 @@
+"""Examples of `bert_elmo_jax.report.results`."""
+
+from pathlib import Path
+
+from bert_elmo_jax.report.results import (
+    Result,
+    add_published,
+    count_columns,
+    format_table,
+    make_cells,
+    write_results,
+    write_rows,
+)
+
+
+def test_example_of_count_columns():
+    assert count_columns("배 a") == 4
+
+
+def test_example_of_add_published():
+    assert [result.encoder for result in add_published([Result("pos", "mine", "1", 0.9)])][:2] == [
+        "mine",
+        "biLM (Peters et al. 2018)",
+    ]
+
+
+def test_example_of_make_cells():
+    assert make_cells([Result("pos", "mine", "1", 0.5, 4)])[1] == ["pos", "mine", "1", "50.0", "4", ""]
+
+
+def test_example_of_format_table():
+    assert str(format_table([["task", "%"], ["배", "97.3"]])) == "task  %\n배    97.3"
+
+
+def test_example_of_write_results():
+    import tempfile
+
+    file = write_results(Path(tempfile.mkdtemp()) / "table.csv", [Result("pos", "mine", "1", 0.5, 4)])
+    assert file.read_text(encoding="utf-8-sig").splitlines()[1] == "pos,mine,1,0.5,4,"
+
+
+def test_example_of_write_rows():
+    import tempfile
+
+    file = write_rows(Path(tempfile.mkdtemp()) / "table.csv", [["word", "cosine"], ["배", 0.5]])
+    assert (file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]) == (b"\xef\xbb\xbf", "배,0.5")

@@ -1,0 +1,30 @@
+"""Examples of `bert_elmo_jax.weights.parameter_tree`."""
+
+import re
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.weights.parameter_tree import check_shapes, collect
+from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.stored import StoredTensor
+
+
+def test_example_of_collect():
+    report = Report("x")
+    stored = {"b": StoredTensor((2,), "float16", lambda: np.ones(2, np.float16))}
+    assert (
+        repr(collect(stored, {"nsp/bias": "b"}, {"nsp/bias": "b"}, set(), {"nsp/bias": (2,)}, report))
+        == "{'nsp': {'bias': array([1., 1.], dtype=float32)}}"
+    )
+
+
+def test_example_of_check_shapes():
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "runs/a: parameters do not fit the configuration:\nmissing (1): nsp/kernel\n"
+            "mis-shaped (1): nsp/bias [3], expected [2]"
+        ),
+    ):
+        check_shapes({"nsp/bias": (3,)}, {"nsp/bias": (2,), "nsp/kernel": (8, 2)}, "runs/a")
