@@ -54,14 +54,7 @@ class Features:
 
 
 class Reader(nn.Module):
-    """Turn an encoder's layers into the vectors that a head reads.
-
-    >>> import jax, jax.numpy as jnp
-    >>> reader = Reader(Features((0, 1), lstm_layers=1, lstm_size=3))
-    >>> layers, real = jnp.ones((2, 4, 5, 8)), jnp.ones((4, 5), bool)
-    >>> reader.init_with_output(jax.random.key(0), layers, real)[0].shape
-    (4, 5, 6)
-    """
+    """Turn an encoder's layers into the vectors that a head reads."""
 
     features: Features
 

@@ -129,16 +129,6 @@ def task_loss(
 
     The loss is cross entropy, with each example weighted by its label's `class_weights`; for regression squared
     error; for questions the cross entropies of start and end.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> from bert_elmo_jax.families.init_params import init_task_params
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> head, ones = TaskHead("classification", 2), jnp.ones((3, 5), jnp.int32)
-    >>> batch = {"tokens": ones, "types": ones, "segments": ones, "labels": ones[:, 0], "weights": ones[:, 0]}
-    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
-    >>> terms, _, _ = jax.jit(task_loss(FAMILY.build(config, pooler=True), head))(params, batch, None, None)
-    >>> {name: float(weight) for name, (_, weight) in terms.items()}
-    {'cross_entropy': 3.0}
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
     if scale is not None and len(scale) != head.num_labels:

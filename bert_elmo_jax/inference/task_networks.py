@@ -16,7 +16,6 @@ from bert_elmo_jax.data.tasks.transitions import legal_transitions
 from bert_elmo_jax.data.tasks.word_rows import Layers, WordRow, collate_words, make_word_rows
 from bert_elmo_jax.inference.predictions import Prediction, Tags, make_answer, make_label
 from bert_elmo_jax.networks import NetworkConfig
-from bert_elmo_jax.networks.bcn import BcnConfig, bcn_loss, bcn_scores, bcn_shapes, init_bcn
 from bert_elmo_jax.networks.bidaf import (
     BidafConfig,
     answer_scores,
@@ -25,7 +24,6 @@ from bert_elmo_jax.networks.bidaf import (
     bidaf_shapes,
     init_bidaf,
 )
-from bert_elmo_jax.networks.esim import EsimConfig, esim_loss, esim_scores, esim_shapes, init_esim
 from bert_elmo_jax.networks.tagger import (
     TaggerConfig,
     best_tags,
@@ -34,7 +32,19 @@ from bert_elmo_jax.networks.tagger import (
     tagger_loss,
     tagger_shapes,
 )
-from bert_elmo_jax.networks.texts import label_coefficients
+from bert_elmo_jax.networks.text_classifiers import (
+    BcnConfig,
+    EsimConfig,
+    bcn_loss,
+    bcn_scores,
+    bcn_shapes,
+    esim_loss,
+    esim_scores,
+    esim_shapes,
+    init_bcn,
+    init_esim,
+    label_coefficients,
+)
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
 

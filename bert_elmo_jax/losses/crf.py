@@ -71,14 +71,7 @@ def log_likelihood(
     lengths: Int[AnyArray, " B"],
     tags: Int[AnyArray, "B T"],
 ) -> Float32[Array, " B"]:
-    """Return the log-probability of a path of each row.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> found = crf.log_likelihood(jnp.zeros((1, 3, 2)), jnp.zeros((3, 3)), jnp.array([3]), jnp.array([[0, 1, 1]]))
-    >>> round(float(jnp.exp(found[0])), 4)
-    0.125
-    """
+    """Return the log-probability of a path of each row."""
     return path_score(scores, transitions, lengths, tags) - log_partition(scores, transitions, lengths)
 
 

@@ -215,14 +215,6 @@ def eval_batches(
     """Yield one pass over the held-out part, with the same examples every time, at most `limit` batches per corpus.
 
     All processes get the same number of batches; the last batch is padded with empty rows of weight 0.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.data.rows.stream import LanguageModelExamples
-    >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-    >>> corpus = toy_corpus(tempfile.mkdtemp(), language="ko", documents=40, tokenizer="words")
-    >>> batches = list(eval_batches(corpus, LanguageModelExamples(length=7), 4))
-    >>> {batch["words_forward"].shape for batch in batches}
-    {(4, 7)}
     """
     reader = Reader(process, processes, processes if shards is None else shards)
     for corpus in check_corpora(corpora).items():

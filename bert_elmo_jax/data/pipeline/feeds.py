@@ -210,11 +210,7 @@ class WordFeed(Feed):
 
 
 def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
-    """Return the number of rows for each corpus, at least one and in proportion to the weights.
-
-    >>> _proportional(8, [3.0, 1.0]), _proportional(4, [100.0, 1.0, 1.0])
-    ([6, 2], [2, 1, 1])
-    """
+    """Return the number of rows for each corpus, at least one and in proportion to the weights."""
     if rows < len(weights):
         raise ValueError(f"batch_size={rows} rows cannot hold {len(weights)} corpora; use at least one row for each")
     shares = np.array(weights) / np.sum(weights) * rows

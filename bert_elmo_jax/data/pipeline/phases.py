@@ -10,17 +10,7 @@ from bert_elmo_jax.data.pipeline.feeds import Batch
 
 
 class Phases(Iterator[Batch]):
-    """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.data.rows.pieces import PieceExamples
-    >>> from bert_elmo_jax.data.pipeline.batches import train_batches
-    >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-    >>> corpus = toy_corpus(tempfile.mkdtemp(), documents=40)
-    >>> phases = Phases([(2, train_batches(corpus, PieceExamples(length), 4)) for length in (16, 32)])
-    >>> [next(phases)["tokens"].shape[1] for _ in range(4)]
-    [16, 16, 32, 32]
-    """
+    """Iterate over several `Batches` in turn, each for its number of steps and the last without end."""
 
     def __init__(self, parts: Sequence[tuple[int, Batches]]):
         self._parts = [batches for _, batches in parts]

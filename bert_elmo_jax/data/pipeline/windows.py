@@ -32,10 +32,6 @@ class Text(NamedTuple):
     """Documents in memory: tokens, the start of each sentence in tokens, and of each document in sentences.
 
     Both arrays of starts end with the end of the last.
-
-    >>> text = Text(np.array([7, 8, 9]), np.array([0, 1, 3]), np.array([0, 2]))  # one document, two sentences
-    >>> np.diff(text.sentences).tolist()
-    [1, 2]
     """
 
     tokens: Integer[np.ndarray, "tokens"]

@@ -13,11 +13,6 @@ def batch_shapes(asked: PieceExamples | LanguageModelExamples, rows: int, shards
 
     BERT batches always have these shapes. The length and the word table of a language-model batch vary with the text;
     the shapes returned are upper bounds: the longest bucket, with no word repeated within any of the `shards` parts.
-
-    >>> batch_shapes(PieceExamples(length=128), rows=8)["mlm_positions"]
-    ((8, 20), <class 'numpy.int32'>)
-    >>> batch_shapes(LanguageModelExamples(length=20), rows=8, shards=2)["characters"]
-    ((2, 256, 50), <class 'numpy.int32'>)
     """
     if isinstance(asked, PieceExamples):
         widths = dict.fromkeys(("tokens", "types", "positions", "segments"), asked.length)

@@ -11,10 +11,6 @@ def pack(
 
     Return the examples, row after row, and the start of each row among them. All examples of one length are placed at
     once, in their order, so the time hardly grows with their number.
-
-    >>> members, rows = pack(np.array([3, 7, 2, 5, 3]), capacity=10, most=3)
-    >>> [members[a:b].tolist() for a, b in zip(rows, rows[1:])]
-    [[1, 0], [3, 4, 2]]
     """
     if len(lengths) and (lengths.min() < 1 or lengths.max() > capacity):
         raise ValueError(

@@ -48,11 +48,6 @@ def sentence_pairs(
     another document (label 1). With `sop`, B always follows A, but half of the pairs are swapped (label 1); a chunk of
     one sentence becomes an example without B, and its label has weight 0. With probability `short_share`, a document
     (or each chunk) aims at a random shorter length.
-
-    >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))  # two documents of three sentences
-    >>> pairs = sentence_pairs(text, 32, np.random.default_rng(0))
-    >>> bool((pairs.lengths <= 32).all()), set(pairs.label.tolist()) <= {0, 1}
-    (True, True)
     """
     if length < SHORTEST:
         raise ValueError(f"length={length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")

@@ -23,9 +23,6 @@ class Row:
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
     (index of the word, place of its first piece); for a question, `window` maps pieces to characters.
-
-    >>> Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),)).width
-    3
     """
 
     example: int
@@ -47,16 +44,7 @@ class Row:
 
 
 def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labelled: bool = True) -> list[Row]:
-    """Return the rows of all examples in order: one per example, or several for long sentences and contexts.
-
-    >>> from bert_elmo_jax.data.tasks import TextExample, task_named
-    >>> from bert_elmo_jax.text import train_wordpiece
-    >>> tokenizer = train_wordpiece(["강가에 배가 있다"] * 9, vocab_size=60)
-    >>> example = TextExample("강가에 배가 있다", "배가 있다", "1", None, "dev.tsv", 2)
-    >>> [row] = make_rows(task_named("rte", max_length=6), [example], tokenizer, labelled=False)
-    >>> tokenizer.decode(row.ids[0]), row.types[0].tolist()
-    ('강가에 배가 배가', [0, 0, 0, 0, 1, 1])
-    """
+    """Return the rows of all examples in order: one per example, or several for long sentences and contexts."""
     if task.kind == "tags":
         return _tag_rows(task, examples, tokenizer, labelled)
     if task.kind == "questions":

@@ -43,15 +43,6 @@ def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence
 
     `_` means no value, a blank line ends a sentence, `# newdoc id = …` begins a document. Underscores separate the
     words of an expression. Names (with a class, such as `person`) get no sense: SemCor only gives the one of the class.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "semcor.tsv"
-    >>> rows = ["took_place take_place VB 1 2:30:00:: _", "here _ RB _ _ _"]
-    >>> text = "# newdoc id = br-a01\n" + "\n".join("\t".join(row.split()) for row in rows) + "\n"
-    >>> _ = file.write_text(text, encoding="utf-8")
-    >>> [sentence] = read_semcor(file)
-    >>> sentence.words, sentence.senses[0].keys, sentence.document
-    (('took', 'place', 'here'), ('take_place%2:30:00::',), 'br-a01')
     """
     lines = read_lines(path, encoding)
     sentences: list[SenseSentence] = []

@@ -36,12 +36,6 @@ def read_records(
     `wanted` are the required columns. `bare` names the columns of a file without a header, and rows may have `spare`
     additional ones. Rows that lack columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the
     label, a space and the text.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
-    >>> _ = file.write_text('text\tlabel\n"좋다\t1\n', encoding="utf-8")
-    >>> read_records(file, ["text", "label"])
-    [Record(line=2, cells={'text': '"좋다', 'label': '1'})]
     """
     layout = layout or FORMATS.get(Path(path).suffix.lower())
     if layout is None:

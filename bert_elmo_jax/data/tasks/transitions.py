@@ -13,12 +13,6 @@ def legal_transitions(tags: Sequence[str], scheme: Scheme | None) -> Bool[np.nda
 
     With K tags, row K marks the tags that may begin a sentence, column K those that may end one. Without a scheme (tags
     that are not entities) every transition is legal.
-
-    >>> tags = ["B-LOC", "I-LOC", "I-PER", "O"]
-    >>> legal_transitions(tags, "IOB2").astype(int).tolist()
-    [[1, 1, 0, 1, 1], [1, 1, 0, 1, 1], [1, 0, 1, 1, 1], [1, 0, 0, 1, 1], [1, 0, 0, 1, 1]]
-    >>> legal_transitions(tags, "IOB1")[:, 0].tolist()  # B- only directly after an entity of its type
-    [True, True, False, False, False]
     """
     if scheme is None:
         return np.ones((len(tags) + 1, len(tags) + 1), bool)

@@ -33,16 +33,7 @@ class ParsedSentence:
 
 
 def read_treebank(path: str | Path, encoding: str = "utf-8") -> list[ParsedSentence]:
-    r"""Read the sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are skipped.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train.conllu"
-    >>> rows = ["1 배를 배 NOUN _ Case=Acc 2 obj _ _", "2 탔다 타다 VERB _ Tense=Past|Mood=Ind 0 root _ _"]
-    >>> _ = file.write_text("\n".join("\t".join(row.split()) for row in rows) + "\n", encoding="utf-8")
-    >>> [sentence] = read_treebank(file)
-    >>> sentence.words, sentence.heads, sentence.features[1]["Tense"]
-    (('배를', '탔다'), (2, 0), 'Past')
-    """
+    """Read the sentences of a CoNLL-U file; ranges (3-4) and empty words (3.1) are skipped."""
     sentences: list[ParsedSentence] = []
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate([*read_lines(path, encoding), ""], start=1):
@@ -109,11 +100,7 @@ def labels_of(sentence: ParsedSentence, task: str) -> tuple[str | None, ...]:
 
 
 def _distance(word: int, head: int) -> str:
-    """Return the label of the distance to a head: exact if near, a range if far.
-
-    >>> [_distance(12, head) for head in (0, 1, 7, 11, 14, 18)]
-    ['root', '<10+', '<4-5', '<1', '>2', '>6-9']
-    """
+    """Return the label of the distance to a head: exact if near, a range if far."""
     if head == 0:
         return "root"
     far = abs(head - word)

@@ -359,3 +359,13 @@ def _windows_seen(corpus, steps):
         if row:
             seen.append((epoch, window))
     return seen
+
+
+def test_phases_take_turns(english):
+    phases = Phases([(2, train_batches(english, PieceExamples(length), 4)) for length in (16, 32)])
+    assert [next(phases)["tokens"].shape[1] for _ in range(4)] == [16, 16, 32, 32]
+
+
+def test_no_shards_are_an_error(english):
+    with pytest.raises(ValueError, match="shards=0: expected 1 or more"):
+        train_batches(english, PieceExamples(16), 4, shards=0)

@@ -95,3 +95,9 @@ def test_example_of_labels_of():
         (None, "Past"),
         (">1", "root"),
     )
+
+
+def test_far_heads_share_labels():
+    sentence = ParsedSentence(("w",) * 12, (None,) * 12, ({},) * 12, (*[12] * 11, 0), (None,) * 12, "a", (1,) * 12)
+    labels = labels_of(sentence, "head_distance")
+    assert labels == (">10+", ">10+", *[">6-9"] * 4, *[">4-5"] * 2, ">3", ">2", ">1", "root")
