@@ -344,7 +344,7 @@ class PieceEncoder:
     def _piece_ids(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of a sentence, and the place of each word's first piece."""
         from bert_elmo_jax.data.tasks.examples import TaggedSentence
-        from bert_elmo_jax.data.tasks.tag_rows import tag_places
+        from bert_elmo_jax.data.tasks.rows import tag_places
 
         sentence = TaggedSentence(tuple(words), None, "", (0,) * len(words), 0)
         parts = list(tag_places([sentence], self.tokenizer, self.config.max_positions))

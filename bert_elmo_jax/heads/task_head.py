@@ -73,12 +73,7 @@ def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, A
 
 
 def task_outputs(
-    encoder: nn.Module,
-    head: TaskHead,
-    params: Any,
-    batch: Batch,
-    key: PRNGKeyArray | None = None,
-    frozen: bool = False,
+    encoder: nn.Module, head: TaskHead, params: Any, batch: Batch, key: PRNGKeyArray | None = None, frozen: bool = False
 ) -> Any:
     """Return the float32 scores of a batch, by kind of task.
 
@@ -87,17 +82,15 @@ def task_outputs(
     `frozen` encoder has no dropout and gets no gradients, except for its pooler.
     """
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
-    choices = tokens.shape[1] if head.kind == "choice" else None
     present = segments.any(axis=-1)
-    if choices is not None:
+    if head.kind == "choice":
         tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
     own = params["encoder"]
     if frozen:
         own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
     at_end = head.pooled and head.at_end
-    ends = jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]
-    pooled_at: dict[str, Any] = {"nsp_positions": ends} if at_end else {}
+    pooled_at = {"nsp_positions": jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]} if at_end else {}
     output: Any = encoder.apply(
         {"params": own}, tokens, types, None, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
@@ -114,11 +107,10 @@ def task_outputs(
         # Padding cannot hold an answer, so that a row's width changes nothing.
         sides: Any = head.module.apply(parts, x)
         return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides)
-    if choices is not None:
-        x = x.reshape(-1, choices, x.shape[-1])
-    scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
-    if choices is not None:
+    if head.kind == "choice":
+        scores: Any = head.module.apply(parts, x.reshape(*present.shape, x.shape[-1]), **_with_dropout(keys[2]))
         return jnp.where(present, scores, NOWHERE)
+    scores = head.module.apply(parts, x, **_with_dropout(keys[2]))
     return scores[:, 0] if head.kind == "regression" else scores
 
 

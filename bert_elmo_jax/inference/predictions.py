@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from bert_elmo_jax.data.tasks.answers import AnswerPrediction, find_answers
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence
 from bert_elmo_jax.data.tasks.rows import Row
-from bert_elmo_jax.data.tasks.squad_answers import AnswerPrediction, find_answers
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals.entities import entities
 

@@ -7,13 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from bert_elmo_jax.data.tasks.answers import answers_of_words
 from bert_elmo_jax.data.tasks.batches import Batch
-from bert_elmo_jax.data.tasks.question_answers import answers_of_words
+from bert_elmo_jax.data.tasks.labels import legal_transitions
 from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows, words_of_questions
 from bert_elmo_jax.data.tasks.task import Kind, Task
-from bert_elmo_jax.data.tasks.text_rows import collate_texts, count_cut, make_text_rows, words_of_texts
-from bert_elmo_jax.data.tasks.transitions import legal_transitions
-from bert_elmo_jax.data.tasks.word_rows import Layers, WordRow, collate_words, make_word_rows
+from bert_elmo_jax.data.tasks.word_rows import (
+    Layers,
+    WordRow,
+    collate_texts,
+    collate_words,
+    count_cut,
+    make_text_rows,
+    make_word_rows,
+    words_of_texts,
+)
 from bert_elmo_jax.inference.predictions import Prediction, Tags, make_answer, make_label
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.networks.bidaf import (

@@ -18,8 +18,6 @@ def cross_entropy(
 
     A target outside the vocabulary makes the total NaN.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import cross_entropy
     >>> logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
     >>> total, weight = cross_entropy(logits, jnp.array([1, -100]), jnp.array([1.0, 0.0]))
     >>> round(float(total), 4), float(weight)
@@ -38,8 +36,6 @@ def accuracy(
 ) -> Sums:
     """Return the weight of the positions whose largest logit is the target's, and the total weight.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import accuracy
     >>> right, weight = accuracy(jnp.eye(3), jnp.array([0, 1, 0]), jnp.array([1.0, 1.0, 2.0]))
     >>> float(right), float(weight)
     (2.0, 4.0)

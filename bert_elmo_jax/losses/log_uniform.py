@@ -28,7 +28,11 @@ from jaxtyping import Array, Float32, Int, Int32, PRNGKeyArray
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["ids", "tries"], meta_fields=["vocab_size"])
 @dataclass(frozen=True)
 class Negatives:
-    """Distinct words in the order of drawing, and the number of draws that it took."""
+    """Distinct words in the order of drawing, and the number of draws that it took.
+
+    >>> Negatives(jnp.array([0, 7, 1]), jnp.array(4), vocab_size=1000).expected(jnp.array([0, 1])).round(3).tolist()
+    [0.3450000286102295, 0.2150000035762787]
+    """
 
     ids: Int32[Array, " S"]
     tries: Int32[Array, ""]
@@ -47,8 +51,6 @@ def probability(ids: Int[Array, "*B"], vocab_size: int) -> Float32[Array, "*B"]:
 def draw_negatives(key: PRNGKeyArray, count: int, vocab_size: int) -> Negatives:
     """Draw until `count` different words have been seen.
 
-    >>> import jax
-    >>> from bert_elmo_jax.losses import draw_negatives
     >>> negatives = draw_negatives(jax.random.key(0), 64, vocab_size=100_000)
     >>> len(set(negatives.ids.tolist())), 64 <= int(negatives.tries) < 128
     (64, True)
@@ -124,7 +126,6 @@ def log_uniform(key: PRNGKeyArray, count: int, vocab_size: int) -> Int32[Array, 
     for_stretch, for_rest = jax.random.split(key)
     stretch = jax.random.randint(for_stretch, (count,), 0, STRETCHES)
     way = jnp.asarray(begin, jnp.float32)[stretch] * jnp.expm1(step * jax.random.uniform(for_rest, (count,)))
-    x = jnp.asarray(whole, jnp.int32)[stretch] + jnp.floor(
-        jnp.asarray(begin - whole, jnp.float32)[stretch] + way
-    ).astype(jnp.int32)
+    rest = jnp.floor(jnp.asarray(begin - whole, jnp.float32)[stretch] + way).astype(jnp.int32)
+    x = jnp.asarray(whole, jnp.int32)[stretch] + rest
     return jnp.minimum(x - 1, vocab_size - 1)  # rounding may reach the end of the last stretch

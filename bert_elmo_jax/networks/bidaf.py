@@ -184,7 +184,7 @@ def scores_of(
 
 
 def answer_scores(config: BidafConfig, params: Any, batch: Batch, encode: Encode | None = None) -> AnswerScores:
-    """Return the scores of a batch, from which `data.tasks.question_answers` finds the answers."""
+    """Return the scores of a batch, from which `data.tasks.answers` finds the answers."""
     return scores_of(config, params, batch, encode=encode)[0]
 
 

@@ -108,11 +108,7 @@ scores_of = run_network  # scores [B, T, K], transitions [N, N] and penalty
 
 
 def best_tags(
-    config: TaggerConfig,
-    legal: Bool[np.ndarray, "N N"],
-    params: Any,
-    batch: Batch,
-    encode: Encode | None = None,
+    config: TaggerConfig, legal: Bool[np.ndarray, "N N"], params: Any, batch: Batch, encode: Encode | None = None
 ) -> tuple[Int32[Array, "B T"], Float32[Array, "B T"]]:
     """Return the best legal path of each row and the probability of each of its tags.
 

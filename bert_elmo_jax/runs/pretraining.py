@@ -15,8 +15,7 @@ from optax import GradientTransformation
 from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
-from bert_elmo_jax.data.pipeline.phases import Phases
+from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Objective
 from bert_elmo_jax.files import write_json

@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate
-from bert_elmo_jax.data.tasks.schemes import find_scheme
+from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_json import read_facts

@@ -8,8 +8,7 @@ import grain
 from absl import flags
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.data.pipeline.batches import Recipe
-    from bert_elmo_jax.data.pipeline.feeds import Places
+    from bert_elmo_jax.data.pipeline.feeds import Places, Recipe
 
 Element = dict[str, Any]  # a batch, the places after it as JSON, and the epoch
 

@@ -5,7 +5,7 @@ them with random numbers that depend only on the row.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int64, Integer
@@ -13,8 +13,8 @@ from jaxtyping import Int64, Integer
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, MASKS, generator, uniforms
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows
-from bert_elmo_jax.data.rows.packing import pack
-from bert_elmo_jax.data.rows.pairs import SHORTEST, Sequences, plain_text, sentence_pairs, with_separators
+from bert_elmo_jax.data.rows.pairs import SHORTEST, Numbers, Sequences, plain_text, sentence_pairs, with_separators
+from bert_elmo_jax.data.rows.widths import enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 OBJECTIVES = ("nsp", "sop", "sentences", "documents")
@@ -67,6 +67,60 @@ class PieceExamples:
         return self.masking.places(self.length)
 
 
+def pack(
+    lengths: Int64[np.ndarray, "N"], capacity: int, most: int
+) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
+    """Pack examples into rows of `capacity` positions and at most `most` examples, by best fit, longest first.
+
+    Return the examples, row after row, and the start of each row among them. All examples of one length are placed at
+    once, in their order, so the time hardly grows with their number.
+    """
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > capacity):
+        raise ValueError(
+            f"examples of {lengths.min()} to {lengths.max()} positions cannot be packed into rows of {capacity}"
+        )
+    if most < 1:
+        raise ValueError(f"most={most} examples per row; expected at least 1")
+    order = np.argsort(-lengths, kind="stable")
+    row_of = np.empty(len(lengths), np.int64)
+    space_in: list[list[np.ndarray]] = [[] for _ in range(capacity + 1)]  # open rows by the space left in them
+    held = np.zeros(len(lengths), np.int64)  # examples in each row; there are no more rows than examples
+    rows = 0
+    sorted_lengths = lengths[order]
+    cuts = np.flatnonzero(np.diff(sorted_lengths, prepend=0, append=0))
+    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist()):
+        length, waiting = int(sorted_lengths[first]), order[first:end]
+        space = length
+        while len(waiting) and space <= capacity:
+            if not space_in[space]:
+                space += 1
+                continue
+            open_rows = space_in[space].pop()
+            used, rest = open_rows[: len(waiting)], open_rows[len(waiting) :]
+            if len(rest):
+                space_in[space].append(rest)
+            row_of[waiting[: len(used)]] = used
+            waiting = waiting[len(used) :]
+            held[used] += 1
+            left = space - length
+            if len(still := used[held[used] < most]):
+                space_in[left].append(still)
+                space = min(space, max(left, length))
+        if len(waiting):
+            each = min(capacity // length, most)
+            number = np.arange(len(waiting)) // each
+            row_of[waiting] = rows + number
+            opened = np.bincount(number)
+            held[rows : rows + len(opened)] = opened
+            new = rows + np.arange(len(opened))
+            for count in {each, int(opened[-1])}:
+                if len(still := new[(opened == count) & (opened < most)]):
+                    space_in[capacity - count * length].append(still)
+            rows += len(opened)
+    members = order[np.argsort(row_of[order], kind="stable")]
+    return members, np.concatenate([[0], np.cumsum(held[:rows])]).astype(np.int64)
+
+
 @dataclass(frozen=True)
 class PieceRows:
     """The rows of a window, in their final order: row r is examples `members[first[r] : first[r + 1]]`."""
@@ -91,10 +145,8 @@ def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tup
     """Return the rows of a window; `key` identifies the window and its epoch."""
     rng = generator(*key, CONTENT)
     if asked.objective == "nsp" or asked.objective == "sop":
-        short_share, short_per = asked.short_share, asked.short_per
-        examples = sentence_pairs(
-            text, asked.length, rng, objective=asked.objective, short_share=short_share, short_per=short_per
-        )
+        short: Any = {"short_share": asked.short_share, "short_per": asked.short_per}
+        examples = sentence_pairs(text, asked.length, rng, objective=asked.objective, **short)
     elif asked.objective == "sentences":
         text = with_separators(text, vocabulary.sep)
         examples = plain_text(text, asked.length, whole_documents=False, closing=1)
@@ -120,8 +172,7 @@ def piece_batch(
     members = rows.members[rows.first[first] : rows.first[end]]
     examples = Sequences(*(column[members] for column in rows.examples))
     count = np.diff(rows.first[first : end + 1])
-    row = np.repeat(np.arange(len(count)), count)
-    slot = np.arange(len(members)) - np.repeat(np.cumsum(count) - count, count)
+    row, slot = enumerate_runs(count)
     begins = np.cumsum(examples.lengths) - examples.lengths  # with all examples laid end to end
     offset = begins - np.repeat(begins[slot == 0], count)  # within the row
     batch = _lay_out(rows.tokens, examples, row, offset, slot, (len(count), asked.length), vocabulary.pad)
@@ -141,9 +192,9 @@ def piece_batch(
 def _lay_out(
     text: Integer[np.ndarray, "tokens"],
     examples: Sequences,
-    row: Int64[np.ndarray, "N"],
-    offset: Int64[np.ndarray, "N"],
-    slot: Int64[np.ndarray, "N"],
+    row: Numbers,
+    offset: Numbers,
+    slot: Numbers,
     shape: tuple[int, int],
     pad: int,
 ) -> dict[str, np.ndarray]:

@@ -15,10 +15,13 @@ from jaxtyping import Int64, Integer
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, generator
+from bert_elmo_jax.data.rows.widths import enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
 CHUNK = 1 << 16  # sentences copied at once, so that the index arrays stay small
+Words = Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
+Numbers = Int64[np.ndarray, "B"]  # one for each row
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Steps(NamedTuple):
     forward_targets: Int64[np.ndarray, "B T"]
     backward: Int64[np.ndarray, "B T"]
     backward_targets: Int64[np.ndarray, "B T"]
-    lengths: Int64[np.ndarray, "B"]
+    lengths: Numbers
     fresh: bool  # all rows start from a zero state
 
 
@@ -96,7 +99,7 @@ class Steps(NamedTuple):
 class Streams:
     """A window of text as B streams: its documents in random order, cut into nearly equal stretches of sentences."""
 
-    words: Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
+    words: Words
     cuts: Int64[np.ndarray, "rows_plus_one"]  # row b reads words[cuts[b] : cuts[b + 1]]
     length: int
     marks: Marks
@@ -116,7 +119,7 @@ class Streams:
 class Sentences:
     """A window of text sentence by sentence, in batches of similar lengths."""
 
-    words: Integer[np.ndarray, "steps_plus_one"]
+    words: Words
     begin: Int64[np.ndarray, "batches B"]
     size: Int64[np.ndarray, "batches B"]  # 0 in empty rows
     lengths: Int64[np.ndarray, "batches"]
@@ -144,9 +147,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     rng = generator(*key, CONTENT)
     words, starts = _words(text, marks, rng)
     longest = buckets[-1]
-    pieces = -(-np.diff(starts) // longest)
-    owner = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    owner, number = enumerate_runs(-(-np.diff(starts) // longest))
     begin = starts[owner] + number * longest
     size = np.minimum(starts[owner + 1] - begin, longest)
     order = rng.permutation(len(begin))
@@ -170,9 +171,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     return Sentences(words, begin[index], sizes, np.array(lengths, np.int64)[turn], marks)
 
 
-def _words(
-    text: Text, marks: Marks, rng: np.random.Generator
-) -> tuple[Integer[np.ndarray, "steps_plus_one"], Int64[np.ndarray, "sentences_plus_one"]]:
+def _words(text: Text, marks: Marks, rng: np.random.Generator) -> tuple[Words, Int64[np.ndarray, "sentences_plus_one"]]:
     """Shuffle the documents and put `<S>` before each sentence and at the end; return the words and sentence starts."""
     order = rng.permutation(len(text.documents) - 1)
     counts = np.diff(text.documents)[order]
@@ -191,14 +190,7 @@ def _words(
 
 
 def _read(
-    words: Integer[np.ndarray, "steps_plus_one"],
-    begin: Int64[np.ndarray, "B"],
-    end: Int64[np.ndarray, "B"],
-    size: Int64[np.ndarray, "B"],
-    length: int,
-    marks: Marks,
-    *,
-    fresh: bool,
+    words: Words, begin: Numbers, end: Numbers, size: Numbers, length: int, marks: Marks, *, fresh: bool
 ) -> Steps:
     """Read `size` steps forwards from `begin` and as many backwards from `end`."""
     steps = np.arange(length)

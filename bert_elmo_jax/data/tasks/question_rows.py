@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int32
 
 from bert_elmo_jax.data.tasks.examples import Answer, Question
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.squad_windows import best_windows
+from bert_elmo_jax.data.tasks.windows import best_windows
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
 from bert_elmo_jax.text import Lexicon, word_spans
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_lines
-from bert_elmo_jax.data.tasks.schemes import check_tags, find_scheme
+from bert_elmo_jax.data.tasks.labels import check_tags, find_scheme
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 _DOCUMENT = "-DOCSTART-"

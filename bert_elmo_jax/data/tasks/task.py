@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from bert_elmo_jax.data.tasks.choice import read_swag
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import find_labels, find_tags, label_ids, tag_ids
-from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_texts
-from bert_elmo_jax.data.tasks.qamr import read_qamr
-from bert_elmo_jax.data.tasks.squad import read_squad
+from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
+from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.did_you_mean import did_you_mean
 

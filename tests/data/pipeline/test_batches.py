@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-from bert_elmo_jax.data.pipeline import track
-from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline import windows
+from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
@@ -340,7 +340,7 @@ def test_shard_deleted_during_a_run_raises_and_no_batch_is_lost(english, tmp_pat
 
 def test_first_batch_needs_only_one_window(english, monkeypatch):
     read = []
-    monkeypatch.setattr(track, "read_window", lambda *args, real=track.read_window: read.append(0) or real(*args))
+    monkeypatch.setattr(windows, "read_window", lambda *args, real=windows.read_window: read.append(0) or real(*args))
     batches = train_batches(english, BERT["nsp"], 4, window=SMALL)
     assert read == []
     next(batches)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Question
-from bert_elmo_jax.data.tasks.question_answers import answers_of_words, best_spans
+from bert_elmo_jax.data.tasks.answers import answers_of_words, best_spans
 from bert_elmo_jax.data.tasks.question_rows import reading_rows
 from bert_elmo_jax.text import Lexicon
 

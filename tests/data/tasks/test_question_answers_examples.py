@@ -1,9 +1,9 @@
-"""Examples of `bert_elmo_jax.data.tasks.question_answers`."""
+"""Examples of `bert_elmo_jax.data.tasks.answers`."""
 
 import numpy as np
 
+from bert_elmo_jax.data.tasks.answers import answers_of_words
 from bert_elmo_jax.data.tasks.examples import Question
-from bert_elmo_jax.data.tasks.question_answers import answers_of_words
 
 
 def test_example_of_answers_of_words():

@@ -1,4 +1,4 @@
-"""Examples of `bert_elmo_jax.data.tasks.schemes`."""
+"""Examples of `bert_elmo_jax.data.tasks.labels`."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.schemes import check_tags
+from bert_elmo_jax.data.tasks.labels import check_tags
 
 
 def test_example_of_check_tags():

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.data.tasks.squad_windows`."""
+"""Examples of `bert_elmo_jax.data.tasks.windows`."""
 
-from bert_elmo_jax.data.tasks.squad_windows import best_windows
+from bert_elmo_jax.data.tasks.windows import best_windows
 
 
 def test_example_of_best_windows():

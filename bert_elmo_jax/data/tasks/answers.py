@@ -1,14 +1,16 @@
-"""Find the best answer spans of questions, as characters of the context, from the scores of windows."""
+"""Find the best answer spans of questions, as characters of the context, from the scores of its pieces or words."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from bert_elmo_jax.data.tasks.examples import Question
-from bert_elmo_jax.data.tasks.squad_windows import Window
+from bert_elmo_jax.data.tasks.question_rows import QuestionRow
+from bert_elmo_jax.data.tasks.windows import Window
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,12 @@ def find_answers(
     >>> question = Question("q", "where ?", "The sea, far away", (), "dev.json", 1)
     >>> windows = make_windows([question], train_wordpiece(["where ? The sea , far away"] * 9, vocab_size=60))
     >>> at = np.arange(len(windows[0].ids))
-    >>> [found] = find_answers([question], windows, [(at == 4) * 5.0], [(at == 5) * 5.0])
-    >>> found.answer.text, found.answer.start, found.answer.end
-    ('The sea', 0, 7)
-    >>> [found] = find_answers([question], windows, [(at == 0) * 9.0], [(at == 0) * 9.0], null_threshold=0.0)
-    >>> found.answer.text
-    ''
+    >>> find_answers([question], windows, [(at == 4) * 5.0], [(at == 5) * 5.0])[0].answer.text
+    'The sea'
     """
     if not len(windows) == len(start_scores) == len(end_scores):
-        given = f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends"
-        raise ValueError(f"{given}: give one row of scores per window")
+        counts = f"{len(windows)} windows, scores of {len(start_scores)} starts and {len(end_scores)} ends"
+        raise ValueError(f"{counts}: give one row of scores per window")
     if missing := set(range(len(questions))) - {window.question for window in windows}:
         name = questions[min(missing)].id
         raise ValueError(f"question {name!r} has no window: make the windows from the same questions")
@@ -89,19 +87,12 @@ def find_answers(
         start, end = (_scores(side, window, question, name) for side, name in ((starts, "start"), (ends, "end")))
         nulls[window.question] = min(nulls[window.question], float(start[0] + end[0]))
         spans[window.question] += _spans(question.context, window, start, end, n_best, longest)
-    return [
-        choose(question.id, found, null, n_best, null_threshold)
-        for question, found, null in zip(questions, spans, nulls)
-    ]
+    given = zip(questions, spans, nulls)
+    return [choose(question.id, found, null, n_best, null_threshold) for question, found, null in given]
 
 
 def _spans(
-    context: str,
-    window: Window,
-    start: Float[np.ndarray, "T"],
-    end: Float[np.ndarray, "T"],
-    n_best: int,
-    longest: int,
+    context: str, window: Window, start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], n_best: int, longest: int
 ) -> Iterator[Candidate]:
     # As in the original, rank all pieces including the question's, and remove invalid spans afterwards.
     starts, ends = (np.argsort(-side, kind="stable")[:n_best].tolist() for side in (start, end))
@@ -123,6 +114,74 @@ def _spans(
                 yield Candidate(context[begin:behind], begin, behind, float(start[first] + end[last]), 0.0)
 
 
+def _scores(row: Float[np.ndarray, "_"], window: Window, question: Question, name: str) -> Float[np.ndarray, "T"]:
+    count = len(window.ids)
+    if len(row) < count:
+        raise ValueError(f"{len(row)} {name} scores for a window of {count} pieces (question {question.id!r})")
+    scores = np.asarray(row[:count], np.float64)
+    if np.isnan(scores).any():
+        raise ValueError(f"the {name} scores of question {question.id!r} contain NaN: did the training diverge?")
+    return scores
+
+
+def answers_of_words(
+    questions: Sequence[Question],
+    rows: Sequence[QuestionRow],
+    scores: Sequence[tuple[Any, Any, Any]],
+    *,
+    n_best: int = 20,
+    longest: int = 30,
+    null_threshold: float | None = None,
+) -> list[AnswerPrediction]:
+    """Return the answer to each question, given the scores (starts, ends, "no answer") of its rows.
+
+    The search for the `n_best` spans of at most `longest` words is exact, and each text counts once. A span counts only
+    in the window that owns its first word. Scores behind the end of a row are ignored. With a `null_threshold`, the
+    answer is "" if the score of "no answer", the minimum over the windows, exceeds the best answer's by more than that.
+    """
+    if n_best < 1 or longest < 1:
+        raise ValueError(f"n_best={n_best}, longest={longest}: use 1 or more")
+    if len(rows) != len(scores):
+        raise ValueError(f"{len(rows)} rows and scores of {len(scores)}: give one triple of scores per row")
+    spans: list[list[Candidate]] = [[] for _ in questions]
+    nulls = [math.inf] * len(questions)
+    for row, (starts, ends, none) in zip(rows, scores):
+        if row.example >= len(questions):
+            raise ValueError(f"a row has question {row.example}, but there are {len(questions)} questions")
+        question = questions[row.example]
+        for side in (starts, ends):
+            if len(side) < row.width:
+                raise ValueError(f"{len(side)} scores for a context of {row.width} words (question {question.id!r})")
+        start, end, null = (np.asarray(some, np.float64) for some in (starts[: row.width], ends[: row.width], none))
+        if np.isnan(start).any() or np.isnan(end).any() or np.isnan(null):
+            raise ValueError(f"the scores of question {question.id!r} contain NaN: did the training diverge?")
+        nulls[row.example] = min(nulls[row.example], float(null))
+        texts: set[str] = set()
+        for first, last, score in best_spans(np.where(row.owned, start, -np.inf), end, min(longest, row.width)):
+            begin, behind = int(row.spans[first, 0]), int(row.spans[last, 1])
+            spans[row.example].append(Candidate(question.context[begin:behind], begin, behind, score, 0.0))
+            texts.add(question.context[begin:behind])
+            if len(texts) == n_best:
+                break
+    if not all(spans):
+        name = questions[spans.index([])].id
+        raise ValueError(f"question {name!r} has no row: make the rows from the same questions")
+    given = zip(questions, spans, nulls)
+    return [choose(question.id, found, null, n_best, null_threshold) for question, found, null in given]
+
+
+def best_spans(
+    start: Float[np.ndarray, "T"], end: Float[np.ndarray, "T"], longest: int
+) -> Iterator[tuple[int, int, float]]:
+    """Yield all spans of at most `longest` words as (first, last, score), best first, then earlier, then shorter."""
+    behind = np.concatenate([end, np.full(longest - 1, -np.inf)])
+    sums = start[:, None] + np.lib.stride_tricks.sliding_window_view(behind, longest)
+    for place in np.argsort(-sums, axis=None, kind="stable"):
+        first, more = divmod(int(place), longest)
+        if sums[first, more] > -np.inf:
+            yield first, first + more, float(sums[first, more])
+
+
 def choose(
     number: str, spans: Sequence[Candidate], null: float, n_best: int, threshold: float | None
 ) -> AnswerPrediction:
@@ -140,10 +199,8 @@ def choose(
         kept.setdefault("", none)
     scores = np.array([span.score for span in kept.values()])
     odds = np.exp(scores - scores.max())
-    candidates = tuple(
-        Candidate(span.text, span.start, span.end, span.score, share)
-        for span, share in zip(kept.values(), (odds / odds.sum()).tolist())
-    )
+    shares = (odds / odds.sum()).tolist()
+    candidates = tuple(replace(span, probability=share) for span, share in zip(kept.values(), shares))
     best = next((span for span in candidates if span.text), None)
     if best is None:
         return AnswerPrediction(number, candidates[0], candidates, math.inf)
@@ -151,13 +208,3 @@ def choose(
     if threshold is not None and null_score > threshold:
         best = next(span for span in candidates if not span.text)
     return AnswerPrediction(number, best, candidates, null_score)
-
-
-def _scores(row: Float[np.ndarray, "_"], window: Window, question: Question, name: str) -> Float[np.ndarray, "T"]:
-    count = len(window.ids)
-    if len(row) < count:
-        raise ValueError(f"{len(row)} {name} scores for a window of {count} pieces (question {question.id!r})")
-    scores = np.asarray(row[:count], np.float64)
-    if np.isnan(scores).any():
-        raise ValueError(f"the {name} scores of question {question.id!r} contain NaN: did the training diverge?")
-    return scores

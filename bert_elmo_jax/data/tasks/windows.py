@@ -1,6 +1,6 @@
 """Windows of pieces for questions about long contexts: `[CLS] question [SEP] part of the context [SEP]`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,9 @@ class Window:
     piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it.
 
     >>> from bert_elmo_jax.text import train_wordpiece
-    >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
-    >>> [window] = make_windows([question], train_wordpiece(["where ? the sea , the sea"] * 9, vocab_size=60))
-    >>> [question.context[start:end] for start, end in window.spans.tolist() if start >= 0]
-    ['the', 'sea', ',', 'the', 'sea']
+    >>> question = Question("q", "where ?", "the sea", (), "dev.json", 1)
+    >>> make_windows([question], train_wordpiece(["where ? the sea"] * 9, vocab_size=60))[0].spans.tolist()[-3:]
+    [[0, 3], [4, 7], [-1, -1]]
     """
 
     question: int
@@ -47,17 +46,15 @@ def make_windows(
     Questions are truncated to `question_length` pieces. Windows are not padded.
 
     >>> from bert_elmo_jax.text import train_wordpiece
-    >>> from bert_elmo_jax.data.tasks import Answer
-    >>> question = Question("q", "어디 ?", "배는 강가에 있다", (Answer("강가", 3),), "train.json", 1)
-    >>> tokenizer = train_wordpiece(["어디 ? 배는 강가에 강가 있다"] * 9, vocab_size=80)
-    >>> windows = make_windows([question], tokenizer, length=7, stride=1)
-    >>> [(window.start, window.end, window.best_context.sum().item()) for window in windows]
-    [(5, 5, 2), (4, 4, 1)]
+    >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
+    >>> len(make_windows([question], train_wordpiece(["where ? the sea ,"] * 9, vocab_size=60), length=7, stride=1))
+    4
     """
     if stride < 1 or question_length < 1 or length < 5:
         raise ValueError(f"{length=}, {stride=}, {question_length=}: expected at least 5, 1, 1")
     windows: list[Window] = []
     context, pieces = None, None
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     for number, question in enumerate(questions):
         # Questions about the same context are adjacent.
         if pieces is None or question.context != context:
@@ -69,40 +66,23 @@ def make_windows(
                 f"length={length} leaves no room for the context after a question of {len(asked)} pieces: increase "
                 f"length, or reduce question_length={question_length}"
             )
-        windows += _split_context(number, question, asked, pieces, tokenizer, room, stride)
+        parts = [(0, min(room, len(pieces)))]
+        while parts[-1][1] < len(pieces):
+            begin = parts[-1][0] + min(room, stride)  # a longer stride would skip pieces
+            parts.append((begin, min(begin + room, len(pieces))))
+        owners = best_windows(parts, len(pieces))
+        first, last = _find_answer_pieces(question, pieces)
+        shift = len(asked) + 2
+        for place, (begin, end) in enumerate(parts):
+            ids = np.concatenate([cls, asked, sep, pieces.ids[begin:end], sep])
+            spans = np.full((len(ids), 2), -1, np.int32)
+            spans[shift:-1] = pieces.offsets[begin:end]
+            best = np.zeros(len(ids), bool)
+            best[shift:-1] = owners[begin:end] == place
+            inside = begin <= first and last < end
+            answer = (first - begin + shift, last - begin + shift) if inside else (0, 0)
+            windows.append(Window(number, ids, (np.arange(len(ids)) >= shift).astype(np.int32), spans, best, *answer))
     return windows
-
-
-def _split_context(
-    number: int,
-    question: Question,
-    asked: Int32[np.ndarray, "Q"],
-    pieces: Encoding,
-    tokenizer: Tokenizer,
-    room: int,
-    stride: int,
-) -> Iterator[Window]:
-    parts = list(_parts(len(pieces), room, stride))
-    owners = best_windows(parts, len(pieces))
-    first, last = _find_answer_pieces(question, pieces)
-    shift = len(asked) + 2
-    head, tail = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
-    for place, (begin, end) in enumerate(parts):
-        ids = np.concatenate([head, asked, tail, pieces.ids[begin:end], tail])
-        spans = np.full((len(ids), 2), -1, np.int32)
-        spans[shift:-1] = pieces.offsets[begin:end]
-        best = np.zeros(len(ids), bool)
-        best[shift:-1] = owners[begin:end] == place
-        inside = begin <= first and last < end
-        yield Window(
-            question=number,
-            ids=ids,
-            types=(np.arange(len(ids)) >= shift).astype(np.int32),
-            spans=spans,
-            best_context=best,
-            start=first - begin + shift if inside else 0,
-            end=last - begin + shift if inside else 0,
-        )
 
 
 def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:
@@ -119,17 +99,6 @@ def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndar
         best[better] = score[better - begin]
         owners[better] = place
     return owners
-
-
-def _parts(pieces: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
-    begin = 0
-    while True:
-        end = min(begin + room, pieces)
-        yield begin, end
-        if end == pieces:
-            return
-        # A stride longer than the window would skip pieces.
-        begin += min(room, stride)
 
 
 def _find_answer_pieces(question: Question, pieces: Encoding) -> tuple[int, int]:
