@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, most_attended, word_maps
 from bert_elmo_jax.families.forward import Wanted, run
 from bert_elmo_jax.families.piece_encoder import PieceEncoder

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from bert_elmo_jax.analysis.linear_probe import LinearProbe, choose_probe
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, labels_of
 from bert_elmo_jax.evals.probing import accuracy, by_word
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, choose_layers

@@ -26,8 +26,7 @@ from bert_elmo_jax.analysis.word_neighbours import (
     list_neighbours,
 )
 from bert_elmo_jax.data.corpora.text_files import each_text
-from bert_elmo_jax.data.tasks.semcor import read_semcor
-from bert_elmo_jax.data.tasks.treebank import read_treebank
+from bert_elmo_jax.data.tasks.annotated import read_semcor, read_treebank
 from bert_elmo_jax.inference.toy_worlds import find_common_world
 from bert_elmo_jax.inference.word_layers import StaticVectors
 from bert_elmo_jax.report.figures import Figure

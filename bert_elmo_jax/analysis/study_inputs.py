@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_elmo_jax import load
 from bert_elmo_jax.analysis.probes import PARTS, select_parts
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence, read_treebank
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, read_treebank
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure

@@ -22,9 +22,6 @@ class Features:
     """The layers to read (0: the embeddings, -1: the last), how to combine them, and the BiLSTMs on top.
 
     `mix` is γ · Σ softmax(w) · layer, with w and γ learned. Without `lstm_layers` the head reads the layers.
-
-    >>> Features((-4, -3, -2, -1), lstm_layers=2).width(768, 12)
-    1536
     """
 
     layers: tuple[int, ...] = (-1,)

@@ -90,7 +90,7 @@ def task_outputs(
         own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
     at_end = head.pooled and head.at_end
-    pooled_at = {"nsp_positions": jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]} if at_end else {}
+    pooled_at: Any = {"nsp_positions": jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]} if at_end else {}
     output: Any = encoder.apply(
         {"params": own}, tokens, types, None, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),

@@ -19,7 +19,6 @@ from bert_elmo_jax.networks.word_network import (
     Encode,
     Loss,
     NetworkConfig,
-    Sums,
     WordInput,
     apply_network,
     beside,
@@ -60,6 +59,11 @@ class BidafConfig(NetworkConfig):
     unanswerable: bool = False
     places: str = "input,output"
     mix_l2: float = 0.0
+
+    @property
+    def term(self) -> str:
+        """The name of the network's own term of the loss."""
+        return "answer"
 
     def module(self) -> "Bidaf":
         """Return the network."""
@@ -162,7 +166,7 @@ class Bidaf(nn.Module):
         return AnswerScores(start, end, none), penalty
 
 
-init_bidaf, bidaf_shapes = init_network, network_shapes
+init_bidaf, bidaf_shapes, bidaf_coefficients = init_network, network_shapes, coefficients
 
 
 def scores_of(
@@ -200,21 +204,12 @@ def bidaf_loss(config: BidafConfig, encode: Encode | None = None) -> Loss:
     ['answer']
     """
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Sums, Any]:
+    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         (start, end, none), penalty = scores_of(config, params, batch, key, encode)
-        score = none if config.unscore else None
-        return {"answer": answer_loss(start, end, score, batch["answers"], batch["weights"])}, penalty
+        score = none if config.unanswerable else None
+        return answer_loss(start, end, score, batch["answers"], batch["weights"]), penalty
 
     return make_loss(config, own)
-
-
-def bidaf_coefficients(config: BidafConfig) -> dict[str, float]:
-    """Return the coefficients of the terms of the loss.
-
-    >>> bidaf_coefficients(BidafConfig(num_words=9))
-    {'answer': 1.0}
-    """
-    return coefficients(config, "answer")
 
 
 def _real(text: Text) -> Bool[Array, "B T"]:

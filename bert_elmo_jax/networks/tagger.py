@@ -22,7 +22,6 @@ from bert_elmo_jax.networks.word_network import (
     Key,
     Loss,
     NetworkConfig,
-    Sums,
     WordNetwork,
     beside,
     coefficients,
@@ -65,6 +64,11 @@ class TaggerConfig(NetworkConfig):
         if "between" in self.at and self.lstm_layers < 2:
             raise ValueError(f"places={self.places!r}: `between` needs two BiLSTMs; use lstm_layers=2 or more")
 
+    @property
+    def term(self) -> str:
+        """The name of the network's own term of the loss."""
+        return "crf" if self.output == "crf" else "cross_entropy"
+
     def module(self) -> "Tagger":
         """Return the network."""
         return Tagger(self)
@@ -103,7 +107,7 @@ class Tagger(WordNetwork):
         return scores, self.param("transitions", nn.initializers.normal(0.1), size)
 
 
-init_tagger, tagger_shapes = init_network, network_shapes
+init_tagger, tagger_shapes, tagger_coefficients = init_network, network_shapes, coefficients
 scores_of = run_network  # scores [B, T, K], transitions [N, N] and penalty
 
 
@@ -135,21 +139,12 @@ def tagger_loss(config: TaggerConfig, encode: Encode | None = None) -> Loss:
     ['crf']
     """
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Sums, Any]:
+    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         scores, transitions, penalty = scores_of(config, params, batch, key, encode)
         tags, lengths = batch["tags"], batch["lengths"]
         if config.output == "crf":
-            return {"crf": crf_loss(scores, transitions, lengths, tags)}, penalty
+            return crf_loss(scores, transitions, lengths, tags), penalty
         real = jnp.arange(tags.shape[1])[None, :] < lengths[:, None]
-        return {"cross_entropy": cross_entropy(scores, tags, real.astype(jnp.float32))}, penalty
+        return cross_entropy(scores, tags, real.astype(jnp.float32)), penalty
 
     return make_loss(config, own)
-
-
-def tagger_coefficients(config: TaggerConfig) -> dict[str, float]:
-    """Return the coefficients of the terms of the loss.
-
-    >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
-    {'cross_entropy': 1.0}
-    """
-    return coefficients(config, "crf" if config.output == "crf" else "cross_entropy")

@@ -25,7 +25,6 @@ from bert_elmo_jax.networks.word_network import (
     Key,
     Loss,
     NetworkConfig,
-    Sums,
     WordNetwork,
     beside,
     coefficients,
@@ -206,19 +205,15 @@ def label_scores(
 def label_loss(config: BcnConfig | EsimConfig, encode: Encode | None = None) -> Loss:
     """Return a loss for `train.make_step`: `cross_entropy` of `labels` [B] with `weights` [B]."""
 
-    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Sums, Any]:
+    def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:
         scores, penalty = label_scores(config, params, batch, key, encode)
-        return {"cross_entropy": cross_entropy(scores, batch["labels"], batch["weights"])}, penalty
+        return cross_entropy(scores, batch["labels"], batch["weights"]), penalty
 
     return make_loss(config, own)
-
-
-def label_coefficients(config: NetworkConfig) -> dict[str, float]:
-    """Return the coefficients of the terms of the loss."""
-    return coefficients(config, "cross_entropy")
 
 
 init_bcn = init_esim = init_network
 bcn_shapes = esim_shapes = network_shapes
 bcn_scores = esim_scores = label_scores
 bcn_loss = esim_loss = label_loss
+label_coefficients = coefficients

@@ -77,6 +77,11 @@ class NetworkConfig:
             )
         self.mixed_layers  # noqa: B018 -- raises if there is no such layer
 
+    @property
+    def term(self) -> str:
+        """The name of the network's own term of the loss."""
+        return "cross_entropy"
+
     def module(self) -> nn.Module:
         """Return the network."""
         raise NotImplementedError
@@ -182,7 +187,8 @@ def mix_at_places(
     layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
     if config.layers:
         layers = layers[jnp.array(config.mixed_layers)]
-    mixes = module.param("mix", _fresh_mixes, config)
+    fresh = {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())}
+    mixes = module.param("mix", lambda key: dict.fromkeys(config.at, fresh))
     for place in config.at:
         mix = mixes[place]
         x = scalar_mix(layers, mix["weights"], mix["gamma"])
@@ -274,7 +280,14 @@ def init_network(
     >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
     (400, 3)
     """
-    return with_vectors(config, jax.jit(partial(_init, config))(key), specials, words)
+    expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
+    if (given := (specials.shape, words.shape)) != expected:
+        raise ValueError("word vectors of shape {} and {} were given, expected {} and {}".format(*given, *expected))
+    vectors = {"specials": jnp.asarray(specials, jnp.float32)}
+    if config.num_words:
+        vectors["table"] = jnp.asarray(words, jnp.float32)
+    params = jax.jit(partial(_init, config))(key)
+    return {**params, "words": {**params["words"], **vectors}}
 
 
 def network_shapes(config: NetworkConfig) -> Any:
@@ -286,39 +299,25 @@ def _init(config: NetworkConfig, key: PRNGKeyArray) -> dict[str, Any]:
     return dict(config.module().init(key, **config.smallest_inputs())["params"])
 
 
-def with_vectors(
-    config: NetworkConfig, params: dict[str, Any], specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
-) -> dict[str, Any]:
-    """Replace the word vectors of a parameter tree by the given ones."""
-    expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
-    if (specials.shape, words.shape) != expected:
-        raise ValueError(
-            f"word vectors of shape {specials.shape} and {words.shape} were given, "
-            f"expected {expected[0]} and {expected[1]}"
-        )
-    vectors = {"specials": jnp.asarray(specials, jnp.float32)}
-    if config.num_words:
-        vectors["table"] = jnp.asarray(words, jnp.float32)
-    return {**params, "words": {**params["words"], **vectors}}
-
-
-def make_loss(config: NetworkConfig, own: Callable[[Any, Batch, PRNGKeyArray | None], tuple[Sums, Any]]) -> Loss:
-    """Return a loss for `train.make_step` with the terms of `own`, a function that also returns the penalty.
+def make_loss(config: NetworkConfig, own: Callable[[Any, Batch, PRNGKeyArray | None], tuple[Any, Any]]) -> Loss:
+    """Return a loss for `train.make_step`, given a function that returns the sums of `config.term` and the penalty.
 
     With an encoder it also has the term `mix_l2`, which is λ·‖w‖² of the mixture weights.
     """
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
-        terms, penalty = own(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
-        return terms | ({"mix_l2": (penalty, jnp.ones(()))} if config.encoder_layers else {}), {}, carry
+        sums, penalty = own(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
+        mixture = {"mix_l2": (penalty, jnp.ones(()))} if config.encoder_layers else {}
+        return {config.term: sums} | mixture, {}, carry
 
     return loss
 
 
-def coefficients(config: NetworkConfig, term: str) -> dict[str, float]:
-    """Return the coefficients of the terms of a loss of `make_loss` whose own term is `term`."""
-    return {term: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})
+def coefficients(config: NetworkConfig) -> dict[str, float]:
+    """Return the coefficients of the terms of the loss.
 
-
-def _fresh_mixes(key: PRNGKeyArray, config: NetworkConfig) -> dict[str, dict[str, Array]]:
-    return {place: {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())} for place in config.at}
+    >>> from bert_elmo_jax.networks import TaggerConfig, tagger_coefficients
+    >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
+    {'cross_entropy': 1.0}
+    """
+    return {config.term: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})

@@ -14,7 +14,7 @@ from bert_elmo_jax.analysis.probes import (
     sample_efficiency,
     select_parts,
 )
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.report.results import Result
 

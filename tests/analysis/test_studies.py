@@ -8,8 +8,7 @@ from bert_elmo_jax.analysis import heads_and_arcs as heads
 from bert_elmo_jax.analysis import probes, senses
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
 from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
-from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
 

@@ -20,15 +20,6 @@ def test_example_of_init_network():
         init_network(config, jax.random.key(0), np.zeros((1, 100)), np.zeros((2, 100)))
 
 
-def test_example_of_with_vectors():
-    import numpy as np
-
-    from bert_elmo_jax.networks.word_network import NetworkConfig, with_vectors
-
-    config = NetworkConfig(num_words=3, word_size=2)
-    assert with_vectors(config, {"words": {}}, np.zeros((1, 2)), np.ones((3, 2)))["words"]["table"].shape == (3, 2)
-
-
 def test_example_of_network_shapes():
     from bert_elmo_jax.networks import TaggerConfig
     from bert_elmo_jax.networks.word_network import network_shapes

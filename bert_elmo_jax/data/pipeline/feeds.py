@@ -128,17 +128,6 @@ class Feed:
 
     tracks: Sequence[Track[Any]]
 
-    def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """Return this process's part of the batch at these places, and the places after it.
-
-        A batch may continue into the next epoch, but not beyond epoch `last`. Return None after the end of that epoch.
-        """
-        raise NotImplementedError
-
-    def skip(self, places: Places) -> Places:
-        """Return the places after the batch at these places."""
-        raise NotImplementedError
-
     def passed(self, places: Places) -> float:
         """Return the number of epochs of the first corpus that have passed."""
         return self.tracks[0].passed(places.corpora[0])
@@ -169,7 +158,11 @@ class PieceFeed(Feed):
         ]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `Feed`; the last batch of epoch `last` is padded with empty rows."""
+        """Return this process's part of the batch at these places, and the places after it.
+
+        A batch may continue into the next epoch, but not beyond epoch `last`. Return None after the end of that epoch;
+        its last batch is padded with empty rows.
+        """
         owner = self._owners(places.taken)
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
@@ -194,7 +187,7 @@ class PieceFeed(Feed):
         return (batch if found else None), Places(places.taken + self.batch_size, tuple(following))
 
     def skip(self, places: Places) -> Places:
-        """See `Feed`."""
+        """Return the places after the batch at these places."""
         counts = np.bincount(self._owners(places.taken), minlength=len(self.tracks)).tolist()
         following = [track.stretch(*where)[1] for track, where in zip(self.tracks, zip(places.corpora, counts))]
         return Places(places.taken + self.batch_size, tuple(following))
@@ -235,7 +228,7 @@ class WordFeed(Feed):
         return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `Feed`."""
+        """See `PieceFeed`."""
         parts, following = [], []
         for track, place in zip(self.tracks, places.corpora):
             pieces, place = track.stretch(place, 1, last)
@@ -247,7 +240,7 @@ class WordFeed(Feed):
         return batch_of(parts, self.forms, self.asked, self.marks, **self.reader._asdict()), after
 
     def skip(self, places: Places) -> Places:
-        """See `Feed`."""
+        """See `PieceFeed`."""
         following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
         return Places(places.taken + 1, tuple(following))
 

@@ -26,13 +26,6 @@ def batch_shapes(asked: PieceExamples | LanguageModelExamples, rows: int, shards
         shapes[f"words_{direction}"] = shapes[f"{direction}_targets"] = ((rows, asked.length), np.int32)
         shapes[f"{direction}_weights"] = ((rows, asked.length), np.float32)
     if asked.input == "characters":
-        shapes["characters"] = ((shards, table_size(asked, rows // shards), asked.max_characters), np.int32)
+        size = asked.table_size(2 * (rows // shards) * asked.length)  # both directions
+        shapes["characters"] = ((shards, size, asked.max_characters), np.int32)
     return shapes
-
-
-def table_size(asked: LanguageModelExamples, rows: int) -> int:
-    """Return a size for the table of distinct words that holds any batch of `rows` rows, both directions together."""
-    size = asked.smallest_table
-    while size < 2 * rows * asked.length:
-        size *= 2
-    return size

@@ -40,9 +40,6 @@ class Masking:
         rate: share of tokens to predict.
         predictions: maximum number of predictions per row; None: rate · length, rounded up.
         split: shares of picked tokens that become [MASK], become a random token, and stay unchanged.
-
-    >>> Masking(rate=0.15).places(128), Masking(rate=0.15).places(512), Masking("next").places(128)
-    (20, 77, 127)
     """
 
     kind: Literal["token", "word", "span", "next"] = "token"

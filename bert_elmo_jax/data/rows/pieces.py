@@ -32,9 +32,6 @@ class PieceExamples:
         short_share: share of documents (or chunks, see `short_per`) that aim at a random shorter length.
         sequences: maximum number of examples packed into a row.
         copies: 0 makes new examples in every epoch; n repeats the first n epochs, as the original's `dupe_factor`.
-
-    >>> PieceExamples(length=512, masking=Masking("word")).places
-    77
     """
 
     length: int = 128
@@ -46,16 +43,14 @@ class PieceExamples:
     copies: int = 0
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            hint = did_you_mean(self.objective, OBJECTIVES)
-            raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}{hint}")
+        for name, known in (("objective", OBJECTIVES), ("short_per", ("document", "chunk"))):
+            if (given := getattr(self, name)) not in known:
+                hint = did_you_mean(given, known)
+                raise ValueError(f"{name} {given!r} is not known; it is one of {', '.join(known)}{hint}")
         if self.length < SHORTEST:
             raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
         if not 0 <= self.short_share <= 1:
             raise ValueError(f"short_share={self.short_share}: expected a share from 0 to 1, such as 0.1")
-        if self.short_per not in ("document", "chunk"):
-            hint = did_you_mean(self.short_per, ("document", "chunk"))
-            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.sequences < 1:
             raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
         if self.copies < 0:

@@ -39,9 +39,6 @@ class LanguageModelExamples:
             always pads to `max_characters`.
         smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
             model is compiled once per size.
-
-    >>> LanguageModelExamples(reading="sentences", length=50).buckets
-    (13, 25, 50)
     """
 
     reading: Literal["streams", "sentences"] = "streams"
@@ -52,19 +49,14 @@ class LanguageModelExamples:
     smallest_table: int = 256
 
     def __post_init__(self) -> None:
-        if self.reading not in ("streams", "sentences"):
-            hint = did_you_mean(self.reading, ("streams", "sentences"))
-            raise ValueError(f"reading {self.reading!r} is not known; it is streams or sentences{hint}")
-        if self.input not in ("characters", "words"):
-            raise ValueError(f"input {self.input!r} is not known; it is characters or words")
-        if self.length < 1:
-            raise ValueError(f"length={self.length} steps: expected 1 or more, such as 20")
-        if self.max_characters < 3:
-            raise ValueError(f"max_characters={self.max_characters}: expected 3 or more; 50 is usual")
-        if self.widest_filter < 0:
-            raise ValueError(f"widest_filter={self.widest_filter}: expected 0, or the width of a convolution")
-        if self.smallest_table < 1:
-            raise ValueError(f"smallest_table={self.smallest_table}: expected 1 or more, such as 256")
+        for name, known in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):
+            if (given := getattr(self, name)) not in known:
+                hint = did_you_mean(given, known)
+                raise ValueError(f"{name} {given!r} is not known; it is {' or '.join(known)}{hint}")
+        for name, least in {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0}.items():
+            if getattr(self, name) < least:
+                usual = getattr(type(self), name)
+                raise ValueError(f"{name}={getattr(self, name)}: expected {least} or more; {usual} is usual")
 
     @property
     def buckets(self) -> tuple[int, ...]:
@@ -73,6 +65,13 @@ class LanguageModelExamples:
         while self.reading == "sentences" and -(-lengths[0] // 2) >= SHORTEST_BUCKET:
             lengths.insert(0, -(-lengths[0] // 2))
         return tuple(lengths)
+
+    def table_size(self, words: int) -> int:
+        """Return the size of the table of this number of distinct words."""
+        size = self.smallest_table
+        while size < words:
+            size *= 2
+        return size
 
 
 class Marks(NamedTuple):

@@ -56,9 +56,7 @@ def batch_of(
         tables.append(distinct)
         indices.append(index)
     index = np.stack(indices).reshape(read.shape)[first:end].astype(np.int32)
-    size = asked.smallest_table
-    while size < max(map(len, tables)):
-        size *= 2
+    size = asked.table_size(max(map(len, tables)))
     width = _width(tables, forms, base, asked)
     own = tables[shards * process // processes : shards * (process + 1) // processes]
     characters = np.zeros((len(own), size, width), np.int32)

@@ -1,14 +1,4 @@
-r"""Read raw task files into examples; turn questions into windows, and scores of windows into answers.
-
-An invalid row raises a `BadRow` with the message `file:line: given and expected values; remedy`:
-
->>> import pathlib, tempfile
->>> file = pathlib.Path(tempfile.mkdtemp()) / "dev.tsv"
->>> _ = file.write_text("sentence\tlabel\nso good \n")
->>> read_texts(file, "sst2")  # doctest: +ELLIPSIS
-Traceback (most recent call last):
-bert_elmo_jax.data.tasks.files.BadRow: ...dev.tsv:2: 1 column, expected 2 (sentence, label); ...
-"""
+"""Read raw task files into examples; turn questions into windows, and scores of windows into answers."""
 
 from bert_elmo_jax.data.tasks.answers import AnswerPrediction, Candidate, find_answers
 from bert_elmo_jax.data.tasks.examples import Answer, ChoiceExample, Question, TaggedSentence, TextExample

@@ -78,10 +78,6 @@ def task_named(
     'stars'
     >>> task_named("tags", text="1", label="3", file="train.conllu").layout
     TagLayout(word=1, tag=3, entities=False, table='conllu', characters=False)
-    >>> task_named("sst2", text="review")
-    Traceback (most recent call last):
-    ValueError: text='review': 'sst2' has fixed columns; leave it out, or use one of classification, regression, \
-entities, tags
     """
     if name not in TASKS:
         raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")

@@ -4,7 +4,7 @@ import pytest
 
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes, table_size
+from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
@@ -53,7 +53,7 @@ def test_word_batches_have_at_most_these_shapes(corpora, reading, kind):
 
 def test_table_holds_all_words_even_if_all_differ():
     examples = LanguageModelExamples(length=20, smallest_table=256)
-    assert [table_size(examples, rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
+    assert [examples.table_size(40 * rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
 
 
 def test_unequal_shards_raise():
@@ -61,5 +61,5 @@ def test_unequal_shards_raise():
         batch_shapes(LanguageModelExamples(), 10, shards=4)
 
 
-def test_example_of_table_size():
-    assert table_size(LanguageModelExamples(length=20), rows=16) == 1024
+def test_tables_double():
+    assert LanguageModelExamples(length=20).table_size(640) == 1024

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, labels_of, read_treebank
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of, read_treebank
 
 SOUND = """# newdoc
 # text = Ahn's 배를
