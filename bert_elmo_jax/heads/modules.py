@@ -25,6 +25,7 @@ class Dropped(nn.Module):
 class Classify(Dropped):
     """Sequence classification on the pooled vector; one label makes it a regression.
 
+    >>> import jax
     >>> Classify(3).init_with_output(jax.random.key(0), jnp.ones((2, 128)))[0].shape
     (2, 3)
     """
@@ -33,6 +34,7 @@ class Classify(Dropped):
 class Tag(Dropped):
     """Token classification: one logit per label for each token.
 
+    >>> import jax
     >>> Tag(9).init_with_output(jax.random.key(0), jnp.ones((2, 7, 128)))[0].shape
     (2, 7, 9)
     """
@@ -41,6 +43,7 @@ class Tag(Dropped):
 class Choice(nn.Module):
     """Multiple choice: one score for the pooled vector of each choice.
 
+    >>> import jax
     >>> Choice(0.1).init_with_output(jax.random.key(0), jnp.ones((2, 4, 128)))[0].shape
     (2, 4)
     """
@@ -59,6 +62,7 @@ class Choice(nn.Module):
 class Span(nn.Module):
     """Answer spans: the scores of each token as start and as end, without dropout as in the original.
 
+    >>> import jax
     >>> Span().init_with_output(jax.random.key(0), jnp.ones((2, 7, 128)))[0][0].shape
     (2, 7)
     """

@@ -19,14 +19,8 @@ Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
-# The name of each kind's head in the parameter tree.
-NAMES: dict[Kind, str] = {
-    "classification": "classify",
-    "regression": "classify",
-    "tags": "tag",
-    "choice": "choice",
-    "questions": "span",
-}
+# The name of each kind's head in the parameter tree; the others are called "classify".
+NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span"}
 NOWHERE = -1e9  # the score of padding, and of choices that are absent
 
 
@@ -48,7 +42,7 @@ class TaskHead:
     @property
     def name(self) -> str:
         """The head's name in the parameter tree."""
-        return NAMES[self.kind]
+        return NAMES.get(self.kind, "classify")
 
     @property
     def pooled(self) -> bool:

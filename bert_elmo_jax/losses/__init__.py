@@ -8,9 +8,9 @@ from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
 from bert_elmo_jax.losses.sampled_softmax import sampled_softmax
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.losses.answer_span import answer_loss
     from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
-    from bert_elmo_jax.losses.log_uniform import Negatives, draw_negatives
+    from bert_elmo_jax.losses.cross_entropy import answer_loss
+    from bert_elmo_jax.losses.sampled_softmax import Negatives, draw_negatives
 
 __all__ = [
     "Negatives",

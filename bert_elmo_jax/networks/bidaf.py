@@ -120,7 +120,7 @@ class Bidaf(nn.Module):
         if context.layers is not None:
             layers = jnp.concatenate([jnp.asarray(x.layers) for x in (context, question)], axis=2)
         # Both texts at once, because they share the mixtures.
-        both, penalty = mix_at_places(self, c, layers, jnp.concatenate([there, asked], axis=1), deterministic)
+        both, penalty = mix_at_places(self, layers, jnp.concatenate([there, asked], axis=1), deterministic)
         words = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")
 
         def drop(x: Array) -> Array:

@@ -174,6 +174,9 @@ class Esim(WordNetwork):
         return (Dense(c.num_labels, y.shape[-1] ** -0.5, name="labels")(dropped(y)),)
 
 
+TextConfig = BcnConfig | EsimConfig
+
+
 def flatten_pairs(batch: Batch) -> dict[str, Any]:
     """Reshape a batch of pairs [B, 2, …] to a batch of texts [2B, …], the two of a pair adjacent."""
     texts = {name: jnp.asarray(array) for name, array in batch.items() if name not in TARGETS}
@@ -187,11 +190,7 @@ def other_of_pair(x: Array) -> Array:
 
 
 def label_scores(
-    config: BcnConfig | EsimConfig,
-    params: Any,
-    batch: Batch,
-    key: PRNGKeyArray | None = None,
-    encode: Encode | None = None,
+    config: TextConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> tuple[Float32[Array, "B K"], Float32[Array, ""]]:
     """Return the score of each label and the penalty on the mixture weights; without a key there is no dropout.
 
@@ -202,7 +201,7 @@ def label_scores(
     return found
 
 
-def label_loss(config: BcnConfig | EsimConfig, encode: Encode | None = None) -> Loss:
+def label_loss(config: TextConfig, encode: Encode | None = None) -> Loss:
     """Return a loss for `train.make_step`: `cross_entropy` of `labels` [B] with `weights` [B]."""
 
     def own(params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Any, Any]:

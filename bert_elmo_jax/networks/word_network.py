@@ -66,15 +66,13 @@ class NetworkConfig:
                 raise ValueError(f"{name}={getattr(self, name)}: a rate must be at least 0 and below 1")
         if self.mix_l2 < 0:
             raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
-        where = self.at
-        if not where or len(set(where)) < len(where) or not set(where) <= set(self.PLACES):
-            hint = "".join(did_you_mean(place, self.PLACES) for place in where if place not in self.PLACES)
+        if len(set(self.at)) < len(self.at) or not set(self.at) <= set(self.PLACES):
+            hint = "".join(did_you_mean(place, self.PLACES) for place in self.at if place not in self.PLACES)
             known = ", ".join(self.PLACES)
             raise ValueError(f"places={self.places!r}: use {known}, or several of them with commas{hint}")
         if bool(self.encoder_layers) != bool(self.encoder_width):
-            raise ValueError(
-                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: set both or neither"
-            )
+            given = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
+            raise ValueError(f"{given}: set both or neither")
         self.mixed_layers  # noqa: B018 -- raises if there is no such layer
 
     @property
@@ -108,10 +106,8 @@ class NetworkConfig:
         asked = [part.strip() for part in self.layers.split(",")]
         found = tuple(known[part] for part in asked if part in known)
         if len(found) < len(asked) or len(set(found)) < len(found):
-            raise ValueError(
-                f"layers={self.layers!r}: use different numbers with commas, of the {count} layers of this encoder: 0 "
-                f"to {count - 1}, or from the end -1 to -{count}"
-            )
+            known_layers = f"the {count} layers of this encoder: 0 to {count - 1}, or from the end -1 to -{count}"
+            raise ValueError(f"layers={self.layers!r}: use different numbers with commas, of {known_layers}")
         return found
 
 
@@ -163,22 +159,18 @@ class WordInput(nn.Module):
 
 
 def mix_at_places(
-    module: nn.Module,
-    config: NetworkConfig,
-    layers: Float[AnyArray, "L B T W"] | None,
-    real: Bool[Array, "B T"],
-    deterministic: bool,
+    module: Any, layers: Float[AnyArray, "L B T W"] | None, real: Bool[Array, "B T"], deterministic: bool
 ) -> tuple[dict[str, Float32[Array, "B T W"]], Float32[Array, ""]]:
     """Return the mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
 
     Call it inside a compact method: it creates the parameter `mix` of the module.
     """
+    config: NetworkConfig = module.config
     given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
     if given != (config.encoder_layers, config.encoder_width):
-        raise ValueError(
-            f"encoder layers of {given[0]} x {given[1]} numbers were given to {config.CALLED} made for "
-            f"{config.encoder_layers} x {config.encoder_width}: use the encoder it was trained with"
-        )
+        made = f"{config.CALLED} made for {config.encoder_layers} x {config.encoder_width}"
+        what = f"encoder layers of {given[0]} x {given[1]} numbers were given to {made}"
+        raise ValueError(f"{what}: use the encoder it was trained with")
     penalty = jnp.zeros(())
     mixed: dict[str, Array] = {}
     if layers is None:
@@ -230,7 +222,7 @@ class WordNetwork(nn.Module):
         c = self.config
         lengths = jnp.asarray(lengths)
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
-        mixed, penalty = mix_at_places(self, c, layers, real, deterministic)
+        mixed, penalty = mix_at_places(self, layers, real, deterministic)
         x = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")(words, characters, brought)
         x = jnp.where(real[..., None], x, 0.0)
         return *self.compute(x, mixed, real, lengths, dropout_keys(self, deterministic)), penalty

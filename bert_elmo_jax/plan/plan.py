@@ -9,7 +9,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, compile_step, find_largest
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
@@ -75,7 +74,7 @@ def build_inputs(
 ) -> tuple[train.step.Step, Any, dict[str, jax.ShapeDtypeStruct]]:
     """Return the step of a phase, and the shapes of a state and of a batch of so many rows."""
     _, method, step = build_step(config, objective)
-    shapes = batch_shapes(phase.examples, rows, mesh.shape["data"] * mesh.shape["fsdp"])
+    shapes = phase.examples.shapes(rows, mesh.shape["data"] * mesh.shape["fsdp"])
     state = jax.eval_shape(
         lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
     )

@@ -77,10 +77,8 @@ class Batches(Iterator[Batch]):
         )
         if names or len(places.corpora) != len(self.recipe.corpora):
             listed = "; ".join(f"{name}: {of.get(name)!r} there, {self._identity.get(name)!r} here" for name in names)
-            raise ValueError(
-                f"this state belongs to other batches ({listed}); use the configuration and the corpora it was saved "
-                "with, or start over without it"
-            )
+            remedy = "use the configuration and the corpora it was saved with, or start over without it"
+            raise ValueError(f"this state belongs to other batches ({listed}); {remedy}")
         self.close()
         self._places, self._epoch = places, epoch
 

@@ -15,19 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Text, Track
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
+from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
-from bert_elmo_jax.data.rows.stream import (
-    LanguageModelExamples,
-    Marks,
-    Sentences,
-    Streams,
-    plan_sentences,
-    plan_streams,
-)
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
@@ -54,17 +46,13 @@ class Reader(NamedTuple):
         if not 0 <= self.process < self.processes:
             raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
         if batch_size < 1 or batch_size % self.processes:
-            raise ValueError(
-                f"batch_size={batch_size} cannot be split over {self.processes} processes; use a multiple of "
-                f"{self.processes}"
-            )
+            what = f"batch_size={batch_size} cannot be split over {self.processes} processes"
+            raise ValueError(f"{what}; use a multiple of {self.processes}")
         if self.shards < 1:
             raise ValueError(f"shards={self.shards}: expected 1 or more, or None for one part per process")
         if self.shards % self.processes or batch_size % self.shards:
-            raise ValueError(
-                f"shards={self.shards} must be a multiple of the number of processes ({self.processes}) and divide "
-                f"batch_size={batch_size}"
-            )
+            what = f"shards={self.shards} must be a multiple of the number of processes ({self.processes})"
+            raise ValueError(f"{what} and divide batch_size={batch_size}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,10 +133,8 @@ class PieceFeed(Feed):
         assert isinstance(asked, PieceExamples)
         for store in stores:
             if store.manifest["tokenizer"]["kind"] == "words":
-                raise ValueError(
-                    f"{store.folder} holds words, but BERT reads word pieces; prepare it with --tokenizer=wordpiece or "
-                    "sentencepiece"
-                )
+                remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+                raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
         self.asked, self.batch_size, self.seed, self.reader = asked, recipe.batch_size, recipe.seed, recipe.reader
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
         self.shares = np.cumsum(recipe.weights) / np.sum(recipe.weights)
@@ -166,8 +152,7 @@ class PieceFeed(Feed):
         owner = self._owners(places.taken)
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
-        shapes = batch_shapes(self.asked, high - low)
-        batch: Batch = {name: np.zeros(*shape) for name, shape in shapes.items()}
+        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(high - low).items()}
         batch["tokens"][:] = self.vocabulary.pad
         following, found = [], 0
         for number, (track, place) in enumerate(zip(self.tracks, places.corpora)):
@@ -208,24 +193,18 @@ class WordFeed(Feed):
         assert isinstance(asked, LanguageModelExamples)
         for store in stores:
             if (kind := store.manifest["tokenizer"]["kind"]) != "words":
-                raise ValueError(
-                    f"{store.folder} holds {kind!r} pieces, but this language model reads words; prepare it with "
-                    "--tokenizer=words"
-                )
+                what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
+                raise ValueError(f"{what}; prepare it with --tokenizer=words")
         vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
         self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
         self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
         rows_of = _proportional(recipe.batch_size, recipe.weights)
-        self.tracks: list[Track[Streams | Sentences]] = [
-            Track(store, partial(self._plan, rows), (recipe.seed, n), recipe.window)
+        plan = partial(plan_steps, asked=asked, marks=self.marks)
+        self.tracks: list[Track[Any]] = [
+            Track(store, partial(plan, rows=rows), (recipe.seed, n), recipe.window)
             for n, (store, rows) in enumerate(zip(stores, rows_of))
         ]
-
-    def _plan(self, rows: int, text: Text, key: tuple[int, ...]) -> Streams | Sentences:
-        if self.asked.reading == "streams":
-            return plan_streams(text, self.asked.length, rows, self.marks, key)
-        return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
         """See `PieceFeed`."""

@@ -56,10 +56,8 @@ class Masking:
         if self.predictions is not None and self.predictions < 1:
             raise ValueError(f"predictions={self.predictions} per row; expected at least 1, or None for rate · length")
         if len(self.split) != 3 or min(self.split) < 0 or abs(sum(self.split) - 1) > 1e-6:
-            raise ValueError(
-                f"split={self.split}: expected three shares that add up to 1 ([MASK], random token, unchanged), "
-                "such as (0.8, 0.1, 0.1)"
-            )
+            expected = "three shares that add up to 1 ([MASK], random token, unchanged), such as (0.8, 0.1, 0.1)"
+            raise ValueError(f"split={self.split}: expected {expected}")
 
     def places(self, length: int) -> int:
         """Return the maximum number of predictions (K) in a row of this length."""
@@ -100,11 +98,14 @@ def mask_rows(
 ) -> tuple[Rows, Places, Places, Weights]:
     """Return the masked rows, and the positions (ascending), targets and weights of the predictions.
 
-    Row i depends only on `draws[i]`. A row without tokens to pick has no prediction: all its weights are 0.
+    Row i depends only on `draws[i]`. With `next`, each token is predicted at the position before it in its example. A
+    row without tokens to pick has no prediction: all its weights are 0.
     """
     places = masking.places(tokens.shape[1])
     if masking.kind == "next":
-        return (tokens, *_next_tokens(tokens, segments))
+        real = (segments[:, 1:] > 0) & (segments[:, 1:] == segments[:, :-1])
+        positions = np.tile(np.arange(places, dtype=np.int32), (len(tokens), 1))
+        return tokens, positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)
     free = (segments > 0) & ~vocabulary.fixed[tokens]
     wanted = np.rint(masking.rate * (segments > 0).sum(axis=1)).astype(np.int64)
     wanted = np.minimum(np.clip(wanted, 1, places), free.sum(axis=1))
@@ -178,10 +179,3 @@ def _pick_spans(free: Marks, starts: Marks, wanted: Counts, draws: Draws) -> tup
         left[rows] -= inside.sum(axis=1)
         turn += 1
     return picked, fates
-
-
-def _next_tokens(tokens: Rows, segments: Rows) -> tuple[Places, Places, Weights]:
-    """Return positions, targets and weights that predict each token at the position before it in its example."""
-    positions = np.tile(np.arange(tokens.shape[1] - 1, dtype=np.int32), (len(tokens), 1))
-    real = (segments[:, 1:] > 0) & (segments[:, 1:] == segments[:, :-1])
-    return positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)

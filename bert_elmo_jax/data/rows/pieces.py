@@ -14,9 +14,10 @@ from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, MASKS, generator, uniforms
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows
 from bert_elmo_jax.data.rows.pairs import SHORTEST, Numbers, Sequences, plain_text, sentence_pairs, with_separators
-from bert_elmo_jax.data.rows.widths import enumerate_runs
+from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
+Tokens = Integer[np.ndarray, "tokens"]
 OBJECTIVES = ("nsp", "sop", "sentences", "documents")
 
 
@@ -43,10 +44,12 @@ class PieceExamples:
     copies: int = 0
 
     def __post_init__(self) -> None:
-        for name, known in (("objective", OBJECTIVES), ("short_per", ("document", "chunk"))):
-            if (given := getattr(self, name)) not in known:
-                hint = did_you_mean(given, known)
-                raise ValueError(f"{name} {given!r} is not known; it is one of {', '.join(known)}{hint}")
+        if self.objective not in OBJECTIVES:
+            hint = did_you_mean(self.objective, OBJECTIVES)
+            raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}{hint}")
+        if self.short_per not in ("document", "chunk"):
+            hint = did_you_mean(self.short_per, ("document", "chunk"))
+            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.length < SHORTEST:
             raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
         if not 0 <= self.short_share <= 1:
@@ -60,6 +63,13 @@ class PieceExamples:
     def places(self) -> int:
         """Return the maximum number of predictions per row (K)."""
         return self.masking.places(self.length)
+
+    def shapes(self, rows: int, shards: int = 1) -> Shapes:
+        """Return the shape and type of every array in a batch; the number of shards changes nothing."""
+        widths = dict.fromkeys(("tokens", "types", "positions", "segments"), self.length)
+        widths |= {f"mlm_{name}": self.places for name in ("positions", "targets", "weights")}
+        widths |= {f"nsp_{name}": self.sequences for name in ("positions", "targets", "weights")}
+        return {name: ((rows, width), np.float32 if "weights" in name else np.int32) for name, width in widths.items()}
 
 
 def pack(
@@ -120,7 +130,7 @@ def pack(
 class PieceRows:
     """The rows of a window, in their final order: row r is examples `members[first[r] : first[r + 1]]`."""
 
-    tokens: Integer[np.ndarray, "tokens"]  # of the text, then [CLS] and [SEP]
+    tokens: Tokens  # of the text, then [CLS] and [SEP]
     examples: Sequences
     members: Int64[np.ndarray, "N"]
     first: Int64[np.ndarray, "rows_plus_one"]
@@ -129,11 +139,6 @@ class PieceRows:
 
     def __len__(self) -> int:
         return len(self.first) - 1
-
-    @property
-    def filled(self) -> float:
-        """Return the share of positions that hold a token."""
-        return float(self.examples.lengths.sum() / (len(self) * self.length))
 
 
 def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
@@ -185,13 +190,7 @@ def piece_batch(
 
 
 def _lay_out(
-    text: Integer[np.ndarray, "tokens"],
-    examples: Sequences,
-    row: Numbers,
-    offset: Numbers,
-    slot: Numbers,
-    shape: tuple[int, int],
-    pad: int,
+    text: Tokens, examples: Sequences, row: Numbers, offset: Numbers, slot: Numbers, shape: tuple[int, int], pad: int
 ) -> dict[str, np.ndarray]:
     """Return tokens, types, positions and segments of all rows; the last two tokens of `text` are [CLS] and [SEP]."""
     # Every example has five parts, [CLS] A [SEP] B [SEP]; the last two may be empty.

@@ -15,7 +15,7 @@ from jaxtyping import Int64, Integer
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, generator
-from bert_elmo_jax.data.rows.widths import enumerate_runs
+from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
@@ -72,6 +72,22 @@ class LanguageModelExamples:
         while size < words:
             size *= 2
         return size
+
+    def shapes(self, rows: int, shards: int = 1) -> Shapes:
+        """Return upper bounds of the shapes, and the types, of the arrays in a batch.
+
+        The bounds are the longest bucket, and no word that is repeated within any of the `shards` parts.
+        """
+        if rows % shards:
+            raise ValueError(f"{rows} rows cannot be split into {shards} equal parts; use a multiple of {shards}")
+        shapes: Shapes = {"lengths": ((rows,), np.int32), "fresh": ((rows,), np.bool_)}
+        for direction in ("forward", "backward"):
+            shapes[f"words_{direction}"] = shapes[f"{direction}_targets"] = ((rows, self.length), np.int32)
+            shapes[f"{direction}_weights"] = ((rows, self.length), np.float32)
+        if self.input == "characters":
+            size = self.table_size(2 * (rows // shards) * self.length)  # both directions
+            shapes["characters"] = ((shards, size, self.max_characters), np.int32)
+        return shapes
 
 
 class Marks(NamedTuple):
@@ -131,6 +147,15 @@ class Sentences:
         """Return batch number `step`."""
         begin, size = self.begin[step], self.size[step]
         return _read(self.words, begin, begin + size, size, int(self.lengths[step]), self.marks, fresh=True)
+
+
+def plan_steps(
+    text: Text, asked: LanguageModelExamples, rows: int, marks: Marks, key: tuple[int, ...]
+) -> Streams | Sentences:
+    """Plan all steps of a window, as streams or sentence by sentence."""
+    if asked.reading == "streams":
+        return plan_streams(text, asked.length, rows, marks, key)
+    return plan_sentences(text, asked.buckets, rows, marks, key)
 
 
 def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...]) -> Streams:

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Int64
 
+Shapes = dict[str, tuple[tuple[int, ...], type[np.generic]]]
 WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
 
 

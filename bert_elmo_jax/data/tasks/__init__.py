@@ -6,9 +6,9 @@ from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import find_labels, find_scheme, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
+from bert_elmo_jax.data.tasks.rows import Window, make_windows
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.data.tasks.task import TASKS, Task, read_examples, task_named
-from bert_elmo_jax.data.tasks.windows import Window, make_windows
 
 __all__ = [
     "LAYOUTS",

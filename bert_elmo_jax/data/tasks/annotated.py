@@ -160,11 +160,7 @@ def read_semcor(path: str | Path, encoding: str = "utf-8") -> list[SenseSentence
             cells = line.split("\t")
             width = width or len(cells)
             if len(cells) != width or width < len(_COLUMNS):
-                expected = (
-                    width
-                    if width >= len(_COLUMNS)
-                    else f"{len(_COLUMNS)} or more ({', '.join(_COLUMNS)})"
-                )
+                expected = width if width >= len(_COLUMNS) else f"{len(_COLUMNS)} or more ({', '.join(_COLUMNS)})"
                 what = f"{len(cells)} column{'s'[: len(cells) != 1]} between tabs, expected {expected}"
                 raise BadRow(path, number, what, "correct the line, or give a file in the columns of SemCor")
             check_characters(line, path, number)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.question_rows import QuestionRow
-from bert_elmo_jax.data.tasks.windows import Window
+from bert_elmo_jax.data.tasks.rows import Window
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,8 @@ def read_texts(
     ('정말, 정말 재미있다', '5', 2)
     """
     if isinstance(layout, str) and layout not in LAYOUTS:
-        raise ValueError(
-            f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}, and Layout(…) for other tables"
-            + did_you_mean(layout, LAYOUTS)
-        )
+        known = ", ".join(LAYOUTS) + ", and Layout(…) for other tables" + did_you_mean(layout, LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {known}")
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]
     if (labelled and columns.label in texts) or len(set(texts)) < len(texts):

@@ -6,15 +6,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Bool, Int32
 
-from bert_elmo_jax.data.tasks.examples import Question, TaggedSentence
+from bert_elmo_jax.data.tasks.examples import Answer, Question, TaggedSentence
 from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.data.tasks.windows import Window, best_windows, make_windows
 from bert_elmo_jax.text import Tokenizer
 
 Ids = Int32[np.ndarray, "_"]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One row for the model; `question` is the index of its question in the given list.
+
+    `spans` are the characters of each piece in the context, (-1, -1) for pieces outside the context. `best_context`
+    marks the pieces that have the most context around them in this window. `start` and `end` are the first and the last
+    piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> question = Question("q", "where ?", "the sea", (), "dev.json", 1)
+    >>> make_windows([question], train_wordpiece(["where ? the sea"] * 9, vocab_size=60))[0].spans.tolist()[-3:]
+    [[0, 3], [4, 7], [-1, -1]]
+    """
+
+    question: int
+    ids: Int32[np.ndarray, "T"]
+    types: Int32[np.ndarray, "T"]
+    spans: Int32[np.ndarray, "T 2"]
+    best_context: Bool[np.ndarray, "T"]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +70,14 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
     if task.kind == "tags":
         return _tag_rows(task, examples, tokenizer, labelled)
     if task.kind == "questions":
-        return _question_rows(task, examples, tokenizer, labelled)
+        limits = {"length": task.max_length, "stride": task.stride, "question_length": task.question_length}
+        return [
+            Row(
+                window.question, (window.ids,), (window.types,),
+                {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}, window=window,
+            )
+            for window in make_windows(examples, tokenizer, **limits)
+        ]  # fmt: skip
     labels: Sequence[Any] = [example.label for example in examples]
     if labelled and task.kind == "classification":
         labels = label_ids(examples, task.labels).tolist()
@@ -87,15 +116,6 @@ def check_length(task: Task, positions: int) -> None:
         raise ValueError(f"max_length={task.max_length}: use 8 to {positions}, the positions of this model")
 
 
-def _question_rows(task: Task, questions: Sequence[Question], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
-    limits = {"length": task.max_length, "stride": task.stride, "question_length": task.question_length}
-    rows = []
-    for window in make_windows(questions, tokenizer, **limits):
-        targets = {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}
-        rows.append(Row(window.question, (window.ids,), (window.types,), targets, window=window))
-    return rows
-
-
 def _tag_rows(task: Task, sentences: Sequence[TaggedSentence], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
     index = {tag: number for number, tag in enumerate(task.labels)}
     rows = []
@@ -116,7 +136,6 @@ def tag_places(
     sentences: Sequence[TaggedSentence],
     tokenizer: Tokenizer,
     length: int,
-    *,
     context: bool = False,
     characters: bool = False,
 ) -> Iterator[tuple[int, Ids, Int32[np.ndarray, "W 2"]]]:
@@ -187,3 +206,77 @@ def _parts(begin: int, end: int, total: int, room: int) -> Iterator[tuple[int, i
         yield at, at + room
         at += max(1, room // 2)
     yield end - room, end
+
+
+def make_windows(
+    questions: Sequence[Question],
+    tokenizer: Tokenizer,
+    *,
+    length: int = 384,
+    stride: int = 128,
+    question_length: int = 64,
+) -> list[Window]:
+    """Return the windows of all questions in order: at most `length` pieces, each `stride` further into the context.
+
+    Questions are truncated to `question_length` pieces. Windows are not padded.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
+    >>> len(make_windows([question], train_wordpiece(["where ? the sea ,"] * 9, vocab_size=60), length=7, stride=1))
+    4
+    """
+    if stride < 1 or question_length < 1 or length < 5:
+        raise ValueError(f"{length=}, {stride=}, {question_length=}: expected at least 5, 1, 1")
+    windows: list[Window] = []
+    context, pieces = None, None
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    for number, question in enumerate(questions):
+        # Questions about the same context are adjacent.
+        if pieces is None or question.context != context:
+            context, pieces = question.context, tokenizer.encode(question.context, specials=False)
+        asked = tokenizer.encode(question.text, specials=False).ids[:question_length]
+        room = length - len(asked) - 3
+        if room < 1:
+            what = f"length={length} leaves no room for the context after a question of {len(asked)} pieces"
+            raise ValueError(f"{what}: increase length, or reduce question_length={question_length}")
+        parts = [(0, min(room, len(pieces)))]
+        while parts[-1][1] < len(pieces):
+            begin = parts[-1][0] + min(room, stride)  # a longer stride would skip pieces
+            parts.append((begin, min(begin + room, len(pieces))))
+        owners = best_windows(parts, len(pieces))
+        answer = find_parts(question.answers[0], pieces.offsets) if question.answers else None
+        first, last = answer or (-1, -1)
+        shift = len(asked) + 2
+        for place, (begin, end) in enumerate(parts):
+            ids = np.concatenate([cls, asked, sep, pieces.ids[begin:end], sep])
+            spans = np.full((len(ids), 2), -1, np.int32)
+            spans[shift:-1] = pieces.offsets[begin:end]
+            best = np.zeros(len(ids), bool)
+            best[shift:-1] = owners[begin:end] == place
+            inside = begin <= first and last < end
+            right = (first - begin + shift, last - begin + shift) if inside else (0, 0)
+            windows.append(Window(number, ids, (np.arange(len(ids)) >= shift).astype(np.int32), spans, best, *right))
+    return windows
+
+
+def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:
+    """Return for each piece of a text the part (begin, end) that shows it with the most context.
+
+    Context is the minimum of both sides; ties go to the longer part, then to the earlier one.
+    """
+    best = np.full(pieces, -np.inf)
+    owners = np.zeros(pieces, np.int32)
+    for place, (begin, end) in enumerate(parts):
+        at = np.arange(begin, end)
+        score = np.minimum(at - begin, end - 1 - at) + 0.01 * (end - begin)
+        better = at[score > best[at]]
+        best[better] = score[better - begin]
+        owners[better] = place
+    return owners
+
+
+def find_parts(answer: Answer, spans: Int32[np.ndarray, "_ 2"]) -> tuple[int, int] | None:
+    """Return the first and the last piece or word that share characters with an answer."""
+    starts, ends = spans[:, 0], spans[:, 1]
+    touched = np.flatnonzero((starts < answer.end) & (ends > answer.start) & (starts < ends))
+    return (int(touched[0]), int(touched[-1])) if len(touched) else None

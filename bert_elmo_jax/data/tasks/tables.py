@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.files import BadRow, lines_of, parse_json, read_text
 
+Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 
@@ -69,7 +70,7 @@ def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _csv(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def _csv(text: str, path: str | Path) -> Rows:
     reader = csv.reader(io.StringIO(text.rstrip("\n"), newline="\n"), strict=True)
     line = 1
     try:
@@ -85,12 +86,7 @@ def _csv(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _table(
-    rows: Iterator[tuple[int, list[str]]],
-    path: str | Path,
-    wanted: Sequence[str],
-    bare: Sequence[str],
-    spare: int,
-    tolerance: float,
+    rows: Rows, path: str | Path, wanted: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
 ) -> list[Record]:
     first_line, first = next(rows)
     names = [name.strip() for name in first]

@@ -64,10 +64,8 @@ def read_tagged(
     [(('서울', '역'), ('B-LOC', 'I-LOC'), (3, 4)), (('here',), ('O',), (6,))]
     """
     if isinstance(layout, str) and layout not in TAG_LAYOUTS:
-        raise ValueError(
-            f"there is no layout {layout!r}; there are {', '.join(TAG_LAYOUTS)}, and TagLayout(…) for others"
-            + did_you_mean(layout, TAG_LAYOUTS)
-        )
+        known = ", ".join(TAG_LAYOUTS) + ", and TagLayout(…) for others" + did_you_mean(layout, TAG_LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {known}")
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
     if {isinstance(columns.word, str), isinstance(columns.tag, str)} != {columns.table == "jsonl"}:
         raise ValueError(f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='word')")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, Question, find_answers, make_windows, read_qamr, read_squad
-from bert_elmo_jax.data.tasks.windows import best_windows
+from bert_elmo_jax.data.tasks.rows import best_windows
 from bert_elmo_jax.text import WordPiece, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
 

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.data.tasks.windows`."""
+"""Examples of `bert_elmo_jax.data.tasks.rows`."""
 
-from bert_elmo_jax.data.tasks.windows import best_windows
+from bert_elmo_jax.data.tasks.rows import best_windows
 
 
 def test_example_of_best_windows():
