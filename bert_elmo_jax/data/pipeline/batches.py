@@ -28,13 +28,14 @@ class Batches(Iterator[Batch]):
         self.recipe, self.workers = recipe, workers
         self._identity = recipe.identity()
         self._feed = recipe.feed()  # even if workers make the batches, so that errors are raised here
-        self._places, self._epoch = recipe.start(), 0.0
+        self._places = recipe.start()
+        self.epoch = 0.0  # epochs of the first corpus that have passed, with the share of the current one
         self._ready: Any = None
 
     def __next__(self) -> Batch:
         if not self.workers:
             batch, self._places = self._feed.batch(self._places)
-            self._epoch = self._feed.passed(self._places)
+            self.epoch = self._feed.tracks[0].passed(self._places.corpora[0])
             assert batch is not None
             return batch
         if self._ready is None:
@@ -46,17 +47,12 @@ class Batches(Iterator[Batch]):
         except BaseException:
             self.close()  # the next call tries the same batch again
             raise
-        self._places, self._epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
+        self._places, self.epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
         return {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
-
-    @property
-    def epoch(self) -> float:
-        """Return the number of epochs of the first corpus that have passed, with the share of the current one."""
-        return self._epoch
 
     def epoch_size(self, epoch: int = 0) -> int:
         """Return the number of rows (BERT) or steps (language model) in an epoch of the first corpus; plans it all."""
-        return self.recipe.feed().size(epoch)
+        return self.recipe.feed().tracks[0].size(epoch)
 
     def state(self) -> dict[str, Any]:
         """Return the current position as JSON, to be saved with a checkpoint.
@@ -64,7 +60,7 @@ class Batches(Iterator[Batch]):
         It can be restored with any number of workers or processes.
         """
         places = [list(place) for place in self._places.corpora]
-        return {"taken": self._places.taken, "places": places, "epoch": self._epoch, "of": self._identity}
+        return {"taken": self._places.taken, "places": places, "epoch": self.epoch, "of": self._identity}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume at the position that `state` returned."""
@@ -80,7 +76,7 @@ class Batches(Iterator[Batch]):
             remedy = "use the configuration and the corpora it was saved with, or start over without it"
             raise ValueError(f"this state belongs to other batches ({listed}); {remedy}")
         self.close()
-        self._places, self._epoch = places, epoch
+        self._places, self.epoch = places, epoch
 
     def close(self) -> None:
         """End the worker processes, if there are any; the next batch starts them again."""

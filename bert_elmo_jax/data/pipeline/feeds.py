@@ -75,11 +75,6 @@ class Recipe:
             raise ValueError(f"window={self.window} tokens: expected 1 or more; the default is {WINDOW}")
         self.reader.check(self.batch_size)
 
-    @property
-    def weights(self) -> list[float]:
-        """The weights of the corpora."""
-        return [weight for _, weight in self.corpora]
-
     def stores(self) -> list[Store]:
         """Open the corpora; raise if they were made by different tokenizers."""
         stores = [open_store(folder, self.part) for folder, _ in self.corpora]
@@ -111,21 +106,7 @@ class Recipe:
         return Places(0, (Place(),) * len(self.corpora))
 
 
-class Feed:
-    """Base class of `PieceFeed` and `WordFeed`."""
-
-    tracks: Sequence[Track[Any]]
-
-    def passed(self, places: Places) -> float:
-        """Return the number of epochs of the first corpus that have passed."""
-        return self.tracks[0].passed(places.corpora[0])
-
-    def size(self, epoch: int) -> int:
-        """Return the number of rows (BERT) or steps (language model) in this epoch of the first corpus."""
-        return self.tracks[0].size(epoch)
-
-
-class PieceFeed(Feed):
+class PieceFeed:
     """BERT batches; each row is drawn from the corpora by their weights."""
 
     def __init__(self, recipe: Recipe):
@@ -137,7 +118,8 @@ class PieceFeed(Feed):
                 raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
         self.asked, self.batch_size, self.seed, self.reader = asked, recipe.batch_size, recipe.seed, recipe.reader
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        self.shares = np.cumsum(recipe.weights) / np.sum(recipe.weights)
+        weights = [weight for _, weight in recipe.corpora]
+        self.shares = np.cumsum(weights) / np.sum(weights)
         plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
         self.tracks: list[Track[PieceRows]] = [
             Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
@@ -185,7 +167,7 @@ class PieceFeed(Feed):
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
 
-class WordFeed(Feed):
+class WordFeed:
     """Language-model batches; each corpus fills a fixed number of rows, in proportion to its weight."""
 
     def __init__(self, recipe: Recipe):
@@ -199,7 +181,7 @@ class WordFeed(Feed):
         self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
         self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
-        rows_of = _proportional(recipe.batch_size, recipe.weights)
+        rows_of = _proportional(recipe.batch_size, [weight for _, weight in recipe.corpora])
         plan = partial(plan_steps, asked=asked, marks=self.marks)
         self.tracks: list[Track[Any]] = [
             Track(store, partial(plan, rows=rows), (recipe.seed, n), recipe.window)

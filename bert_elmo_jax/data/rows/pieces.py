@@ -134,7 +134,6 @@ class PieceRows:
     examples: Sequences
     members: Int64[np.ndarray, "N"]
     first: Int64[np.ndarray, "rows_plus_one"]
-    length: int  # positions per row
     key: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -162,7 +161,7 @@ def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tup
         first = np.concatenate([[0], np.cumsum(sizes)])
         members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
-    return PieceRows(tokens, examples, members, first, asked.length, (*key, MASKS))
+    return PieceRows(tokens, examples, members, first, (*key, MASKS))
 
 
 def piece_batch(

@@ -59,15 +59,10 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], path: str) -> ParsedSentenc
     def column(n: int) -> tuple[str | None, ...]:
         return tuple(None if cells[n] == "_" else cells[n] for _, cells in rows)
 
-    return ParsedSentence(
-        tuple(cells[1] for _, cells in rows),
-        column(3),
-        tuple(_features(cells[5], path, number) for number, cells in rows),
-        tuple(_head(cells, path, number, len(rows)) for number, cells in rows),
-        column(7),
-        path,
-        tuple(number for number, _ in rows),
-    )
+    words, lines = tuple(cells[1] for _, cells in rows), tuple(number for number, _ in rows)
+    features = tuple(_features(cells[5], path, number) for number, cells in rows)
+    heads = tuple(_head(cells, path, number, len(rows)) for number, cells in rows)
+    return ParsedSentence(words, column(3), features, heads, column(7), path, lines)
 
 
 def _features(cell: str, path: str, line: int) -> Mapping[str, str]:

@@ -69,21 +69,18 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
     """Return the rows of all examples in order: one per example, or several for long sentences and contexts."""
     if task.kind == "tags":
         return _tag_rows(task, examples, tokenizer, labelled)
+    rows: list[Row] = []
     if task.kind == "questions":
         limits = {"length": task.max_length, "stride": task.stride, "question_length": task.question_length}
-        return [
-            Row(
-                window.question, (window.ids,), (window.types,),
-                {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}, window=window,
-            )
-            for window in make_windows(examples, tokenizer, **limits)
-        ]  # fmt: skip
+        for window in make_windows(examples, tokenizer, **limits):
+            targets = {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}
+            rows.append(Row(window.question, (window.ids,), (window.types,), targets, window=window))
+        return rows
     labels: Sequence[Any] = [example.label for example in examples]
     if labelled and task.kind == "classification":
         labels = label_ids(examples, task.labels).tolist()
     elif labelled and task.kind == "regression":
         labels = list(map(float, labels))
-    rows = []
     for number, (example, label) in enumerate(zip(examples, labels)):
         seconds = example.choices if task.kind == "choice" else (example.pair,)
         ids, types = zip(*(pair_ids(example.text, second, tokenizer, task.max_length) for second in seconds))
