@@ -55,8 +55,8 @@ class LanguageModelExamples:
                 raise ValueError(f"{name} {given!r} is not known; it is {' or '.join(known)}{hint}")
         for name, least in {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0}.items():
             if getattr(self, name) < least:
-                usual = getattr(type(self), name)
-                raise ValueError(f"{name}={getattr(self, name)}: expected {least} or more; {usual} is usual")
+                given = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
+                raise ValueError(f"{name}={given}: expected {least} or more; {getattr(type(self), name)} is usual")
 
     @property
     def buckets(self) -> tuple[int, ...]:
