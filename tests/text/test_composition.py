@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.text.composition`."""
+"""Examples of `bert_elmo_jax.text.wordpiece`."""
 
-from bert_elmo_jax.text.composition import compose
+from bert_elmo_jax.text.wordpiece import compose
 
 
 def test_example_of_compose():

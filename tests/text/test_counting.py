@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.text.counting`."""
+"""Examples of `bert_elmo_jax.text.training`."""
 
 from collections import Counter
 
-from bert_elmo_jax.text.counting import choose_alphabet, count_strings
+from bert_elmo_jax.text.training import choose_alphabet, count_strings
 
 
 def test_example_of_count_strings():

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.text.encoding`."""
+"""Examples of `bert_elmo_jax.text.tokenizer`."""
 
-from bert_elmo_jax.text.encoding import encoding_of, join_texts
+from bert_elmo_jax.text.tokenizer import encoding_of, join_texts
 
 
 def test_example_of_encoding_of():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.text import load_tokenizer
-from bert_elmo_jax.text.files import check_fingerprint
+from bert_elmo_jax.text.tokenizer import check_fingerprint
 
 
 def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):

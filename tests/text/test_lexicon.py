@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Lexicon, WordVectors
-from bert_elmo_jax.text.lexicon import NEW, OFTEN, random_vector
-from bert_elmo_jax.text.word_classes import CLASSES, word_class
+from bert_elmo_jax.text.lexicon import CLASSES, NEW, OFTEN, random_vector, word_class
 
 COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
 KNOWN = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.text.running_text`."""
+"""Examples of `bert_elmo_jax.text.words`."""
 
-from bert_elmo_jax.text.running_text import split_line, split_texts
+from bert_elmo_jax.text.words import split_line, split_texts
 
 
 def test_example_of_split_line():

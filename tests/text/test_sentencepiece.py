@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import SentencePiece, load_sentencepiece, load_tokenizer, train_sentencepiece
-from bert_elmo_jax.text.sentencepiece_training import nfc_rules
+from bert_elmo_jax.text.training import nfc_rules
 
 
 def foreign_model(texts, **options) -> bytes:

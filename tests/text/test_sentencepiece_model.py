@@ -1,11 +1,12 @@
-"""Examples of `bert_elmo_jax.text.sentencepiece_model`."""
+"""Examples of `bert_elmo_jax.text.sentencepiece`."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.text.sentencepiece_model import find_model, find_specials
+from bert_elmo_jax.text.sentencepiece import find_specials
+from bert_elmo_jax.text.tokenizer import find_model
 
 
 def test_example_of_find_model():

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.text.sentencepiece_training`."""
+"""Examples of `bert_elmo_jax.text.training`."""
 
-from bert_elmo_jax.text.sentencepiece_training import learn_model, nfc_rules
+from bert_elmo_jax.text.training import learn_model, nfc_rules
 
 
 def test_example_of_nfc_rules():

@@ -1,10 +1,10 @@
-"""Examples of `bert_elmo_jax.text.special`."""
+"""Examples of `bert_elmo_jax.text.tokenizer`."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.text.special import check_ids, reject_text
+from bert_elmo_jax.text.tokenizer import check_ids, reject_text
 
 
 def test_example_of_reject_text():

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.text.word_classes`."""
+"""Examples of `bert_elmo_jax.text.lexicon`."""
 
-from bert_elmo_jax.text.word_classes import word_class
+from bert_elmo_jax.text.lexicon import word_class
 
 
 def test_example_of_word_class():

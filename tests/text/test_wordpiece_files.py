@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, guess_options
+from bert_elmo_jax.text.wordpiece_files import WordPieceOptions, guess_options
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.text.wordpiece_options`."""
+"""Examples of `bert_elmo_jax.text.wordpiece_files`."""
 
 from pathlib import Path
 
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, guess_options, read_options
+from bert_elmo_jax.text.wordpiece_files import WordPieceOptions, guess_options, read_options
 
 
 def test_example_of_wordpieceoptions():

@@ -1,9 +1,9 @@
-"""Examples of `bert_elmo_jax.text.wordpiece_training`."""
+"""Examples of `bert_elmo_jax.text.training`."""
 
 from collections import Counter
 
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
-from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
+from bert_elmo_jax.text.training import count_words, learn_pieces
+from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 
 def test_example_of_count_words():

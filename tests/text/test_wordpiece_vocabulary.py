@@ -1,11 +1,12 @@
-"""Examples of `bert_elmo_jax.text.wordpiece_vocabulary`."""
+"""Examples of `bert_elmo_jax.text.wordpiece_files`."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.text.wordpiece_vocabulary import check_added, check_vocabulary, find_vocabulary
+from bert_elmo_jax.text.tokenizer import find_vocabulary
+from bert_elmo_jax.text.wordpiece_files import check_added, check_vocabulary, read_vocabulary
 
 
 def test_example_of_find_vocabulary():
@@ -22,3 +23,10 @@ def test_example_of_check_vocabulary():
 
 def test_example_of_check_added():
     check_added(Path("no/such/folder"), ["[PAD]"])
+
+
+def test_only_line_feeds_end_a_piece(tmp_path):
+    # Released vocabularies hold pieces such as U+2028, where `str.splitlines` would split.
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("[PAD]\r\n\u2028\r\n배\r\n\r\n".encode())
+    assert read_vocabulary(path) == ["[PAD]", "\u2028", "배"]
