@@ -64,10 +64,8 @@ def _irregular_past(stem: str, vowel: str, final: str) -> str:
     ending = "았" if _bright(stem[-1]) else "었"
     if final == "ㅂ":
         return _with_final(stem, "") + ("왔" if stem in ("돕", "곱") else "웠")
-    if final == "ㄷ":
-        return _with_final(stem, "ㄹ") + ending
-    if final == "ㅅ":
-        return _with_final(stem, "") + ending
+    if final in ("ㄷ", "ㅅ"):
+        return _with_final(stem, "ㄹ" if final == "ㄷ" else "") + ending
     if final == "ㅎ":
         initial = _split(stem[-1])[0]
         return stem[:-1] + _join(initial, {"ㅏ": "ㅐ", "ㅓ": "ㅐ", "ㅑ": "ㅒ", "ㅕ": "ㅖ"}[vowel], "ㅆ")
@@ -96,11 +94,7 @@ def present(stem: str) -> str:
 
 
 def question(stem: str) -> str:
-    """Return the present question form.
-
-    >>> [question("고치"), question("찾"), question("만들")]
-    ['고치나요', '찾나요', '만드나요']
-    """
+    """Return the present question form: 고치나요, 찾나요, 만드나요."""
     return (_with_final(stem, "") if _split(stem[-1])[2] == "ㄹ" else stem) + "나요"
 
 

@@ -94,9 +94,7 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         return None
 
 
-def _bad(
-    tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str | None = None
-) -> None:
+def _bad(tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str = "") -> None:
     tally.bad(source.path, lambda: line_number(source, offset), what, remedy, detail=detail, flag=flag)
 
 

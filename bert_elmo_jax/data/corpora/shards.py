@@ -20,9 +20,8 @@ import numpy as np
 from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.corpus import iterate_documents
-from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally
-from bert_elmo_jax.data.corpora.store import FILES, PARTS
+from bert_elmo_jax.data.corpora.store import FILES, PARTS, NpyAppender
 from bert_elmo_jax.files import hash_file, write_json
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 from bert_elmo_jax.text.words import split_words

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.npy import NpyAppender
+from bert_elmo_jax.data.corpora.store import NpyAppender
 
 
 def test_example_of_npyappender():

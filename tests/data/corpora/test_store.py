@@ -5,8 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.npy import NpyAppender
-from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, open_store, verify
+from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, NpyAppender, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 
 
