@@ -19,7 +19,7 @@ from bert_elmo_jax.toyworld import (
 )
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
 from bert_elmo_jax.toyworld.network import LANGUAGES, entries, topic_weights, word_form, zipf
-from bert_elmo_jax.toyworld.reading import automaton
+from bert_elmo_jax.toyworld.oracle import automaton
 from bert_elmo_jax.toyworld.shapes import body_shapes, opening_shapes
 
 LANGUAGE_NAMES = ["en", "ko"]

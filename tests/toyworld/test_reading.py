@@ -1,10 +1,10 @@
-"""Examples of `bert_elmo_jax.toyworld.reading`."""
+"""Examples of `bert_elmo_jax.toyworld.oracle`."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.toyworld.reading import automaton, batches, encode, infer_texts
+from bert_elmo_jax.toyworld.oracle import automaton, batches, encode, infer_texts
 from bert_elmo_jax.toyworld.world import ToyWorld
 
 
