@@ -147,13 +147,11 @@ class SentencePiece(Tokenizer):
 
     def _encode_list(self, words: list[str]) -> Encoding:
         found = [self._encode(word) for word in words]
-        nothing = encoding_of([], [], [], [])
-        return Encoding(
-            ids=np.concatenate([nothing.ids, *(word.ids for word in found)]),
-            types=np.concatenate([nothing.types, *(word.types for word in found)]),
-            offsets=np.concatenate([nothing.offsets, *(word.offsets for word in found)]),
-            word_ids=np.repeat(np.arange(len(found), dtype=np.int32), [len(word) for word in found]),
-            tokens=tuple(token for word in found for token in word.tokens),
+        return encoding_of(
+            [number for word in found for number in word.ids.tolist()],
+            [(start, end) for word in found for start, end in word.offsets.tolist()],
+            [number for number, word in enumerate(found) for _ in word.tokens],
+            [token for word in found for token in word.tokens],
         )
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:

@@ -24,13 +24,9 @@ class Encoding:
     original text, or in the word for `encode_words`. `word_ids` number the words of each text from 0. Special pieces
     that the tokenizer added have the offsets (0, 0) and the word id -1.
 
-    >>> from bert_elmo_jax.text import WordPiece
-    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를", "play", "##ing"]
-    >>> encoding = WordPiece(pieces).encode("배를 playing")
-    >>> encoding.tokens
-    ('[CLS]', '배', '##를', 'play', '##ing', '[SEP]')
-    >>> encoding.offsets[3].tolist(), encoding.word_ids.tolist()
-    ([3, 7], [-1, 0, 0, 1, 1, -1])
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> train_wordpiece(["배를 타고"] * 9, vocab_size=30).encode("타고 배를").offsets.tolist()
+    [[0, 0], [0, 2], [3, 5], [0, 0]]
     """
 
     ids: Int32[np.ndarray, "T"]

@@ -16,11 +16,7 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.files import read_json, write_bytes, write_json
 from bert_elmo_jax.text.tokenizer import (
-    CLS,
-    MASK,
     OWN_KEY,
-    PAD,
-    SEP,
     SPECIALS,
     UNK,
     VOCABULARY_FILES,
@@ -51,9 +47,6 @@ class WordPiece(Tokenizer):
     >>> tokenizer = WordPiece(pieces)
     >>> tokenizer.encode("the [MASK]", "배를 playing").tokens
     ('[CLS]', 'the', '[MASK]', '[SEP]', '배', '##를', 'play', '##ing', '[SEP]')
-    >>> ids, lengths = tokenizer.encode_lines(["the ship", "", "배를"])
-    >>> ids.tolist(), lengths.tolist(), tokenizer.decode(ids)
-    ([7, 8, 5, 6], [2, 0, 2], 'the ship 배를')
     """
 
     kind = "wordpiece"
@@ -67,16 +60,14 @@ class WordPiece(Tokenizer):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (index[piece] for piece in SPECIALS)
         self.word_starts: Bool[np.ndarray, "V"] = np.array([not piece.startswith("##") for piece in self.tokens])
         self.word_starts[[index[piece] for piece in SPECIALS]] = False
-        self.fingerprint = hashlib.sha256(
-            json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True).encode()
-        ).hexdigest()
+        facts = json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True)
+        self.fingerprint = hashlib.sha256(facts.encode()).hexdigest()
         self._texts = _library_tokenizer(index, self.options)
         self._marked = _library_tokenizer(index, self.options)
         self._marked.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in SPECIALS])
-        written = {PAD: "", CLS: "", SEP: "", UNK: f" {UNK}", MASK: f" {MASK}"}
-        self._written = [
-            written.get(piece, piece[2:] if piece.startswith("##") else f" {piece}") for piece in self.tokens
-        ]
+        self._written = [piece[2:] if piece.startswith("##") else f" {piece}" for piece in self.tokens]
+        for number in (self.pad_id, self.cls_id, self.sep_id):
+            self._written[number] = ""
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of lines and the length of each; `RAYON_NUM_THREADS` limits the threads."""
@@ -110,7 +101,7 @@ class WordPiece(Tokenizer):
         folder = Path(folder)
         config = self.options.config()
         config[OWN_KEY]["fingerprint"] = self.fingerprint
-        names = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
+        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS))
         write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config}, indent=2)
         write_bytes(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
 

@@ -5,7 +5,7 @@ into jamo. Vocabularies trained here compose text (NFC) and keep accents by defa
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,19 +160,18 @@ def read_vocabulary(path: Path) -> list[str]:
     return pieces
 
 
-def check_vocabulary(pieces: Sequence[str], source: str, specials: Iterable[str] = SPECIALS) -> None:
+def check_vocabulary(pieces: Sequence[str], source: str) -> None:
     """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
     lines: dict[str, list[int]] = {}
     for number, piece in enumerate(pieces, start=1):
         lines.setdefault(piece, []).append(number)
-    missing = [piece for piece in specials if piece not in lines]
+    missing = [piece for piece in SPECIALS if piece not in lines]
     problems = [f"it lacks {', '.join(missing)}"] if missing else []
-    if len(lines) < len(pieces):
-        problems += [
-            f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
-            for piece, where in lines.items()
-            if len(where) > 1
-        ]
+    problems += [
+        f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
+        for piece, where in lines.items()
+        if len(where) > 1
+    ]
     problems += [
         f"{piece!r} on line {where[0]} holds a line break, which no vocab.txt can"
         for piece, where in lines.items()

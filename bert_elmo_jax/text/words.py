@@ -107,11 +107,8 @@ class WordVocabulary:
     The order matters, because the sampled softmax derives a word's frequency from its rank. `counts` and `rule` (of
     `split_words`) are None where unknown, as for released vocabularies.
 
-    >>> vocabulary = WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6)
-    >>> vocabulary.words
+    >>> WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6).words
     ('<S>', '</S>', '<UNK>', '배', 'sea', 'ship')
-    >>> vocabulary.ids(["ship", "rare", "<S>"]).tolist(), vocabulary.counts.tolist()
-    ([5, 2, 2], [0, 0, 1, 5, 2, 2])
     """
 
     def __init__(

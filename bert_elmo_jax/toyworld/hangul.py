@@ -25,15 +25,10 @@ def _with_final(word: str, final: str) -> str:
     return word[:-1] + _join(initial, vowel, final)
 
 
-def has_final(word: str) -> bool:
-    """Return True if the last syllable ends in a consonant (batchim)."""
-    return _split(word[-1])[2] != ""
-
-
 def particle(word: str, kind: str) -> str:
     """Return the word with its topic, subject or object particle."""
     after_consonant, after_vowel = _PARTICLES[kind]
-    return word + (after_consonant if has_final(word) else after_vowel)
+    return word + (after_consonant if _split(word[-1])[2] else after_vowel)
 
 
 def _bright(syllable: str) -> bool:

@@ -82,7 +82,7 @@ def entry(text: str) -> Entry:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's English name, the preposition of its places, and its word lists (things, verbs, looks in two groups)."""
+    """A topic's English name, the preposition of its places, and word lists (things, verbs, looks in two groups)."""
 
     english: str
     preposition: str
@@ -96,11 +96,15 @@ class Lexicon:
     topics: tuple[Topic, ...]
     general: dict[str, tuple[Entry, ...]]
 
-    def entries(self, name: str, topic: int) -> tuple[Entry, ...]:
-        """Return the entries of a list in a topic, the most frequent first.
+    def entries(self, name: str, topic: int, hero: int = 0) -> tuple[Entry | Hero, ...]:
+        """Return the entries of a list for a topic and a hero, the most frequent first.
 
         `even0` and `odd0` are the two halves of `things0`, so that a thing is never compared with itself.
         """
+        if name == "heroes":
+            return (HEROES[hero],)
+        if name == "prepositions":
+            return (Entry(self.topics[topic].preposition, ""),)
         lists = self.topics[topic].lists
         if name.startswith(("even", "odd")):
             return lists[f"things{name[-1]}"][name.startswith("odd") :: 2]

@@ -56,15 +56,6 @@ def topic_weights(count: int) -> tuple[float, ...]:
     return zipf(count, offset=20)
 
 
-def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry | Hero, ...]:
-    """Return the entries of a list for a topic and a hero."""
-    if name == "heroes":
-        return (HEROES[hero],)
-    if name == "prepositions":
-        return (Entry(lexicon.topics[topic].preposition, ""),)
-    return lexicon.entries(name, topic)
-
-
 def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
     """Return the word that fills a slot; a form that ends in `+hero` agrees with the hero."""
     form = slot.form
@@ -216,7 +207,7 @@ def _dependence(world: Lexicon, token: Token, topic: int, hero: int) -> tuple[To
 def _distribution(language: str, world: Lexicon, token: Token, topic: int, hero: int) -> dict[str, tuple[str, float]]:
     if isinstance(token, str):
         return {token: ("O", 1.0)}
-    choices = entries(world, token.list, topic, hero)
+    choices = world.entries(token.list, topic, hero)
     cell: dict[str, tuple[str, float]] = {}
     for entry, weight in zip(choices, zipf(len(choices)), strict=True):
         word, tag = word_form(language, token, entry, hero), LANGUAGES[language].sense(entry)

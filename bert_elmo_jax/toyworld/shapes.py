@@ -83,10 +83,7 @@ _SUBJECTS: Feature = (
 )
 _HERO: Feature = ("subject", {("name",): 7, ("pronoun",): 3})
 _INNER: Feature = ("near", {("one",): 1, ("many",): 1})
-_TIMES: Feature = (
-    "tense adverb",
-    {("past", False): 7, ("past", True): 3, ("present", False): 6, ("present", True): 4},
-)
+_TIMES: Feature = ("tense adverb", {("past", False): 7, ("past", True): 3, ("present", False): 6, ("present", True): 4})
 _TENSES: Feature = ("tense", {("past",): 1, ("present",): 1})
 _GROUPS: Feature = ("group", {(0,): 3, (1,): 2})
 _HALVES: Feature = ("half", {(0,): 1, (1,): 1})

@@ -15,7 +15,7 @@ import numpy as np
 from bert_elmo_jax.files import open_atomically
 from bert_elmo_jax.toyworld.hangul import particle
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
-from bert_elmo_jax.toyworld.network import LANGUAGES, entries, word_form
+from bert_elmo_jax.toyworld.network import LANGUAGES, word_form
 from bert_elmo_jax.toyworld.shapes import Shape, Slot, slots
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
@@ -118,28 +118,27 @@ def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int
     >>> len(write_tasks(tempfile.mkdtemp(), ToyWorld("ko"), train=2, dev=1, test=1))
     12
     """
-    folder = Path(folder)
-    written = []
-    for split, sentences in _take(sense_examples, world, train, dev, test):
-        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) + "\n" for s in sentences)
-        written.append(_write(folder / "senses" / f"{split}.conll", lines))
-    for split, texts in _take(topic_examples, world, train, dev, test):
-        written.append(_write(folder / "topics" / f"{split}.tsv", _tsv(("text", "label"), texts)))
-    for split, pairs in _take(next_examples, world, train, dev, test):
-        written.append(_write(folder / "next" / f"{split}.tsv", _tsv(("a", "b", "label"), pairs)))
-    for split, paragraphs in _take(question_examples, world, train, dev, test):
-        title = f"toy world, {world.language}"
-        data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
-        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-        written.append(_write(folder / "questions" / f"{split}.json", [text]))
-    return written
+    tasks: dict[str, tuple[Callable[[ToyWorld, str], Iterator], Callable[[Iterator], Iterable[str]]]] = {
+        "senses/{}.conll": (sense_examples, _conll),
+        "topics/{}.tsv": (topic_examples, lambda rows: _tsv(("text", "label"), rows)),
+        "next/{}.tsv": (next_examples, lambda rows: _tsv(("a", "b", "label"), rows)),
+        "questions/{}.json": (question_examples, lambda rows: _squad(f"toy world, {world.language}", rows)),
+    }
+    return [
+        _write(Path(folder) / name.format(split), lines(islice(examples(world, split), size)))
+        for name, (examples, lines) in tasks.items()
+        for split, size in (("train", train), ("dev", dev), ("test", test))
+    ]
 
 
-def _take(
-    examples: Callable[[ToyWorld, str], Iterator], world: ToyWorld, train: int, dev: int, test: int
-) -> Iterator[tuple[str, Iterator]]:
-    for split, size in (("train", train), ("dev", dev), ("test", test)):
-        yield split, islice(examples(world, split), size)
+def _conll(sentences: Iterable[Sentence]) -> Iterator[str]:
+    for sentence in sentences:
+        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags)) + "\n"
+
+
+def _squad(title: str, paragraphs: Iterable[dict]) -> Iterator[str]:
+    data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
+    yield json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
 def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
@@ -214,7 +213,7 @@ def _fact(world: ToyWorld, sentence: Sentence, start: int, topic: int, hero: int
     lists = dict(drawn)
 
     def word(name: str, form: str) -> str:
-        entry = entries(lexicon(world.topics, world.words), lists[name], topic, hero)[choices[name]]
+        entry = lexicon(world.topics, world.words).entries(lists[name], topic, hero)[choices[name]]
         return word_form(world.language, Slot(name, lists[name], form), entry, hero)
 
     hero_acts = sentence.shape.frame == "do" and sentence.shape.subject in ("name", "pronoun")

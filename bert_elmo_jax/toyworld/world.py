@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
-from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, entries, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, topic_weights, word_form, zipf
 from bert_elmo_jax.toyworld.shapes import Shape, Token, body_shapes, opening_shapes, slots
 
 _DOCUMENTS = 2**32
@@ -121,18 +121,15 @@ def _sums(weights: tuple[float, ...]) -> list[float]:
 
 
 @functools.lru_cache(maxsize=4)
-def _plans(topics: int, words: int) -> tuple[list, list, list[float]]:
-    """Return opening and body shapes with the sums of their lists' weights per topic, and the body's sums."""
+def _plans(topics: int, words: int) -> tuple[list[tuple[Shape, list[list[list[float]]]]], list[float]]:
+    """Return the opening and the body shapes with the sums of their lists' weights per topic, and the body's sums."""
     world = lexicon(topics, words)
-
-    def plan(shape: Shape) -> tuple[Shape, list[list[list[float]]]]:
+    plans = []
+    for _, shape in (*opening_shapes(), *body_shapes()):
         names = [name for _, name in slots(shape)]
-        lists = [[_sums(zipf(len(entries(world, name, topic, 0)))) for name in names] for topic in range(topics)]
-        return shape, lists
-
-    opening = [plan(shape) for _, shape in opening_shapes()]
-    body = [plan(shape) for _, shape in body_shapes()]
-    return opening, body, _sums(tuple(float(weight) for weight, _ in body_shapes()))
+        lists = [[_sums(zipf(len(world.entries(name, topic)))) for name in names] for topic in range(topics)]
+        plans.append((shape, lists))
+    return plans, _sums(tuple(float(weight) for weight, _ in body_shapes()))
 
 
 def _uniforms(seed: int, i: int) -> Iterator[float]:
@@ -144,14 +141,13 @@ def _uniforms(seed: int, i: int) -> Iterator[float]:
 def _draw_story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[int, ...]]]]:
     """Draw topic, hero and meanings of document i, independently of the language."""
     draw = _uniforms(world.seed, i).__next__
-    opening, body, body_sums = _plans(world.topics, world.words)
+    plans, body_sums = _plans(world.topics, world.words)
     topic = bisect_right(_sums(topic_weights(world.topics)), draw())
     hero = int(draw() * len(HEROES))
     stop = 1 / (world.sentences - 1)
-    shape, lists = opening[0]
-    story = [(shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]]))]
-    while len(story) == 1 or draw() >= stop:
-        shape, lists = body[bisect_right(body_sums, draw())]
+    story: list[tuple[Shape, tuple[int, ...]]] = []
+    while len(story) < 2 or draw() >= stop:
+        shape, lists = plans[1 + bisect_right(body_sums, draw()) if story else 0]
         story.append((shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]])))
     return topic, hero, story
 
@@ -169,5 +165,5 @@ def _forms(language: str, topics: int, words: int, token: Token, topic: int, her
     """Return the words that may fill a token, each with its sense tag."""
     if isinstance(token, str):
         return [(token, "O")]
-    choices = entries(lexicon(topics, words), token.list, topic, hero)
+    choices = lexicon(topics, words).entries(token.list, topic, hero)
     return [(word_form(language, token, choice, hero), LANGUAGES[language].sense(choice)) for choice in choices]

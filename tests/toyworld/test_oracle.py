@@ -18,7 +18,7 @@ from bert_elmo_jax.toyworld import (
     word_log_probabilities,
 )
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
-from bert_elmo_jax.toyworld.network import LANGUAGES, entries, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.network import LANGUAGES, topic_weights, word_form, zipf
 from bert_elmo_jax.toyworld.oracle import automaton
 from bert_elmo_jax.toyworld.shapes import body_shapes, opening_shapes
 
@@ -37,7 +37,7 @@ def slot_words(world, token, topic, hero):
     if isinstance(token, str):
         return {token: (1.0, "O")}
     found = {}
-    choices = entries(lexicon(world.topics, world.words), token.list, topic, hero)
+    choices = lexicon(world.topics, world.words).entries(token.list, topic, hero)
     for choice, p in zip(choices, zipf(len(choices))):
         word = word_form(world.language, token, choice, hero)
         tag = LANGUAGES[world.language].sense(choice)
