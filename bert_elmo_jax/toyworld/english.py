@@ -1,7 +1,5 @@
 """English word forms and word order."""
 
-from dataclasses import replace
-
 from bert_elmo_jax.toyworld.lexicon import Entry, Hero
 from bert_elmo_jax.toyworld.shapes import Shape, Token
 
@@ -75,7 +73,7 @@ def render(shape: Shape) -> tuple[Token, ...]:
     if shape.frame not in orders:
         raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
     first, *rest = orders[shape.frame]
-    first = first.capitalize() if isinstance(first, str) else replace(first, capital=True)
+    first = first.capitalize() if isinstance(first, str) else first._replace(capital=True)
     return first, *rest, "?" if shape.frame in ("who", "what", "where") else "."
 
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -107,7 +107,7 @@ def build(language: str, topics: int, words: int, sentences: int) -> Network:
 
     def add(shapes: list[Weighted], part: int) -> _Future:
         # Without their names, slots with the same list and form are equal: they have the same emissions.
-        orders = ((w, [t if isinstance(t, str) else replace(t, name="") for t in render(s)]) for w, s in shapes)
+        orders = ((w, [t if isinstance(t, str) else t._replace(name="") for t in render(s)]) for w, s in shapes)
         return graph.add([(weight, tuple(tokens)) for weight, tokens in orders], part)
 
     opening, body = add(opening_shapes(), part=0), add(body_shapes(), part=1)

@@ -9,11 +9,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A word to fill in: the name of the choice, the list to choose from, and the form of the word."""
 
     name: str
