@@ -32,8 +32,8 @@ from bert_elmo_jax.inference.word_layers import StaticVectors
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
-from bert_elmo_jax.text.running_text import choose_word_rule, split_line
 from bert_elmo_jax.text.vectors import read_vectors
+from bert_elmo_jax.text.words import choose_word_rule, split_line
 
 TOY_WORDS = ("bank", "배")
 COMMON = 50_000  # the first words of a static file, among which neighbours are searched

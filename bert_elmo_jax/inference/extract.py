@@ -19,7 +19,7 @@ from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
-from bert_elmo_jax.text.running_text import split_texts
+from bert_elmo_jax.text.words import split_texts
 from bert_elmo_jax.train.devices import describe_devices
 
 PART = 8 * READ_AHEAD  # batches; a part that a stop can lose; it must not divide those that are sorted together

@@ -11,26 +11,23 @@ Write a corpus and tasks, train a model, and compare it with the best possible s
 """
 
 from bert_elmo_jax.toyworld.oracle import (
+    MASK,
     fill_masks,
     mask_words,
     masked_posteriors,
     next_sentence_probabilities,
     sense_posteriors,
-    sense_priors,
     topic_posteriors,
     word_log_probabilities,
 )
-from bert_elmo_jax.toyworld.reading import MASK
 from bert_elmo_jax.toyworld.scores import Best, best_masked, best_next, best_senses, best_topics, perplexity
 from bert_elmo_jax.toyworld.tasks import (
     SPLITS,
     next_examples,
     question_examples,
     sense_examples,
-    sentence_pairs,
     topic_examples,
     write_corpus,
-    write_pairs,
     write_tasks,
 )
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
@@ -55,12 +52,9 @@ __all__ = [
     "question_examples",
     "sense_examples",
     "sense_posteriors",
-    "sense_priors",
-    "sentence_pairs",
     "topic_examples",
     "topic_posteriors",
     "word_log_probabilities",
     "write_corpus",
-    "write_pairs",
     "write_tasks",
 ]

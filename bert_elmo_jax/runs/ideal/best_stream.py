@@ -23,7 +23,7 @@ from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
-from bert_elmo_jax.toyworld.reading import automaton, encode
+from bert_elmo_jax.toyworld.oracle import automaton, encode
 
 DIRECTIONS = ("forward", "backward")
 

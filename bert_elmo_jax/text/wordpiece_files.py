@@ -1,4 +1,4 @@
-"""Normalisation options of WordPiece: lower-casing, accents, composition, Chinese characters.
+"""The files of a WordPiece tokenizer: its vocabulary, and the options that normalise text.
 
 Released BERTs have one switch: lower-casing also decomposes the text (NFD) and strips accents, which splits Hangul
 into jamo. Vocabularies trained here compose text (NFC) and keep accents by default.
@@ -12,9 +12,8 @@ from typing import Any
 
 from tokenizers import normalizers
 
-from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.files import OWN_KEY
-from bert_elmo_jax.text.special import UNK
+from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.text.tokenizer import OWN_KEY, SPECIALS, UNK
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,7 @@ class WordPieceOptions:
         return normalizers.Sequence([clean, normalizers.NFC()]) if self.compose else clean
 
     def config(self) -> dict[str, Any]:
-        """Return the options as entries of `tokenizer_config.json`; all but our own key are Hugging Face's.
-
-        >>> WordPieceOptions(compose=True).config()["strip_accents"]
-        False
-        """
+        """Return the options as entries of `tokenizer_config.json`; all but our own key are Hugging Face's."""
         return {
             "do_lower_case": self.lowercase,
             "strip_accents": self.strip_accents,
@@ -60,7 +55,7 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     released BERTs, unless a file disagrees or, without a file, a piece has an accent.
     """
     config = _read_config(folder / "tokenizer_config.json")
-    whole = _read_whole(folder / "tokenizer.json")
+    whole = _read_whole_options(folder / "tokenizer.json")
     own = config.get(OWN_KEY, {})
     found = {
         name: config.get(name) if config.get(name) is not None else whole.get(name)
@@ -95,7 +90,7 @@ def _read_config(file: Path) -> dict[str, Any]:
     return config
 
 
-def _read_whole(file: Path) -> dict[str, Any]:
+def _read_whole_options(file: Path) -> dict[str, Any]:
     """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
     whole = read_json(file, default={})
     if not whole:
@@ -140,3 +135,67 @@ def _keeps_accents(pieces: Sequence[str]) -> bool:
         for piece in pieces
         if not piece.isascii()
     )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    r"""Return the pieces of a `vocab.txt` or `tokenizer.json` by id.
+
+    Only \n or \r\n ends a line of `vocab.txt`: released vocabularies hold pieces such as U+2028, where
+    `str.splitlines` would split, and pieces that `str.strip` would empty. Blank lines at the end are ignored.
+    """
+    if path.suffix == ".json":
+        vocabulary = read_json(path).get("model", {}).get("vocab")
+        if not isinstance(vocabulary, dict):
+            raise ValueError(
+                f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object that maps pieces to ids"
+            )
+        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+            raise ValueError(
+                f"{path}: the ids of its {len(vocabulary)} pieces are not 0 to {len(vocabulary) - 1}, each once"
+            )
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+    pieces = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    return pieces
+
+
+def check_vocabulary(pieces: Sequence[str], source: str) -> None:
+    """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
+    lines: dict[str, list[int]] = {}
+    for number, piece in enumerate(pieces, start=1):
+        lines.setdefault(piece, []).append(number)
+    missing = [piece for piece in SPECIALS if piece not in lines]
+    problems = [f"it lacks {', '.join(missing)}"] if missing else []
+    problems += [
+        f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
+        for piece, where in lines.items()
+        if len(where) > 1
+    ]
+    problems += [
+        f"{piece!r} on line {where[0]} holds a line break, which no vocab.txt can"
+        for piece, where in lines.items()
+        if "\n" in piece or piece.endswith("\r")
+    ]
+    if problems:
+        raise ValueError(
+            f"{source} cannot be used as a vocabulary ({len(pieces)} pieces): {'; '.join(problems)}. "
+            "Add missing pieces and remove repeated ones, one piece per line, keeping the ids that the weights were "
+            "trained with."
+        )
+
+
+def check_added(folder: Path, pieces: Sequence[str]) -> None:
+    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
+    config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
+    added = [(entry["content"], int(number)) for number, entry in config.items()]
+    whole = read_json(folder / "tokenizer.json", default={})
+    added += [(entry["content"], entry["id"]) for entry in whole.get("added_tokens") or []]
+    added += list(read_json(folder / "added_tokens.json", default={}).items())
+    unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
+    if unknown:
+        raise ValueError(
+            f"{folder} adds pieces that are not in its vocabulary at these ids: "
+            f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
+            "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
+        )
