@@ -32,11 +32,7 @@ def near_file(path: str | Path) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to the given one, or None.
-
-    >>> nearest("learning_rat", ["learning_rate", "layer_decay"])
-    'learning_rate'
-    """
+    """Return the known name most similar to the given one, or None."""
     folded: dict[str, str] = {}
     for name in known:
         folded.setdefault(_folded(name), name)

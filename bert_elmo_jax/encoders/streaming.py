@@ -19,12 +19,7 @@ def stream(
     fill: Callable[[list[E], list[R]], object],
     join: Callable[[Sequence[E]], E],
 ) -> Iterator[E]:
-    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`.
-
-    >>> read, fill, join = lambda text, n: f"{text}{n}", lambda held, rows: None, "-".join
-    >>> list(stream(iter("강눈배"), 2, read, str, fill, join))
-    ['강0-눈1', '배2']
-    """
+    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`."""
     numbered = ((text, number) for number, text in enumerate(texts))
     while rows := [read(*text) for text in itertools.islice(numbered, batch_size * READ_AHEAD)]:
         # Texts of similar length are computed together but yielded in order, so a few batches are in memory: each

@@ -28,12 +28,6 @@ def init_params(
 
     The numbers of a part depend on the key and the part's name alone. Without `pooler`, the encoder has one if the
     family has.
-
-    >>> import jax
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> sorted(init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
-    ['encoder', 'mlm']
     """
     if family.init is not None:
         return family.init(config, key, heads)
@@ -57,16 +51,7 @@ def init_params(
 
 
 def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyArray) -> dict[str, Any]:
-    """Return the parameters of an encoder with a task head, and of the reader of its features if there is one.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> from bert_elmo_jax.heads.features import Features
-    >>> from bert_elmo_jax.heads.task_head import TaskHead
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16)
-    >>> params = init_task_params(FAMILY, config, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
-    >>> sorted(params), params["tag"]["kernel"].shape
-    (['encoder', 'tag'], (16, 3))
-    """
+    """Return the parameters of an encoder with a task head, and of the reader of its features if there is one."""
     from bert_elmo_jax.heads.task_head import init_task_head
 
     params = init_params(family, config, key, pooler=head.pooled)
@@ -97,13 +82,7 @@ def param_shapes(
     outputs: Mapping[str, int] | None = None,
     features: Any = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
-    >>> shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]
-    ((128, 512), (3,))
-    """
+    """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
     own = tuple(name for name in heads if name in family.heads)
     shapes = _encoder_shapes(family, config, own, pooler)
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)

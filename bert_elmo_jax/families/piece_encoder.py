@@ -162,11 +162,6 @@ class PieceEncoder:
         """Yield the results of `encode` in batches, for more texts than fit into memory.
 
         Options are checked at once, texts one after the other (`check` looks at all of them beforehand).
-
-        >>> from bert_elmo_jax import load
-        >>> encoder = load("tests/goldens/bert_tiny")
-        >>> [len(batch) for batch in encoder.encode_batches(("[MASK]" for _ in range(5)), batch_size=2)]
-        [2, 2, 1]
         """
         check_stream(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
@@ -185,13 +180,7 @@ class PieceEncoder:
         stride: int | None = None,
         max_length: int | None = None,
     ) -> None:
-        """Raise the error that `encode` would raise on these texts; this runs only the tokenizer.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/bert_tiny").check(["[MASK]", ""])
-        Traceback (most recent call last):
-        bert_elmo_jax.encoders.rows.BadText: text 1 is empty, or has nothing the tokenizer knows: ''
-        """
+        """Raise the error that `encode` would raise on these texts; this runs only the tokenizer."""
         check_stream(texts)
         read = self._reader(overflow, stride, max_length)
         for number, text in enumerate(texts):
@@ -249,13 +238,7 @@ class PieceEncoder:
         pool: Literal["mean", "first", "last"] = "mean",
         overflow: Overflow = "raise",
     ) -> Iterator[Float32[np.ndarray, "L units D"]]:
-        """Yield the layers of each text, one vector per piece or per word.
-
-        >>> from bert_elmo_jax import load
-        >>> bert = load("tests/goldens/bert_tiny")
-        >>> [array.shape for array in bert.extract(["강가의 은행"], [0, -1], units="words")]
-        [(2, 2, 64)]
-        """
+        """Yield the layers of each text, one vector per piece or per word."""
         for batch in self.encode_batches(texts, batch_size=batch_size, layers=layers, overflow=overflow):
             assert batch.layers is not None
             if units == "words":
@@ -275,11 +258,6 @@ class PieceEncoder:
 
         Longer sentences than the model takes are read in overlapping windows. Words without pieces (a control
         character) get zeros.
-
-        >>> from bert_elmo_jax import load
-        >>> bert = load("tests/goldens/bert_tiny")
-        >>> [layers.shape for layers in bert.word_layers([["강가의", "은행"], ["배"]], [0, -1])]
-        [(2, 2, 64), (2, 1, 64)]
         """
         # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
         waiting: deque[int | None] = deque()
@@ -305,13 +283,7 @@ class PieceEncoder:
         yield from zeros()
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
-        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
-
-        >>> from bert_elmo_jax import load
-        >>> batch = load("tests/goldens/bert_tiny").word_batch([("강가의", "은행")], 2, 8)
-        >>> {name: array.shape for name, array in batch.items()}
-        {'pieces': (2, 16), 'segments': (2, 16), 'first': (2, 8)}
-        """
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         read = [self._piece_ids(words) for words in sentences]
         size = width_for(max(len(ids) for ids, _ in read), self.config.max_positions)
         shape = (height, size)

@@ -10,11 +10,7 @@ Format = str  # the name of a weight format: "huggingface", "google", …
 
 
 def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
-    """Return every weight format by name, with the first family that has it.
-
-    >>> sorted(list_formats())
-    ['elmo', 'google', 'huggingface']
-    """
+    """Return every weight format by name, with the first family that has it."""
     formats: dict[str, tuple[Family, WeightFormat]] = {}
     for family in all_families():
         for name, format in family.formats.items():

@@ -44,13 +44,6 @@ def extract(
     `layers` are numbers, "all", or None for those usual with the encoder. `options` (`units`, `pool`, `overflow`,
     `warmup`; None: not given) must be ones that the encoder's `extract` takes. All texts are checked first. Finished
     parts are kept next to `target`, so the same call resumes where it was stopped.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "texts.txt").write_text("강가의 은행\nbank\n", encoding="utf-8")
-    >>> extract("tests/goldens/elmo_tiny", folder / "texts.txt", folder / "vectors.npz")
-    2 texts of ...texts.txt -> ...vectors.npz, layers [0, 1, 2], on ... × cpu
-    2
     """
     with Parts(Path(target)) as parts:
         try:

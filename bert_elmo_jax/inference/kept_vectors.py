@@ -29,11 +29,7 @@ FACTS = "vectors.json"
 
 @dataclass(frozen=True)
 class KeptVectors:
-    """One vector per requested span of words, in their order; each layer is a memory-mapped file.
-
-    >>> KeptVectors(Path("vectors"), (0, 1, 2), rows=10, width=24).layers
-    (0, 1, 2)
-    """
+    """One vector per requested span of words, in their order; each layer is a memory-mapped file."""
 
     folder: Path
     layers: tuple[int, ...]

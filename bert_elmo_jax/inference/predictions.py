@@ -29,11 +29,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Number:
-    """The number that a regression predicts.
-
-    >>> print(Number(4.21))
-    4.210
-    """
+    """The number that a regression predicts."""
 
     value: float
 
@@ -101,14 +97,7 @@ Prediction = Label | Number | Tags | Choice | AnswerSpan
 def make_predictions(
     task: Task, examples: Sequence[Any], rows: Sequence[Row], outputs: Sequence[Any], n_best: int = 20
 ) -> list[Prediction]:
-    """Return the predictions for examples from the scores of their rows.
-
-    >>> from bert_elmo_jax.data.tasks.task import Task
-    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),))
-    >>> task = Task("classification", "classification", labels=("0", "1"))
-    >>> make_predictions(task, ["…"], [row], [np.array([0.0, 2.0], np.float32)])[0].label
-    '1'
-    """
+    """Return the predictions for examples from the scores of their rows."""
     if task.kind == "questions":
         return _answers(task, examples, rows, outputs, n_best)
     if task.kind == "tags":

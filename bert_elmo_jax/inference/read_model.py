@@ -22,9 +22,6 @@ def read_model(
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none.
-
-    >>> read_model("tests/goldens/bert_tiny").report.heads
-    ('mlm', 'nsp')
     """
     run_of, step = _checkpoint_of(Path(path).expanduser())
     try:

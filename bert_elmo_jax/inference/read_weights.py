@@ -10,12 +10,7 @@ from bert_elmo_jax.weights.report import Report
 def read_weights(
     path: str | Path, *, format: Format | None = None, config: Any = None, classifier: str | None = None
 ) -> tuple[dict[str, Any], Any, Report]:
-    """Return the parameter tree, the configuration and the report of a folder in any format.
-
-    >>> params, config, report = read_weights("tests/goldens/bert_tiny_tf")
-    >>> params["encoder"]["embeddings"]["word"].shape, config.num_layers, report.heads
-    ((200, 64), 3, ('mlm', 'nsp'))
-    """
+    """Return the parameter tree, the configuration and the report of a folder in any format."""
     format, formats = format or detect(path), list_formats()
     if format not in formats:
         raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, formats))}")

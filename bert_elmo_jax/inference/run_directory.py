@@ -204,12 +204,7 @@ def best_step(path: str | Path) -> int | None:
 
 
 def read_figures(path: str | Path, step: int) -> dict[str, float]:
-    """Return the held-out figures of a checkpoint.
-
-    >>> import tempfile
-    >>> read_figures(tempfile.mkdtemp(), 10)
-    {}
-    """
+    """Return the held-out figures of a checkpoint."""
     return _facts(path, step).get("figures", {})
 
 

@@ -35,13 +35,6 @@ class VectorCache:
 def fill_cache(
     folder: str | Path, encoder: Encoder, sentences: Sentences, *, progress: bool | None = None
 ) -> VectorCache:
-    """Return the cache in a folder, after computing what it lacks; each distinct sentence is in it once.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_encoder import word_encoder
-    >>> cache = fill_cache(tempfile.mkdtemp(), word_encoder("tests/goldens/bert_tiny"), [("배",), ("배",)])
-    >>> cache.layers(("배",)).shape
-    (4, 1, 64)
-    """
+    """Return the cache in a folder, after computing what it lacks; each distinct sentence is in it once."""
     distinct = list(dict.fromkeys(map(tuple, sentences)))
     return VectorCache(keep_vectors(encoder, distinct, folder, pieces="first", progress=progress), distinct)

@@ -16,11 +16,7 @@ from bert_elmo_jax.inference.word_layers import Encoder
 
 
 def word_encoder(path: str) -> Encoder:
-    """Return the encoder of a model without its heads, so that its fingerprint does not depend on them.
-
-    >>> word_encoder("tests/goldens/elmo_tiny").params.keys()
-    dict_keys(['encoder'])
-    """
+    """Return the encoder of a model without its heads, so that its fingerprint does not depend on them."""
     stored = read_model(path)
     if stored.network:
         raise ValueError(f"{path} is a task network and has no layers; give the encoder that it was trained with")

@@ -155,11 +155,7 @@ class BertConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "BertConfig":
-        """Return the configuration of a released size, with the fields in `changes` replaced.
-
-        >>> BertConfig.preset("large").num_layers
-        24
-        """
+        """Return the configuration of a released size, with the fields in `changes` replaced."""
         if name not in PRESETS:
             raise ValueError(
                 f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
@@ -171,9 +167,6 @@ class BertConfig:
         """Read Google's `bert_config.json` or Hugging Face's `config.json`, given as a path or as its content.
 
         Raise on a field that is neither supported nor known to be harmless.
-
-        >>> BertConfig.from_json({"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4}).head_size
-        16
         """
         where, fields = _read(source)
         values = {}
@@ -193,11 +186,7 @@ class BertConfig:
             raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
 
     def to_google(self) -> dict[str, Any]:
-        """Return the content of a `bert_config.json`; raise on a field that Google's file does not have.
-
-        >>> BertConfig.preset("base").to_google()["num_hidden_layers"]
-        12
-        """
+        """Return the content of a `bert_config.json`; raise on a field that Google's file does not have."""
         defaults = BertConfig()
         for name in HUGGING_FACE_NAMES:
             if getattr(self, name) != getattr(defaults, name):
@@ -209,11 +198,7 @@ class BertConfig:
         return {theirs: getattr(self, ours) for ours, theirs in NAMES.items()}
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree).
-
-        >>> BertConfig.preset("base").to_huggingface(heads=("mlm", "nsp"))["architectures"]
-        ['BertForPreTraining']
-        """
+        """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree)."""
         if tuple(sorted(heads)) not in ARCHITECTURES:
             known = "; ".join(", ".join(h) or "none" for h in ARCHITECTURES)
             raise ValueError(f"transformers has no BERT with the heads {', '.join(sorted(heads))}; it has: {known}")

@@ -21,11 +21,7 @@ WORD_EMBEDDINGS = "embeddings/word_embeddings"
 
 
 def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
-    """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level.
-
-    >>> names(12)["encoder/layer_11/attention/output/kernel"]
-    'encoder/layer_11/attention/output/dense/kernel'
-    """
+    """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level."""
     table = {f"encoder/embeddings/{ours}": f"embeddings/{ours}_embeddings" for ours in ("word", "position")}
     table["encoder/embeddings/type"] = "embeddings/token_type_embeddings"
     table |= _norm("encoder/embeddings/norm", "embeddings/LayerNorm")
@@ -82,11 +78,7 @@ def checkpoint_prefix(path: str | Path) -> Path:
 
 
 def read_config(path: str | Path) -> BertConfig:
-    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder.
-
-    >>> read_config("tests/goldens/bert_tiny_tf").num_layers
-    3
-    """
+    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder."""
     path = Path(path)
     file = (path if path.is_dir() else path.parent) / "bert_config.json"
     if not file.is_file():
@@ -104,10 +96,6 @@ def read_weights(
 
     `config` replaces the folder's `bert_config.json`. `classifier` names the head stored as top-level `output_weights`,
     `classify` as in `run_classifier.py` by default. Heads without any tensor are left out of the tree.
-
-    >>> params, report = read_weights("tests/goldens/bert_tiny_tf")
-    >>> params["nsp"]["kernel"].shape, report.heads, report.skipped["global_step"]
-    ((64, 2), ('mlm', 'nsp'), 'a counter')
     """
     prefix = checkpoint_prefix(path)
     config = config or read_config(path)

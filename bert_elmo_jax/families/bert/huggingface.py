@@ -35,11 +35,7 @@ NEEDS_POOLER = ("nsp", "classify", "choice")
 
 
 def names(num_layers: int, classifier: str | None = None) -> dict[str, str]:
-    """Return their name for each path of the tree, without prefix; `classifier` is our name for their `classifier`.
-
-    >>> names(12)["encoder/layer_11/attention/output/kernel"]
-    'encoder.layer.11.attention.output.dense.weight'
-    """
+    """Return their name for each path of the tree, without prefix; `classifier` is our name for their `classifier`."""
     table = {f"encoder/embeddings/{ours}": f"embeddings.{ours}_embeddings.weight" for ours in ("word", "position")}
     table["encoder/embeddings/type"] = "embeddings.token_type_embeddings.weight"
     table |= _norm("encoder/embeddings/norm", "embeddings.LayerNorm")
@@ -68,11 +64,7 @@ def _norm(ours: str, theirs: str) -> dict[str, str]:
 
 
 def read_config(folder: str | Path) -> BertConfig:
-    """Return the configuration of a folder, from its `config.json`.
-
-    >>> read_config("tests/goldens/bert_tiny").num_layers
-    3
-    """
+    """Return the configuration of a folder, from its `config.json`."""
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(
@@ -88,10 +80,6 @@ def read_weights(
 
     `config` replaces the folder's `config.json`. `classifier` says which head the `classifier` tensors are if
     `architectures` does not. Heads without any tensor are left out of the tree.
-
-    >>> params, report = read_weights("tests/goldens/bert_tiny")
-    >>> params["nsp"]["kernel"].shape, report.heads
-    ((64, 2), ('mlm', 'nsp'))
     """
     folder = Path(folder)
     config = config or read_config(folder)
@@ -196,13 +184,6 @@ def write(
     lists the pieces in the order of their ids, `tokenizer` holds fields of `tokenizer_config.json` such as
     `do_lower_case`, and `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing,
     unknown or mis-shaped.
-
-    >>> import tempfile
-    >>> params, _ = read_weights("tests/goldens/bert_tiny")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(folder, params, read_config("tests/goldens/bert_tiny"))
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['config.json', 'model.safetensors']
     """
     folder = Path(folder)
     heads, tensors = _to_theirs(params, config)

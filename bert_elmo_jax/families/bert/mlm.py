@@ -13,13 +13,6 @@ class MaskedLM(nn.Module):
     """Predict the pieces at some positions: dense, activation, layer norm, then the transposed word embeddings.
 
     Training gives the positions that have a target: for 20 of 128, the head costs a sixth.
-
-    >>> import jax
-    >>> head = MaskedLM(BertConfig.preset("tiny"))
-    >>> hidden, words = jnp.ones((2, 9, 128)), jnp.ones((30522, 128))
-    >>> variables = head.init(jax.random.key(0), hidden, words)
-    >>> head.apply(variables, hidden, words, positions=jnp.array([[1, 4], [3, 0]])).shape
-    (2, 2, 30522)
     """
 
     config: BertConfig

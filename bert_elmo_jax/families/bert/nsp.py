@@ -8,14 +8,7 @@ from bert_elmo_jax.nn import Dense
 
 
 class NextSentence(nn.Module):
-    """Predict whether the second segment follows the first (class 0) or is a random one (class 1), as in the original.
-
-    >>> import jax, jax.numpy as jnp
-    >>> head = NextSentence(BertConfig.preset("tiny"))
-    >>> logits, _ = head.init_with_output(jax.random.key(0), jnp.ones((2, 3, 128)))
-    >>> logits.shape
-    (2, 3, 2)
-    """
+    """Predict whether the second segment follows the first (class 0) or is a random one (class 1), as in the original."""
 
     config: BertConfig
 

@@ -97,13 +97,7 @@ def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:
 
 
 def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray, "n"], Int32[np.ndarray, "U c"]]]:
-    """Yield (numbers of words, their characters) for the character CNN, in few shapes, from short words to long ones.
-
-    >>> from bert_elmo_jax.text.characters import character_table
-    >>> table = character_table(["은행"] * 37 + ["strengths-of-materials"], max_characters=50)
-    >>> [(len(which), characters.shape) for which, characters in pieces(table)]
-    [(32, (32, 16)), (6, (8, 24))]
-    """
+    """Yield (numbers of words, their characters) for the character CNN, in few shapes, from short words to long ones."""
     used = used_characters(characters)
     order = np.argsort(used, kind="stable")
     limit = characters.shape[1]

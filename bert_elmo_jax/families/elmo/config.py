@@ -160,11 +160,7 @@ class ElmoConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ElmoConfig":
-        """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced.
-
-        >>> ElmoConfig.preset("original").num_filters
-        2048
-        """
+        """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced."""
         if name not in PRESETS:
             raise ValueError(
                 f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
@@ -178,9 +174,6 @@ class ElmoConfig:
         Raise on an option that is neither supported nor known to be harmless. The options do not tell whether a
         projection exists that changes no width: the original leaves it out, AllenNLP expects it. Give
         `projection=True` or `token_projection=True` if the weights have it.
-
-        >>> ElmoConfig.from_options({"lstm": {"dim": 64, "projection_dim": 16}, "n_tokens_vocab": 100}).input
-        'words'
         """
         values: dict[str, Any] = {"input": "characters" if "char_cnn" in options else "words"}
         problems = _unknown(options)
@@ -216,19 +209,11 @@ class ElmoConfig:
 
     @classmethod
     def from_json(cls, path: str | Path, **changes: Any) -> "ElmoConfig":
-        """Read an options file; see `from_options`.
-
-        >>> ElmoConfig.from_json("tests/goldens/elmo_tiny/options.json").filters
-        ((1, 4), (2, 8), (3, 12), (4, 16))
-        """
+        """Read an options file; see `from_options`."""
         return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
 
     def to_options(self) -> dict[str, Any]:
-        """Return the content of an `options.json` for AllenNLP, as in released files.
-
-        >>> ElmoConfig.preset("original").to_options()["lstm"]["dim"]
-        4096
-        """
+        """Return the content of an `options.json` for AllenNLP, as in released files."""
         options: dict[str, Any] = {"bidirectional": True, "dropout": self.dropout}
         options["lstm"] = {theirs: getattr(self, ours) for theirs, ours in LSTM.items()}
         if self.input == "characters":
@@ -243,14 +228,7 @@ class ElmoConfig:
         return options
 
     def to_json(self, path: str | Path) -> None:
-        """Write `to_options()`.
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ElmoConfig.preset("toy").to_json(f"{folder}/options.json")
-        ...     ElmoConfig.from_json(f"{folder}/options.json") == ElmoConfig.preset("toy")
-        True
-        """
+        """Write `to_options()`."""
         write_json(path, self.to_options())
 
 

@@ -111,11 +111,7 @@ class ElmoEncoder:
 
     @property
     def word_rule(self) -> str | None:
-        """The rule of `split_words` for the text that this model was trained on; None if unknown.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").word_rule
-        """
+        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
         return None if self._vocabulary is None else self._vocabulary.rule
 
     @property
@@ -126,12 +122,7 @@ class ElmoEncoder:
         )
 
     def zero_state(self, batch_size: int) -> State:
-        """Return the state before the first sentence.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").zero_state(3).hidden.shape
-        (2, 2, 3, 12)
-        """
+        """Return the state before the first sentence."""
         state = zero_state(self.config, check_whole("batch_size", batch_size, 1))
         return jax.tree.map(np.array, state)
 
@@ -149,12 +140,6 @@ class ElmoEncoder:
         Every sentence is read from a zero state, so its vectors depend on nothing else. With `state`, sentence n
         continues from row n, and the result has the state after it. With `warmup`, each sentence is read that many
         times before. By default, a progress bar shows for a few hundred sentences and more.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> first = elmo.encode(["배를 타고"], state=elmo.zero_state(1))
-        >>> elmo.encode(["강을 건넜다"], state=first.state).layers.shape
-        (3, 1, 2, 24)
         """
         check_list(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
@@ -174,11 +159,6 @@ class ElmoEncoder:
         """Yield the results of `encode` in batches, for more sentences than fit into memory.
 
         Options are checked at once, sentences one after the other (`check` looks at all of them beforehand).
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> [len(batch) for batch in elmo.encode_batches(("강가의 은행" for _ in range(5)), batch_size=2)]
-        [2, 2, 1]
         """
         check_stream(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
@@ -194,35 +174,18 @@ class ElmoEncoder:
     def extract(
         self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words.
-
-        >>> from bert_elmo_jax import load
-        >>> [array.shape for array in load("tests/goldens/elmo_tiny").extract(["강가의 은행"], [0, 2])]
-        [(2, 2, 24)]
-        """
+        """Yield the layers of each sentence's words."""
         for batch in self.encode_batches(texts, batch_size=batch_size, warmup=warmup):
             yield from (batch.layers[list(layers), n, :size] for n, size in enumerate(batch.mask.sum(axis=1)))
 
     def word_layers(
         self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> [layers.shape for layers in elmo.word_layers([["강가의", "은행"], ["배"]], [0, 1, 2])]
-        [(3, 2, 24), (3, 1, 24)]
-        """
+        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
         return self.extract(map(list, sentences), layers, batch_size=batch_size)
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
-        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
-
-        >>> from bert_elmo_jax import load
-        >>> batch = load("tests/goldens/elmo_tiny").word_batch([("강가의", "은행")], 2, 8)
-        >>> {name: array.shape for name, array in batch.items()}
-        {'elmo_words': (2, 10), 'elmo_lengths': (2,), 'elmo_characters': (2, 10, 16)}
-        """
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         words = np.zeros((height, width + 2), np.int32)
         lengths = np.zeros(height, np.int32)
         lengths[: len(sentences)] = [len(sentence) + 2 for sentence in sentences]
@@ -262,13 +225,7 @@ class ElmoEncoder:
         return layers_of_words
 
     def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise the error that `encode` would raise on these sentences.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").check(["은행", " "])
-        Traceback (most recent call last):
-        bert_elmo_jax.encoders.rows.BadText: text 1 has no words: ' '
-        """
+        """Raise the error that `encode` would raise on these sentences."""
         check_stream(sentences)
         self._wishes(1, 0)
         for number, text in enumerate(sentences):
@@ -326,12 +283,6 @@ class ElmoEncoder:
         `boundaries="strip"` (the default) adds the marks of begin and end and leaves them out of the result, "keep"
         adds them to the result too, "given" takes rows that have them. Word input without a vocabulary does not know
         the ids of the marks: only "given", then the default, is possible.
-
-        >>> from bert_elmo_jax import load
-        >>> from bert_elmo_jax.text.characters import character_table
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.forward(character_table(["강가의", "은행"])[None]).layers.shape
-        (3, 1, 2, 24)
         """
         reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
         given = {"characters": characters, "words": words}

@@ -56,11 +56,7 @@ class Found:
 
 
 def read_config(path: str | Path) -> ElmoConfig:
-    """Return the configuration of a folder or a file of weights, from its options and the shapes of its weights.
-
-    >>> read_config("tests/goldens/elmo_tiny").width
-    12
-    """
+    """Return the configuration of a folder or a file of weights, from its options and the shapes of its weights."""
     return _config(_find(path))
 
 
@@ -73,10 +69,6 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     """Return the parameter tree of a folder or a file of weights, and a report on every dataset.
 
     `config` replaces the folder's `options.json`. The tree has the language-model head if the file has it.
-
-    >>> params, report = read_weights("tests/goldens/elmo_tiny")
-    >>> params["encoder"]["backward"]["layer_1"]["state_kernel"].shape, report.heads, report.unexpected
-    ((12, 192), (), [])
     """
     found = _find(path)
     config = config or _config(found)
@@ -168,13 +160,6 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
 
     The language-model head is written too; both programs ignore it. AllenNLP only supports character input with both
     projections and skip connections. Raise if the parameters do not fit the configuration.
-
-    >>> import tempfile
-    >>> params, _ = read_weights("tests/goldens/elmo_tiny")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(folder, params, read_config("tests/goldens/elmo_tiny"))
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['options.json', 'weights.hdf5']
     """
     folder = Path(folder)
     flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}

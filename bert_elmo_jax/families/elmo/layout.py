@@ -27,11 +27,7 @@ RELEASED = {"kernel": "W_0", "weights": "W_0", "bias": "B", "biases": "B"} | {
 
 
 def names(config: ElmoConfig) -> dict[str, str]:
-    """Return their name for each path of their tree, including the language-model head.
-
-    >>> names(ElmoConfig.preset("original"))["encoder/backward/layer_1/projection"]
-    'RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0'
-    """
+    """Return their name for each path of their tree, including the language-model head."""
     token, table = "encoder/token", {}
     if config.input == "words":
         table[f"{token}/embedding"] = "embedding"

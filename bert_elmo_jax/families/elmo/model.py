@@ -51,11 +51,7 @@ class ElmoOutput:
 
 
 def zero_state(config: ElmoConfig, batch_size: int) -> State:
-    """Return the state before the first word.
-
-    >>> zero_state(ElmoConfig.preset("original"), 32).cell.shape
-    (2, 2, 32, 4096)
-    """
+    """Return the state before the first word."""
     shape = (2, config.num_layers, batch_size)
     return State(jnp.zeros((*shape, config.cell_size)), jnp.zeros((*shape, config.projection_size)))
 
