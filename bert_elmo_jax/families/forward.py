@@ -8,7 +8,6 @@ from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.families.output import Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
@@ -49,17 +48,12 @@ def run(
     wanted: Wanted,
 ) -> ForwardOutput:
     """Return the outputs that are wanted."""
-    output: Output = family.build(config, pooler="pooler" in params["encoder"]).apply(  # type: ignore[assignment]
-        {"params": params["encoder"]},
-        tokens,
-        types,
-        positions,
-        segments,
-        layers=wanted.layers or None,
-        attentions=wanted.attentions,
-    )
     mlm: Any = None
     nsp: Any = None
+    output: Any = family.build(config, pooler="pooler" in params["encoder"]).apply(
+        {"params": params["encoder"]}, tokens, types, positions, segments,
+        layers=wanted.layers or None, attentions=wanted.attentions,
+    )  # fmt: skip
     if wanted.mlm:
         words = params["encoder"]["embeddings"]["word"]
         mlm = family.head("mlm", config).apply({"params": params["mlm"]}, output.last, words)

@@ -18,6 +18,7 @@ else:
 
 # A key is split among the parts of a model in this order.
 PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
+PLAIN = {"implementation": "reference", "dtype": "float32"}
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
 
@@ -35,17 +36,17 @@ def init_params(
     if unknown:
         raise ValueError(f"{family.called} has no head {unknown[0]!r}; it has {', '.join(family.heads)}")
     keys = _split_key(key)
-    plain = _plain(config)
+    # The reference implementation has the same parameters on every device.
+    plain = dataclasses.replace(config, **{name: value for name, value in PLAIN.items() if hasattr(config, name)})
     token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
     params = {"encoder": module.lazy_init(keys["encoder"], token)["params"]}
     for name in heads:
-        width = (config.hidden_size,)
-        if name == "nsp":
-            read: tuple[Any, ...] = (jax.ShapeDtypeStruct((1, *width), jnp.float32),)
-        else:
+        shape = (1, config.hidden_size) if name == "nsp" else (1, 1, config.hidden_size)
+        read = [jax.ShapeDtypeStruct(shape, jnp.float32)]
+        if name != "nsp":
             table = params["encoder"]["embeddings"]["word"]
-            read = (jax.ShapeDtypeStruct((1, 1, *width), jnp.float32), jax.ShapeDtypeStruct(table.shape, table.dtype))
+            read.append(jax.ShapeDtypeStruct(table.shape, table.dtype))
         params[name] = family.head(name, plain).lazy_init(keys[name], *read)["params"]
     return params
 
@@ -84,7 +85,8 @@ def param_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
     own = tuple(name for name in heads if name in family.heads)
-    shapes = _encoder_shapes(family, config, own, pooler)
+    tree = jax.eval_shape(lambda key: init_params(family, config, key, own, pooler=pooler), jax.random.key(0))
+    shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
@@ -95,19 +97,5 @@ def param_shapes(
     return shapes
 
 
-def _encoder_shapes(
-    family: Family, config: Any, heads: Sequence[str], pooler: bool | None
-) -> dict[str, tuple[int, ...]]:
-    tree = jax.eval_shape(lambda key: init_params(family, config, key, heads, pooler=pooler), jax.random.key(0))
-    return {path: leaf.shape for path, leaf in flatten(tree).items()}
-
-
 def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:
     return dict(zip(PARTS, jax.random.split(key, len(PARTS)), strict=True))
-
-
-def _plain(config: Any) -> Any:
-    """Return the configuration of the reference implementation, which has the same parameters on every device."""
-    known = {field.name for field in dataclasses.fields(config)}
-    plain = {"implementation": "reference", "dtype": "float32"}
-    return dataclasses.replace(config, **{name: value for name, value in plain.items() if name in known})

@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import Classifier
-from bert_elmo_jax.families.bert.shapes import bert_shapes
 from bert_elmo_jax.weights.locate import encoder_prefix, locate
 from bert_elmo_jax.weights.parameter_tree import collect
 from bert_elmo_jax.weights.report import Report
@@ -18,36 +17,31 @@ from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
 
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
+SCOPES = {"nsp": "cls/seq_relationship/", "span": "cls/squad/"}  # of small heads; a classifier has none
+# The differences from the names of transformers, in this order.
+RENAMED = {
+    "LayerNorm.weight": "LayerNorm.gamma",
+    "LayerNorm.bias": "LayerNorm.beta",
+    "embeddings.weight": "embeddings",
+    "predictions.bias": "predictions.output_bias",
+    ".weight": ".kernel",
+    "layer.": "layer_",
+    ".": "/",
+}
 
 
 def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
     """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level."""
-    table = {f"encoder/embeddings/{ours}": f"embeddings/{ours}_embeddings" for ours in ("word", "position")}
-    table["encoder/embeddings/type"] = "embeddings/token_type_embeddings"
-    table |= _norm("encoder/embeddings/norm", "embeddings/LayerNorm")
-    for i in range(num_layers):
-        layer = f"encoder/layer_{i}"
-        for name in ("query", "key", "value"):
-            table |= _dense(f"{layer}/attention/{name}", f"{layer}/attention/self/{name}")
-        table |= _dense(f"{layer}/attention/output", f"{layer}/attention/output/dense")
-        table |= _norm(f"{layer}/attention/norm", f"{layer}/attention/output/LayerNorm")
-        table |= _dense(f"{layer}/feed_forward/up", f"{layer}/intermediate/dense")
-        table |= _dense(f"{layer}/feed_forward/down", f"{layer}/output/dense")
-        table |= _norm(f"{layer}/feed_forward/norm", f"{layer}/output/LayerNorm")
-    table |= _dense("encoder/pooler", "pooler/dense")
-    table |= _dense("mlm/dense", "cls/predictions/transform/dense")
-    table |= _norm("mlm/norm", "cls/predictions/transform/LayerNorm") | {"mlm/bias": "cls/predictions/output_bias"}
-    for head, scope in (("nsp", "cls/seq_relationship/"), ("span", "cls/squad/"), (classifier, "")):
-        table |= {f"{head}/kernel": f"{scope}output_weights", f"{head}/bias": f"{scope}output_bias"}
+    table = {}
+    for ours, theirs in huggingface.names(num_layers, classifier).items():
+        head, *_, kind = ours.split("/")
+        if head in (*SCOPES, classifier):
+            table[ours] = SCOPES.get(head, "") + ("output_weights" if kind == "kernel" else "output_bias")
+        else:
+            for old, new in RENAMED.items():
+                theirs = theirs.replace(old, new)
+            table[ours] = theirs
     return table
-
-
-def _dense(ours: str, theirs: str) -> dict[str, str]:
-    return {f"{ours}/kernel": f"{theirs}/kernel", f"{ours}/bias": f"{theirs}/bias"}
-
-
-def _norm(ours: str, theirs: str) -> dict[str, str]:
-    return {f"{ours}/scale": f"{theirs}/gamma", f"{ours}/bias": f"{theirs}/beta"}
 
 
 def checkpoint_prefix(path: str | Path) -> Path:
@@ -90,7 +84,7 @@ def read_config(path: str | Path) -> BertConfig:
 
 
 def read_weights(
-    path: str | Path, *, config: BertConfig | None = None, classifier: Classifier = "classify"
+    path: str | Path, *, config: BertConfig | None = None, classifier: huggingface.Classifier = "classify"
 ) -> tuple[dict[str, Any], Report]:
     """Return the parameter tree of a checkpoint (its folder or its prefix) and a report on every tensor.
 
@@ -120,7 +114,7 @@ def read_weights(
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
     rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
-    return collect(stored, found, expected, transposed, bert_shapes(config, outputs), report), report
+    return collect(stored, found, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
 
 
 def _scopes(name: str) -> list[str]:

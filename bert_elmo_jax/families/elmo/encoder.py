@@ -10,17 +10,25 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.fingerprint import fingerprint
+from bert_elmo_jax.encoders.encoder import Encoder
 from bert_elmo_jax.encoders.rows import Words
 from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
-from bert_elmo_jax.families.elmo.batch import BEGIN, CHARACTERS, END, batches, number_words, to_words
+from bert_elmo_jax.families.elmo.batch import (
+    BEGIN,
+    CHARACTERS,
+    END,
+    Boundaries,
+    batches,
+    check_boundaries,
+    check_state,
+    distinct_words,
+    number_words,
+    to_words,
+    word_ids,
+)
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join, mix_layers
-from bert_elmo_jax.families.elmo.forward import compute
-from bert_elmo_jax.families.elmo.ids import Boundaries, check_boundaries, check_state, distinct_words, word_ids
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
-from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_state
-from bert_elmo_jax.families.elmo.tokens import TokenTable, check_cache
-from bert_elmo_jax.families.family import strip_dropout
+from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
@@ -29,7 +37,7 @@ from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 Sentence = str | Words
 
 
-class ElmoEncoder:
+class ElmoEncoder(Encoder):
     """Weights, word vocabulary (for word input) and compiled model; made by `load`.
 
     Sentences are lists of words, or strings, which are split at whitespace. The marks of begin and end are added and
@@ -69,57 +77,38 @@ class ElmoEncoder:
             )
         shapes = {path: np.shape(value) for path, value in flatten(params).items()}
         check_shapes(shapes, elmo_shapes(config, lm="lm" in params), source)
-        self.config, self.source = config, source
-        self.params: dict[str, Any] = jax.device_put(dict(params))
-        self._vocabulary = vocabulary
+        super().__init__(config, params, vocabulary, source)
         self._tokens = TokenTable(config, self.params)
 
     def __repr__(self) -> str:
         return f"ElmoEncoder({self.source}: {self.num_layers} × {self.width}, reads {self.config.input})"
 
-    @property
-    def num_layers(self) -> int:
-        """The number of the last layer; layer 0 is the token vectors."""
-        return self.config.num_layers
-
-    @property
-    def width(self) -> int:
-        """The size of a word's vector in each layer."""
-        return self.config.hidden_size
-
     def check_words(self) -> None:
-        """Raise if words cannot be encoded: the vocabulary of word input is missing."""
+        """Raise if the vocabulary of word input is missing."""
         if self.config.input == "words":
             self.vocabulary  # noqa: B018 -- raises
 
     @property
     def reads(self) -> WordVocabulary | None:
-        """The files that belong to the weights in a run directory: the vocabulary of word input."""
-        return self._vocabulary if self.config.input == "words" else None
+        """The vocabulary of word input."""
+        return self._reads if self.config.input == "words" else None
 
     @property
     def vocabulary(self) -> WordVocabulary:
         """The vocabulary of word input, or of a head that predicts words."""
-        if self._vocabulary is None:
+        if self._reads is None:
             raise ValueError(
                 f"{self.source} reads words, and has no vocabulary (words.txt): copy one there to encode sentences; "
                 "forward() takes ids"
                 if self.config.input == "words"
                 else f"{self.source} has no word vocabulary, and needs none: it reads the characters of any word"
             )
-        return self._vocabulary
+        return self._reads
 
     @property
     def word_rule(self) -> str | None:
         """The rule of `split_words` for the text that this model was trained on; None if unknown."""
-        return None if self._vocabulary is None else self._vocabulary.rule
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of configuration, weights and vocabulary."""
-        return fingerprint(
-            strip_dropout(self.config), self.params, self._vocabulary.fingerprint if self._vocabulary else ""
-        )
+        return None if self._reads is None else self._reads.rule
 
     def zero_state(self, batch_size: int) -> State:
         """Return the state before the first sentence."""
@@ -208,10 +197,7 @@ class ElmoEncoder:
         return {"elmo_words": words, "elmo_lengths": lengths, "elmo_characters": characters}
 
     def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
-        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
-
-        Without a key there is no dropout. Vectors behind a row's end are undefined.
-        """
+        """Return the function of `Encoder.word_function`; vectors behind a row's end are undefined."""
         module = Elmo(self.config)
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
@@ -358,4 +344,4 @@ class ElmoEncoder:
         """Return the marks of begin and end: places in the table of distinct words, or ids if these are known."""
         if self.config.input == "characters":
             return BEGIN, END
-        return None if self._vocabulary is None else (self._vocabulary.bos_id, self._vocabulary.eos_id)
+        return None if self._reads is None else (self._reads.bos_id, self._reads.eos_id)

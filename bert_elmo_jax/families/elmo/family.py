@@ -1,6 +1,5 @@
 """ELMo's entry in the registry."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,11 @@ from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.elmo.config import PRESETS, ElmoConfig
 from bert_elmo_jax.families.elmo.files import ENDINGS, elmo_files, named_options, named_weights
-from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params
 from bert_elmo_jax.families.family import Family, WeightFormat
 from bert_elmo_jax.lazy_imports import lazy_function
 
 HDF5 = "bert_elmo_jax.families.elmo.hdf5_weights"
-
-
-def _init(config: ElmoConfig, key: Any, heads: Sequence[str]) -> Any:
-    return lazy_function("bert_elmo_jax.families.elmo.init_params", "init_elmo_params")(config, key, lm="lm" in heads)
 
 
 def _write(folder: str | Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
@@ -61,7 +56,7 @@ FAMILY = Family(
     ),
     presets=PRESETS,
     vocab_size=793_471,
-    init=_init,
+    init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
     # Characters need no vocabulary, unless a head predicts words.
     reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
 )

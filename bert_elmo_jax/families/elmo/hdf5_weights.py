@@ -1,9 +1,11 @@
 """ELMo as bilm-tf and AllenNLP store it: HDF5 weights and an `options.json`.
 
 Reads the names of released files, of training dumps and of newer TensorFlow versions. Writes the names of released
-files.
+files. Their tree differs from ours in two ways: the input and state kernels of an LSTM layer are one matrix, and
+convolutions have a leading axis of size 1.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from bert_elmo_jax.families.elmo import layout as elmo_layout
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.files import (
     EMBEDDINGS,
@@ -23,7 +24,7 @@ from bert_elmo_jax.families.elmo.files import (
     named_weights,
     read_options,
 )
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
+from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
 from bert_elmo_jax.families.elmo.options import contradictions, from_options
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
@@ -32,6 +33,17 @@ from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the files that `write` creates
+PARTS = ("input_kernel", "state_kernel")  # stacked in this order in their matrix
+JOINED = re.compile(r"encoder/(?:forward|backward)/layer_\d+/kernel")
+CONVOLUTION = re.compile(r"encoder/token/conv_\d+/kernel")
+# A single layer has no MultiRNNCell; newer TensorFlow uses lower case and calls matrices kernels.
+LSTM = re.compile(
+    r"RNN_([01])/(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(\d+)/)?(?:rnn/)?(?:LSTMCell|lstm_cell)/"
+    r"(W_0|B|W_P_0|kernel|bias|weights|biases|projection/kernel|projection/weights)"
+)
+RELEASED = {"kernel": "W_0", "weights": "W_0", "bias": "B", "biases": "B"} | {
+    f"projection/{name}": "W_P_0" for name in ("kernel", "weights")
+}
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,8 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     report = Report(str(found.weights), skipped=dict(found.skipped))
     report.contradictions += contradictions(config, found.shapes)
     # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
-    shapes = elmo_layout.shapes(config, lm=config.vocab_size is not None)
-    table = {ours: theirs for ours, theirs in elmo_layout.names(config).items() if ours in shapes}
+    shapes = their_shapes(config, lm=config.vocab_size is not None)
+    table = {ours: theirs for ours, theirs in names(config).items() if ours in shapes}
     places = {ours: found.called[theirs] for ours, theirs in table.items() if theirs in found.called}
     for ours, theirs in table.items():
         if theirs in found.groups:
@@ -88,8 +100,8 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     expected = {ours: found.groups.get(theirs, found.prefix + theirs) for ours, theirs in table.items()}
     stored = {called: found.tensors[name] for name, called in found.called.items()}
     theirs_tree = collect(stored, places, expected, set(), shapes, report)
-    report.mapped = {path: called for ours, called in report.mapped.items() for path in elmo_layout.our_paths(ours)}
-    return nest(elmo_layout.to_ours(flatten(theirs_tree))), report
+    report.mapped = {path: called for ours, called in report.mapped.items() for path in our_paths(ours)}
+    return nest(to_ours(flatten(theirs_tree))), report
 
 
 def _input_of(name: str) -> str | None:
@@ -112,7 +124,7 @@ def _find(path: str | Path) -> Found:
     [prefix] = prefixes
 
     def released(name: str) -> str:
-        return elmo_layout.released_name(name.removeprefix(prefix))
+        return released_name(name.removeprefix(prefix))
 
     found = Found(weights, prefix, {}, {}, {released(name): name for name in groups}, {})
     for name, tensor in tensors.items():
@@ -174,12 +186,89 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
     unfinished = folder / f"{WEIGHTS}.unfinished"
     try:
         with Disk(unfinished, "w+") as disk, h5py.File(disk, "w") as file:
-            table = elmo_layout.names(config)
-            for path in elmo_layout.shapes(config, lm):
-                file[table[path]] = elmo_layout.to_theirs(flat, path)
+            table = names(config)
+            for path in their_shapes(config, lm):
+                file[table[path]] = to_theirs(flat, path)
         if disk.failed is not None:
             raise disk.failed
         config.to_json(folder / OPTIONS)
         unfinished.replace(folder / WEIGHTS)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def names(config: ElmoConfig) -> dict[str, str]:
+    """Return their name for each path of their tree, including the language-model head."""
+    token, table = "encoder/token", {}
+    if config.input == "words":
+        table[f"{token}/embedding"] = "embedding"
+    else:
+        table[f"{token}/embedding"] = "char_embed"
+        for n in range(len(config.filters)):
+            table |= {f"{token}/conv_{n}/kernel": f"CNN/W_cnn_{n}", f"{token}/conv_{n}/bias": f"CNN/b_cnn_{n}"}
+        for n in range(config.num_highways):
+            for gate in ("carry", "transform"):
+                table |= _dense(f"{token}/highway_{n}/{gate}", f"CNN_high_{n}", gate)
+        if config.token_projection:
+            table |= _dense(f"{token}/projection", "CNN_proj", "proj")
+    for number, direction in enumerate(DIRECTIONS):
+        for layer in range(config.num_layers):
+            ours, theirs = f"encoder/{direction}/layer_{layer}", _cell(number, layer)
+            table |= {f"{ours}/kernel": f"{theirs}/W_0", f"{ours}/bias": f"{theirs}/B"}
+            if config.projection:
+                table[f"{ours}/projection"] = f"{theirs}/W_P_0"
+    if not config.tie_softmax:
+        table["lm/embedding"] = "softmax/W"
+    return table | {"lm/bias": "softmax/b"}
+
+
+def _dense(ours: str, scope: str, theirs: str) -> dict[str, str]:
+    return {f"{ours}/kernel": f"{scope}/W_{theirs}", f"{ours}/bias": f"{scope}/b_{theirs}"}
+
+
+def _cell(direction: int | str, layer: int | str) -> str:
+    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def released_name(name: str) -> str:
+    """Return the name of a dataset in released files, for any of its names in training dumps."""
+    name = name.removesuffix(":0")
+    match = LSTM.fullmatch(name)
+    return f"{_cell(match[1], match[2] or 0)}/{RELEASED.get(match[3], match[3])}" if match else name
+
+
+def their_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor of their tree."""
+    theirs = {}
+    for path, shape in elmo_shapes(config, lm).items():
+        if path.endswith(PARTS[0]):
+            theirs[path.removesuffix(PARTS[0]) + "kernel"] = (2 * shape[0], *shape[1:])
+        elif not path.endswith(PARTS[1]):
+            theirs[path] = (1, *shape) if CONVOLUTION.fullmatch(path) else shape
+    return theirs
+
+
+def our_paths(path: str) -> list[str]:
+    """Return the paths in our tree that one tensor of their tree becomes."""
+    return [path.removesuffix("kernel") + part for part in PARTS] if JOINED.fullmatch(path) else [path]
+
+
+def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Convert their flat tree to our flat tree."""
+    ours: dict[str, np.ndarray] = {}
+    for path, value in theirs.items():
+        if JOINED.fullmatch(path):
+            ours |= zip(our_paths(path), np.split(value, 2), strict=True)
+        else:
+            ours[path] = value[0] if CONVOLUTION.fullmatch(path) else value
+    return ours
+
+
+def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
+    """Return one tensor of their tree, made from our flat tree.
+
+    One at a time, so the whole model is never copied.
+    """
+    if JOINED.fullmatch(path):
+        return np.concatenate([ours[part] for part in our_paths(path)])
+    return ours[path][None] if CONVOLUTION.fullmatch(path) else ours[path]

@@ -1,7 +1,7 @@
-"""Examples of `bert_elmo_jax.families.bert.shapes`."""
+"""Examples of `bert_elmo_jax.families.bert.huggingface`."""
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.shapes import bert_shapes
+from bert_elmo_jax.families.bert.huggingface import bert_shapes
 
 
 def test_example_of_bert_shapes():

@@ -1,7 +1,7 @@
 import numpy as np
 
 from bert_elmo_jax import load
-from bert_elmo_jax.encoders.fingerprint import fingerprint
+from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
