@@ -2,13 +2,14 @@
 
 import errno
 from pathlib import Path
+from typing import Any
 
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.detect import Format, detect
+from bert_elmo_jax.inference.detect import Format, detect, list_formats
 from bert_elmo_jax.inference.model_kinds import find_kind
-from bert_elmo_jax.inference.read_weights import read_weights
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
+from bert_elmo_jax.weights.report import Report
 
 
 def read_model(
@@ -64,3 +65,23 @@ def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
     if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
         return path.parent.parent, int(path.name)
     return path, None
+
+
+def read_weights(
+    path: str | Path, *, format: Format | None = None, config: Any = None, classifier: str | None = None
+) -> tuple[dict[str, Any], Any, Report]:
+    """Return the parameter tree, the configuration and the report of a folder in any format."""
+    format, formats = format or detect(path), list_formats()
+    if format not in formats:
+        raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, formats))}")
+    family, reader = formats[format]
+    if config is not None and not isinstance(config, family.config):
+        raise ValueError(f"config= is {type(config).__name__}, but the weights in {path} need {family.config.__name__}")
+    if classifier is not None and not reader.classifiers:
+        raise ValueError(
+            f"classifier={classifier!r} was given for {path}, but {reader.owner} has no classifier: leave it out"
+        )
+    config = config or reader.read_config(path)
+    asked = {} if classifier is None else {"classifier": classifier}
+    params, report = reader.read_weights(path, config=config, **asked)
+    return params, config, report
