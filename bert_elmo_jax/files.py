@@ -23,15 +23,6 @@ def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[I
 
     Readers see the old file or the complete new one, never a part, even if the machine stops in between. Missing
     folders are made. The file is binary, or with an `encoding` text.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "new" / "words.txt"
-    >>> with open_atomically(path, encoding="utf-8") as file:
-    ...     _ = file.write("배")
-    ...     path.exists()
-    False
-    >>> path.read_text(encoding="utf-8")
-    '배'
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

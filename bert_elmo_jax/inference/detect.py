@@ -6,8 +6,6 @@ from pathlib import Path
 from bert_elmo_jax.families import Family, all_families
 from bert_elmo_jax.families.family import WeightFormat
 
-Format = str  # the name of a weight format: "huggingface", "google", …
-
 
 def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
     """Return every weight format by name, with the first family that has it."""
@@ -18,7 +16,7 @@ def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
     return formats
 
 
-def detect(path: str | Path) -> Format:
+def detect(path: str | Path) -> str:
     """Return the name of the format of a folder's weights, of a checkpoint's prefix, or of a single file.
 
     Two formats in one folder are an error, because nothing says that they hold the same model.
@@ -45,7 +43,7 @@ def detect(path: str | Path) -> Format:
     return next(iter(found))
 
 
-def _find(folder: Path) -> dict[Format, list[str]]:
+def _find(folder: Path) -> dict[str, list[str]]:
     """Return the files of each format that a folder holds."""
     found = {name: format.files(folder) for name, (_, format) in list_formats().items()}
     return {name: files for name, files in found.items() if files}

@@ -47,7 +47,7 @@ def predict_file(
     loaded = load(model, dtype=dtype)
     if not isinstance(loaded, TaskModel | TaskNetwork):
         raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
-    encoding = encoding or _run_encoding(model)
+    encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
     names = "standard input" if source == "-" else source, "standard output" if target == "-" else target
     print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
     lines = choose_writer(loaded.task, source, encoding, target)
@@ -73,10 +73,6 @@ def predict_file(
         return count
     except UnicodeDecodeError as error:  # of standard input; files report the line themselves
         raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
-
-
-def _run_encoding(run: str) -> str:
-    return str(read_json(Path(run, "run.json"), default={}).get("encoding", "utf-8"))
 
 
 def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:

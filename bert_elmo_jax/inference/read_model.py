@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.detect import Format, detect, list_formats
+from bert_elmo_jax.inference.detect import detect, list_formats
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
@@ -15,7 +15,7 @@ from bert_elmo_jax.weights.report import Report
 def read_model(
     path: str | Path,
     *,
-    format: Format | None = None,
+    format: str | None = None,
     classifier: str | None = None,
     lowercase: bool | None = None,
 ) -> StoredModel:
@@ -68,7 +68,7 @@ def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
 
 
 def read_weights(
-    path: str | Path, *, format: Format | None = None, config: Any = None, classifier: str | None = None
+    path: str | Path, *, format: str | None = None, config: Any = None, classifier: str | None = None
 ) -> tuple[dict[str, Any], Any, Report]:
     """Return the parameter tree, the configuration and the report of a folder in any format."""
     format, formats = format or detect(path), list_formats()

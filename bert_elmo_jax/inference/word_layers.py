@@ -18,10 +18,6 @@ class StaticVectors:
     """One vector per word in every context, for example GloVe's; zeros for unknown words.
 
     An unknown word is looked up in lower case too.
-
-    >>> vectors = StaticVectors({"bank": np.ones(2, np.float32)}, "glove")
-    >>> vectors.of(["Bank", "강둑"]).tolist(), vectors.width
-    ([[1.0, 1.0], [0.0, 0.0]], 2)
     """
 
     def __init__(self, table: Mapping[str, Any], source: str = "vectors"):

@@ -21,7 +21,7 @@ from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.schemes import find_scheme
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.model_json import read_facts
+from bert_elmo_jax.inference.model_kinds import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_model import compute_outputs
 from bert_elmo_jax.inference.task_network import build_encode, build_layers

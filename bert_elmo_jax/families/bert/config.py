@@ -18,10 +18,8 @@ PRESETS: dict[str, dict[str, int]] = {
     "medium": {"num_layers": 8, "hidden_size": 512, "num_heads": 8, "feed_forward_size": 2048},
     "base": {"num_layers": 12, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072},
     "large": {"num_layers": 24, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 4096},
-    "multilingual": {
-        "num_layers": 12, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072, "vocab_size": 119547,
-    },
-}  # fmt: skip
+}
+PRESETS["multilingual"] = PRESETS["base"] | {"vocab_size": 119547}
 
 # Our name -> the name in both JSON files; Google's BERT has the defaults of the last three.
 NAMES = {

@@ -111,13 +111,6 @@ class Bert(nn.Module):
     """The encoder.
 
     With `deterministic=False` it needs `rngs={"dropout": key}`.
-
-    >>> bert = Bert(BertConfig(vocab_size=100, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16))
-    >>> tokens = jnp.array([[2, 40, 41, 3]])
-    >>> params = bert.init(jax.random.key(0), tokens)["params"]
-    >>> output = bert.apply({"params": params}, tokens, layers="all")
-    >>> output.last.shape, output.layers.shape, output.pooled.shape
-    ((1, 4, 8), (3, 1, 4, 8), (1, 8))
     """
 
     config: BertConfig

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
 from bert_elmo_jax.encoders.encoder import Encoder
-from bert_elmo_jax.encoders.rows import Words
+from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
 from bert_elmo_jax.families.elmo.batch import (
     BEGIN,
@@ -26,7 +26,7 @@ from bert_elmo_jax.families.elmo.batch import (
     to_words,
     word_ids,
 )
-from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join, mix_layers
+from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -48,15 +48,6 @@ class ElmoEncoder(Encoder):
     >>> encoding = elmo.encode([["The", "bank", "of", "the", "river"], "강가의 은행"])
     >>> encoding.layers.shape, encoding.last.shape, encoding.mask.tolist(), encoding.words[1]
     ((3, 2, 5, 24), (2, 5, 24), [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], ['강가의', '은행'])
-
-    A task learns its weights of the layers with an `ElmoLayer`:
-
-    >>> import jax
-    >>> from bert_elmo_jax.families.elmo.elmo_layer import ElmoLayer
-    >>> layer = ElmoLayer()
-    >>> (outputs, penalty), variables = layer.init_with_output(jax.random.key(0), encoding.layers, encoding.mask > 0)
-    >>> [output.shape for output in outputs]
-    [(2, 5, 24)]
     """
 
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
@@ -223,27 +214,25 @@ class ElmoEncoder(Encoder):
         weights: Sequence[SupportsFloat] | AnyArray | None = None,
         gamma: SupportsFloat = 1.0,
     ) -> Float32[np.ndarray, "B T D"]:
-        """Return the sum of the layers times their `weights` (default: only the last layer), times `gamma`.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.mix(elmo.encode(["강가의 은행"]), weights=[0.5, 0.25, 0.25], gamma=2).shape
-        (1, 2, 24)
-        """
+        """Return the sum of the layers times their `weights` (default: only the last layer), times `gamma`."""
         layers = np.asarray(encoding.layers if isinstance(encoding, ElmoEncoded) else encoding)
         count = self.config.num_layers + 1
-        return mix_layers(layers, [0.0] * (count - 1) + [1.0] if weights is None else weights, gamma, count)
+        if layers.ndim != 4 or len(layers) != count:
+            raise ValueError(
+                f"layers of shape {layers.shape} were given; expected the result of encode, or its layers, [{count}, "
+                "sentences, words, numbers]"
+            )
+        factors = np.asarray([0.0] * (count - 1) + [1.0] if weights is None else weights, np.float32)
+        if factors.shape != (count,):
+            raise ValueError(
+                f"weights={shorten(weights)}: this model has {count} layers (token vectors first); give {count} numbers"
+            )
+        return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)
 
     def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:
         """Compute the token layer of these words once; `encode` looks them up, and computes only other words.
 
         This replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.cache(["강가의", "river"])
-        >>> elmo.encode(["강가의 은행"]).words
-        [['강가의', '은행']]
         """
         if self.config.input == "words":
             raise ValueError(

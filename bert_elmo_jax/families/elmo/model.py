@@ -130,13 +130,6 @@ class Elmo(nn.Module):
     """The encoder.
 
     With `deterministic=False` it needs `rngs={"dropout": key}`.
-
-    >>> elmo = Elmo(ElmoConfig(input="words", vocab_size=9, cell_size=8, projection_size=4))
-    >>> words, lengths = jnp.array([[1, 5, 2], [1, 2, 0]]), jnp.array([3, 2])
-    >>> params = elmo.init(jax.random.key(0), words, lengths)["params"]
-    >>> output = elmo.apply({"params": params}, words, lengths)
-    >>> output.layers.shape, output.state.cell.shape
-    ((3, 2, 3, 8), (2, 2, 2, 8))
     """
 
     config: ElmoConfig
