@@ -80,10 +80,7 @@ def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[
 
 
 def to_ids(
-    name: str,
-    values: Any,
-    shape: tuple[int, ...] | None = None,
-    axes: Sequence[str] = ("batch", "pieces"),
+    name: str, values: Any, shape: tuple[int, ...] | None = None, axes: Sequence[str] = ("batch", "pieces")
 ) -> Int[np.ndarray, "..."]:
     """Return ids as a 64-bit array with these axes; `shape` is the shape of the tokens, for their types and masks.
 

@@ -150,3 +150,10 @@ def check_choices(config: Any) -> None:
         if get_origin(part.type) is Literal and value not in allowed:
             hint = did_you_mean(value, allowed)
             raise ValueError(f"{part.name} is {value!r}; it is one of {', '.join(allowed)}{hint}")
+
+
+def choose_preset(name: str, presets: Mapping[str, Any]) -> Any:
+    """Return the fields of a named size."""
+    if name not in presets:
+        raise ValueError(f"There is no preset {name!r}; there are {', '.join(presets)}{did_you_mean(name, presets)}")
+    return presets[name]

@@ -182,14 +182,10 @@ def _answers(
     task: Task, questions: Sequence[Question], rows: Sequence[Row], outputs: Sequence[Any], n_best: int
 ) -> list[Prediction]:
     windows = [row.window for row in rows if row.window is not None]
+    starts, ends = [start for start, _ in outputs], [end for _, end in outputs]
+    threshold = task.null_threshold if task.unanswerable else None
     found = find_answers(
-        questions,
-        windows,
-        [start for start, _ in outputs],
-        [end for _, end in outputs],
-        n_best=n_best,
-        longest=task.longest_answer,
-        null_threshold=task.null_threshold if task.unanswerable else None,
+        questions, windows, starts, ends, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
     )
     return [make_answer(prediction) for prediction in found]
 

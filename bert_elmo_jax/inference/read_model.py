@@ -13,11 +13,7 @@ from bert_elmo_jax.weights.report import Report
 
 
 def read_model(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    classifier: str | None = None,
-    lowercase: bool | None = None,
+    path: str | Path, *, format: str | None = None, classifier: str | None = None, lowercase: bool | None = None
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from bert_elmo_jax.did_you_mean import did_you_mean, nearest
-from bert_elmo_jax.families.family import check_choices
+from bert_elmo_jax.did_you_mean import nearest
+from bert_elmo_jax.families.family import check_choices, choose_preset
 from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -161,11 +161,7 @@ class ElmoConfig:
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ElmoConfig":
         """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced."""
-        if name not in PRESETS:
-            raise ValueError(
-                f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
-            )
-        return cls(**(PRESETS[name] | changes))
+        return cls(**(choose_preset(name, PRESETS) | changes))
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], *, where: str = "The options", **changes: Any) -> "ElmoConfig":
