@@ -82,10 +82,7 @@ def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[
 def to_ids(
     name: str, values: Any, shape: tuple[int, ...] | None = None, axes: Sequence[str] = ("batch", "pieces")
 ) -> Int[np.ndarray, "..."]:
-    """Return ids as a 64-bit array with these axes; `shape` is the shape of the tokens, for their types and masks.
-
-    64 bits, so that a number beyond 32 bits is reported and not cut.
-    """
+    """Return ids as a 64-bit array, so that none is cut; `shape` is that of the tokens, for types and masks."""
     expected = f"[{', '.join(axes)}]"
     try:
         array = np.asarray(values)

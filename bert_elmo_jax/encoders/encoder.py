@@ -56,10 +56,7 @@ class Encoder:
         raise NotImplementedError
 
     def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
-        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
-
-        Without a key there is no dropout.
-        """
+        """Return the function `(encoder parameters, batch, key) -> layers [L, B, T, D]`; a key means dropout."""
         raise NotImplementedError
 
 

@@ -45,10 +45,7 @@ class Phase(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """A pretraining objective for one configuration: the loss, its batches, and the names of its figures.
-
-    `loss(params, batch, key, carry) -> (terms, metrics, carry)`; see `train.make_step`.
-    """
+    """A pretraining objective for one configuration: the loss (see `train.make_step`), its batches and its figures."""
 
     init: Callable[[PRNGKeyArray], Params]  # fresh parameters
     loss: Any

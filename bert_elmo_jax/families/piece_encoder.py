@@ -128,10 +128,7 @@ class PieceEncoder(Encoder):
         stride: int | None = None,
         max_length: int | None = None,
     ) -> Iterator[Encoded]:
-        """Yield the results of `encode` in batches, for more texts than fit into memory.
-
-        Options are checked at once, texts one after the other (`check` looks at all of them beforehand).
-        """
+        """Yield the results of `encode` in batches; options are checked at once, texts one after the other."""
         arguments.check_stream(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
 
@@ -223,10 +220,7 @@ class PieceEncoder(Encoder):
         pieces: Literal["mean", "first", "last"] = "mean",
         batch_size: int = 32,
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; a word without pieces (a control character) has zeros.
-
-        Sentences that are longer than the model takes are read in overlapping windows.
-        """
+        """Yield the layers of each sentence's words, in windows if it is too long; words without pieces have zeros."""
         # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
         waiting: deque[int | None] = deque()
 

@@ -17,10 +17,7 @@ def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
 
 
 def detect(path: str | Path) -> str:
-    """Return the name of the format of a folder's weights, of a checkpoint's prefix, or of a single file.
-
-    Two formats in one folder are an error, because nothing says that they hold the same model.
-    """
+    """Return the name of the only format of a folder's weights, of a checkpoint's prefix, or of a single file."""
     path, formats = Path(path), list_formats()
     if not path.is_dir():
         for name, (_, format) in formats.items():

@@ -123,10 +123,7 @@ def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> It
 
 
 def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
-    """Return a function that yields rows: the columns of the input (or its text) and the prediction; names come first.
-
-    A prediction's column gets a `_` if the input has a column of that name.
-    """
+    """Return a function that yields rows of input and prediction, after the names; a `_` keeps equal names apart."""
     before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
     names: list[str] = []
 

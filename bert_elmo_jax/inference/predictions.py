@@ -72,10 +72,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    """An answer, `context[start:end]`, or "" for none; `n_best` are the candidates, the likeliest first.
-
-    `null_score` is the score of "no answer" minus the score of the best answer.
-    """
+    """An answer, `context[start:end]`, or ""; `null_score` is the score of no answer minus that of the best."""
 
     answer: str
     start: int
@@ -157,10 +154,7 @@ def _tags(
 
 
 def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Extend the tags of the first characters of pieces to all characters.
-
-    The other characters of a piece are inside its entity, and so is a space before a continued entity.
-    """
+    """Extend the tags of pieces' first characters to all, and to spaces before a continued entity."""
     whole, sure = list(tags), np.array(shares, np.float64)
     for n, character in enumerate(characters):
         if whole[n] or character.isspace():

@@ -1,8 +1,4 @@
-"""Run directories: all files of a model, for `load`.
-
-`model.json` describes the model, `tokenizer/` holds the tokenizer's files, `checkpoints/` the parameters, and
-`run.json` the options of the program that wrote them.
-"""
+"""Run directories, all files of a model: `model.json`, `tokenizer/`, `checkpoints/`, `run.json` (how it was made)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -72,10 +68,7 @@ def write_run_directory(
     step: int = 0,
     **known: Any,
 ) -> None:
-    """Write a model as a run directory; `run` are the options that made it, `known` the options of `describe`.
-
-    `model.json` is written last. A network's encoder is stored in the folder `encoder/`.
-    """
+    """Write a model as a run directory; `run` are the options that made it, `known` those of `describe`."""
     folder = Path(path)
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")

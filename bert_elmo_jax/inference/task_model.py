@@ -177,10 +177,7 @@ def compute_outputs(
     *,
     progress: bool = False,
 ) -> list[Any]:
-    """Return the outputs of `run` for each row; a pair of arrays gives a pair per row.
-
-    Rows have a `width`; `collate` makes a batch from some rows and a height.
-    """
+    """Return the outputs of `run` for each row; `collate` makes a batch from rows, which have a `width`, and a height."""
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
     batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)

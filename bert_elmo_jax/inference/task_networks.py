@@ -23,10 +23,7 @@ from bert_elmo_jax.text import Lexicon
 
 @dataclass(frozen=True)
 class Network:
-    """A network as functions.
-
-    Rows have a `width`, a `content` that identifies them, and `texts`, which an encoder can read.
-    """
+    """A network as functions; rows have a `width`, a `content` that identifies them, and `texts` for an encoder."""
 
     config: type[NetworkConfig]
     kind: Kind  # kind of its tasks

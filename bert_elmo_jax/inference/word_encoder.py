@@ -1,7 +1,4 @@
-"""Encoders as inputs of task networks: layers [L, T, D] with one vector per word of a sentence, computed or cached.
-
-Encoders fed with pieces use the first piece of a word.
-"""
+"""Encoders as inputs of task networks: layers [L, T, D] of a sentence's words (first pieces), computed or cached."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -15,10 +15,7 @@ STATIC = "static"  # the name of the only layer that static vectors have
 
 
 class StaticVectors:
-    """One vector per word in every context, for example GloVe's; zeros for unknown words.
-
-    An unknown word is looked up in lower case too.
-    """
+    """One vector per word in every context, such as GloVe's, found also in lower case; zeros for unknown words."""
 
     def __init__(self, table: Mapping[str, Any], source: str = "vectors"):
         if not table:

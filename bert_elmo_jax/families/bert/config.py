@@ -159,10 +159,7 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "BertConfig":
-        """Read Google's `bert_config.json` or Hugging Face's `config.json`, given as a path or as its content.
-
-        Raise on a field that is neither supported nor known to be harmless.
-        """
+        """Read a `bert_config.json` or `config.json`, by path or content; raise on fields of unknown meaning."""
         where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
         values = {
             ours: _typed(ours, theirs, fields[theirs], where)

@@ -45,10 +45,7 @@ def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
 
 
 def checkpoint_prefix(path: str | Path) -> Path:
-    """Return the prefix of the checkpoint in a folder, or the path itself if it is a prefix.
-
-    If there are several, the folder's `checkpoint` file selects one.
-    """
+    """Return the prefix of a folder's checkpoint (the file `checkpoint` selects one of several), or the path."""
     path = Path(path)
     if not path.is_dir():
         return path.with_name(path.name.removesuffix(".index"))

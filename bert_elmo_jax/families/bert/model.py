@@ -108,10 +108,7 @@ class Layer(nn.Module):
 
 
 class Bert(nn.Module):
-    """The encoder.
-
-    With `deterministic=False` it needs `rngs={"dropout": key}`.
-    """
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
 
     config: BertConfig
     add_pooler: bool = True

@@ -136,10 +136,7 @@ class ElmoEncoder(Encoder):
     def encode_batches(
         self, sentences: Iterable[Sentence], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[ElmoEncoded]:
-        """Yield the results of `encode` in batches, for more sentences than fit into memory.
-
-        Options are checked at once, sentences one after the other (`check` looks at all of them beforehand).
-        """
+        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
         check_stream(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
 
@@ -230,10 +227,7 @@ class ElmoEncoder(Encoder):
         return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)
 
     def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:
-        """Compute the token layer of these words once; `encode` looks them up, and computes only other words.
-
-        This replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
-        """
+        """Compute the token layer of these words once, in place of an earlier call's; `encode` looks them up."""
         if self.config.input == "words":
             raise ValueError(
                 f"{self.source} reads words, not characters: its token layer is a table already, which needs no cache"

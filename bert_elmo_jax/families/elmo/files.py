@@ -32,10 +32,7 @@ def named_options(folder: Path) -> list[Path]:
 
 
 def find_weights(path: str | Path) -> tuple[Path, list[Path]]:
-    """Return the file with an ELMo's LSTMs, and the files with its word vectors, which bilm-tf stores separately.
-
-    `path` is a folder or the file of weights itself.
-    """
+    """Return the file with an ELMo's LSTMs, and those with its word vectors, for a folder or a file."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     files = named_weights(folder)

@@ -21,10 +21,7 @@ MANY = 1 << 14  # words whose characters are in memory together; more show a pro
 
 
 class TokenTable:
-    """Token vectors of words, from their characters or from the cache.
-
-    A table begins with the vectors of the marks of begin and end.
-    """
+    """Token vectors of words, computed or cached; a table begins with the vectors of the marks of begin and end."""
 
     def __init__(self, config: ElmoConfig, params: Mapping[str, Any]):
         self.config, self.params = config, params
@@ -114,10 +111,7 @@ def compute(
     batch_size: int,
     warmup: int = 0,
 ) -> tuple[Float32[np.ndarray, "L B T D"], State]:
-    """Return all layers of rows, padded, and the state after each row.
-
-    Rows are places in a table of token vectors, or ids of the vocabulary.
-    """
+    """Return all layers of rows (places in a table of token vectors, or ids), padded, and the state after each row."""
     # The product of a single row adds its terms in another order, and large weights make the last bit visible. A second
     # row avoids this: it is nearly free in a small model, but half of the time in a large one.
     small = 4 * config.cell_size * config.projection_size <= 1 << 20

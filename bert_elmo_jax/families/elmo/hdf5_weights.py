@@ -78,10 +78,7 @@ def _config(found: Found) -> ElmoConfig:
 
 
 def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple[dict[str, Any], Report]:
-    """Return the parameter tree of a folder or a file of weights, and a report on every dataset.
-
-    `config` replaces the folder's `options.json`. The tree has the language-model head if the file has it.
-    """
+    """Return the parameter tree of a folder or file of weights, and a report; `config` replaces the `options.json`."""
     found = _find(path)
     config = config or _config(found)
     report = Report(str(found.weights), skipped=dict(found.skipped))
@@ -265,10 +262,7 @@ def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
-    """Return one tensor of their tree, made from our flat tree.
-
-    One at a time, so the whole model is never copied.
-    """
+    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied."""
     if JOINED.fullmatch(path):
         return np.concatenate([ours[part] for part in our_paths(path)])
     return ours[path][None] if CONVOLUTION.fullmatch(path) else ours[path]

@@ -127,10 +127,7 @@ def init_layer(key: PRNGKeyArray, config: ElmoConfig) -> dict[str, Array]:
 
 
 class Elmo(nn.Module):
-    """The encoder.
-
-    With `deterministic=False` it needs `rngs={"dropout": key}`.
-    """
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
 
     config: ElmoConfig
 
@@ -214,10 +211,7 @@ class Token(nn.Module):
 
 
 def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
-    """Return the parameters of an ELMo, initialised as in the original: `{"encoder": …}`, and `"lm"` if requested.
-
-    Both directions share the head, which has no embedding if `tie_softmax` shares the one of the words.
-    """
+    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions."""
     if lm and config.vocab_size is None:
         raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
     for_encoder, for_head = jax.random.split(key)

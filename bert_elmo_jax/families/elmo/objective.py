@@ -1,8 +1,4 @@
-"""ELMo's pretraining objective: the next word in each direction, by the full softmax or a sampled one.
-
-Both directions share the softmax. If training samples it, a step draws the negatives of each direction with
-`build_draw`, and reads and updates only the rows of large tables that `build_touched` names.
-"""
+"""ELMo's pretraining objective: the next word in each direction, by the full softmax or a sampled one, both shared."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -12,10 +12,7 @@ CELL = r"RNN_[01]/RNN/MultiRNNCell/Cell(\d+)/LSTMCell/"
 
 
 def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> ElmoConfig:
-    """Return the configuration that the options describe, completed from the shapes of the weights.
-
-    The shapes show whether there is a projection that keeps the width, and the vocabulary size if no option gives it.
-    """
+    """Return the configuration of the options; the weights' shapes show projections and the size of the vocabulary."""
     found: dict[str, Any] = {}
     if _indices(shapes, CELL + "W_P_0"):
         found["projection"] = True
@@ -33,10 +30,7 @@ def from_options(options: Mapping[str, Any], shapes: Shapes, where: str) -> Elmo
 
 
 def contradictions(config: ElmoConfig, shapes: Shapes) -> list[str]:
-    """Return a message for each option that the weights contradict.
-
-    An option is only compared if the weights agree among themselves: a single dataset of another shape is damage.
-    """
+    """Return a message for each option that the weights contradict, if these agree among themselves."""
     words = config.input == "words"
     lines = []
 
