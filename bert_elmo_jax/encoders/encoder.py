@@ -1,15 +1,22 @@
-"""The base of the encoders of all families, and fingerprints: equal for equal numbers, from any file."""
+"""The base of the encoders of all families: fingerprints (equal for equal numbers, from any file) and streams."""
 
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float32, PRNGKeyArray
 
 from bert_elmo_jax.weights.parameter_tree import flatten
+
+READ_AHEAD = 4  # batches that are sorted together
+BAR_FROM = 300  # texts: below, a bar would only flicker
+
+R = TypeVar("R")
+E = TypeVar("E")
 
 
 class Encoder:
@@ -68,3 +75,24 @@ def fingerprint(config: Any, params: Mapping[str, Any], words: str = "") -> str:
         digest.update(f"{path} {array.shape} {array.dtype}".encode())
         digest.update(array.data)
     return digest.hexdigest()[:16]
+
+
+def stream(
+    texts: Iterator[Any],
+    batch_size: int,
+    read: Callable[[Any, int], R],
+    room: Callable[[R], E],
+    fill: Callable[[list[E], list[R]], object],
+    join: Callable[[Sequence[E]], E],
+) -> Iterator[E]:
+    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`."""
+    numbered = ((text, number) for number, text in enumerate(texts))
+    while rows := [read(*text) for text in itertools.islice(numbered, batch_size * READ_AHEAD)]:
+        # Texts of similar length are computed together but yielded in order, so a few batches are in memory: each
+        # text with its own length, because padding to one long text would make all of them long.
+        held = [room(row) for row in rows]
+        fill(held, rows)
+        while held:
+            batch = join(held[:batch_size])
+            del held[:batch_size]
+            yield batch

@@ -7,19 +7,15 @@ from flax import struct
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.encoders.encoded import show_shapes
-from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.family import Family, Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass(repr=False)
-class ForwardOutput:
+class ForwardOutput(Output):
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""
 
-    last: Float[Array, "B T D"]
-    layers: Float[Array, "L+1 B T D"] | None = None
-    attentions: Float[Array, "L B A T T"] | None = None
-    pooled: Float[Array, "B D"] | None = None
     mlm_logits: Float[Array, "B T V"] | None = None
     nsp_logits: Float[Array, "B 2"] | None = None
 

@@ -15,9 +15,8 @@ from bert_elmo_jax.data.rows.widths import height_for, width_for
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.arguments import Layers
 from bert_elmo_jax.encoders.encoded import Encoded, blank, join
-from bert_elmo_jax.encoders.encoder import Encoder
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
-from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
 from bert_elmo_jax.nn.any_array import AnyArray

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
+from bert_elmo_jax.encoders.encoder import BAR_FROM, READ_AHEAD
 from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 

@@ -92,10 +92,9 @@ def get_kind(name: str, where: str = "") -> ModelKind:
 def find_kind(config: Any) -> ModelKind:
     """Return the kind of a configuration."""
     if hasattr(config, "CALLED"):  # a task network
-        from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
+        from bert_elmo_jax.inference.task_networks import network_name
 
-        name = network_name(config)
-        return _network_kind(name, NETWORKS[name])
+        return get_kind(network_name(config))
     return _family_kind(find_family(config))
 
 

@@ -17,8 +17,8 @@ from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSen
 from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
+from bert_elmo_jax.encoders.encoder import BAR_FROM
 from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
-from bert_elmo_jax.encoders.streaming import BAR_FROM
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
@@ -42,6 +42,8 @@ class Predictor:
 
     task: Task
     params: dict[str, Any]
+    rows_of: Callable[..., Any]  # examples -> rows, the function (parameters, batch) -> outputs, and the collate
+    predictions: Callable[..., Any]  # (examples, rows, outputs of each row, n_best) -> predictions
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,16 +71,6 @@ class Predictor:
         bar = len(rows) >= BAR_FROM if progress is None else progress
         found = compute_outputs(functools.partial(run, self.params), rows, batch_size, make, progress=bar)
         return self.predictions(examples, rows, found, n_best)
-
-    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., Any], Collate]:
-        """Return rows, the function (parameters, batch) -> outputs, and the one that makes a batch of rows."""
-        raise NotImplementedError
-
-    def predictions(
-        self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
-    ) -> list[Prediction]:
-        """Return the predictions for examples from the outputs of rows."""
-        raise NotImplementedError
 
 
 class TaskModel(Predictor, PieceEncoder):
@@ -177,7 +169,7 @@ def compute_outputs(
     *,
     progress: bool = False,
 ) -> list[Any]:
-    """Return the outputs of `run` for each row; `collate` makes a batch from rows, which have a `width`, and a height."""
+    """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height."""
     order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
     parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
     batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)

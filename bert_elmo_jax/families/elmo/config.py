@@ -3,12 +3,10 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import nearest
 from bert_elmo_jax.families.family import check_choices, choose_preset
-from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -62,7 +60,7 @@ NUM_CHARACTERS = (261, 262)
 
 @dataclass(frozen=True)
 class ElmoConfig:
-    """The sizes of an ELMo and how to compute it; from `preset`, `from_options`, `from_json`, or by hand.
+    """The sizes of an ELMo and how to compute it; from `preset`, `from_options`, or by hand.
 
     Word input and language-model heads need `vocab_size`. The fields from `char_embedding_size` to `token_projection`
     are for character input only. Without `token_projection` the filters' outputs are the token vectors. Without
@@ -203,11 +201,6 @@ class ElmoConfig:
             )
             raise ValueError(f"{where}: {error}" + (f" ({named})" if named else "")) from None
 
-    @classmethod
-    def from_json(cls, path: str | Path, **changes: Any) -> "ElmoConfig":
-        """Read an options file; see `from_options`."""
-        return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
-
     def to_options(self) -> dict[str, Any]:
         """Return the content of an `options.json` for AllenNLP, as in released files."""
         options: dict[str, Any] = {"bidirectional": True, "dropout": self.dropout}
@@ -222,10 +215,6 @@ class ElmoConfig:
         if self.tie_softmax:
             options["share_embedding_softmax"] = True
         return options
-
-    def to_json(self, path: str | Path) -> None:
-        """Write `to_options()`."""
-        write_json(path, self.to_options())
 
 
 def _value(part: Mapping[str, Any], theirs: str, ours: str, prefix: str) -> Any:

@@ -10,9 +10,8 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.encoder import Encoder
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words, shorten
-from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
 from bert_elmo_jax.families.elmo.batch import (
     BEGIN,
     CHARACTERS,

@@ -1,7 +1,6 @@
 """ELMo's entry in the registry."""
 
 from pathlib import Path
-from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
@@ -12,10 +11,6 @@ from bert_elmo_jax.families.family import Family, WeightFormat
 from bert_elmo_jax.lazy_imports import lazy_function
 
 HDF5 = "bert_elmo_jax.families.elmo.hdf5_weights"
-
-
-def _write(folder: str | Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
-    lazy_function(HDF5, "write")(folder, params, config)
 
 
 def _advice(folder: Path) -> str:
@@ -39,7 +34,7 @@ FAMILY = Family(
             files=elmo_files,
             read_config=lazy_function(HDF5, "read_config"),
             read_weights=lazy_function(HDF5, "read_weights"),
-            write=_write,
+            write=lazy_function(HDF5, "write"),
             is_file=lambda path: path.is_file() and path in named_weights(path.parent),
             advice=_advice,
         )

@@ -26,6 +26,7 @@ from bert_elmo_jax.families.elmo.files import (
 )
 from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
 from bert_elmo_jax.families.elmo.options import contradictions, from_options
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
 from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, nest
@@ -164,7 +165,7 @@ def _drop_extra_character(found: Found) -> None:
     found.skipped[f"{found.called['char_embed']}, row {row}"] = why
 
 
-def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> None:
+def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig, **unused: Any) -> None:
     """Write a folder that bilm-tf and AllenNLP can load: `options.json` and `weights.hdf5`.
 
     The language-model head is written too; both programs ignore it. AllenNLP only supports character input with both
@@ -188,7 +189,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
                 file[table[path]] = to_theirs(flat, path)
         if disk.failed is not None:
             raise disk.failed
-        config.to_json(folder / OPTIONS)
+        write_json(folder / OPTIONS, config.to_options())
         unfinished.replace(folder / WEIGHTS)
     finally:
         unfinished.unlink(missing_ok=True)

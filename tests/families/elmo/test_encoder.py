@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.encoders.encoder import READ_AHEAD
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.families.elmo.forward import read, token_vectors
