@@ -165,11 +165,6 @@ class PieceEncoder(Encoder):
         `attentions` is None for fused attention, which has no maps. `mask` is 1 for real pieces and 0 for padding;
         without it all are real. Rows packed with several texts give `segments` (0 for padding, 1, 2, … for the text of
         a piece) and `positions` instead.
-
-        >>> from bert_elmo_jax import load
-        >>> output = load("tests/goldens/bert_tiny").forward(np.array([[2, 7, 9, 3]]))
-        >>> output.layers.shape, output.mlm_logits.shape, output.nsp_logits.shape
-        ((4, 1, 4, 64), (1, 4, 200), (1, 2))
         """
         if mask is not None and segments is not None:
             raise ValueError("mask and segments were both given; segments marks real pieces too: leave out mask")

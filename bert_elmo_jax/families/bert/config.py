@@ -95,9 +95,6 @@ class BertConfig:
     of attention ("reference" or "fused"), `remat` (the backward pass computes the layers again), `scan` (one layer is
     compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters, softmax, statistics and
     logits are always float32).
-
-    >>> BertConfig.preset("tiny", vocab_size=8000, attention="causal").head_size
-    64
     """
 
     vocab_size: int = 30522

@@ -5,7 +5,7 @@ output weights of the small heads are [out, in].
 """
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bert_elmo_jax.families.bert import huggingface
@@ -93,8 +93,7 @@ def read_weights(
     report = Report(str(prefix))
     stored = read_tensor_bundle(prefix)
     for name, tensor in stored.items():
-        owner = next((scope for scope in _scopes(name) if scope in stored), None)
-        if owner is not None:
+        if any(str(scope) in stored for scope in PurePosixPath(name).parents):  # slots are stored under their variable
             report.skipped[name] = "optimiser state"
         elif not tensor.shape or tensor.dtype == "string":
             report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
@@ -112,12 +111,6 @@ def read_weights(
     rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
     return collect(stored, found, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
-
-
-def _scopes(name: str) -> list[str]:
-    """Return the scopes of a name, the innermost first: optimiser slots are stored under their variable."""
-    parts = name.split("/")
-    return ["/".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 
 
 def is_prefix(path: Path) -> bool:

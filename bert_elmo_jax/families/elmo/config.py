@@ -66,9 +66,6 @@ class ElmoConfig:
     are for character input only. Without `token_projection` the filters' outputs are the token vectors. Without
     `projection` the LSTM's cells are its outputs, and `proj_clip` is unused. Matrices are multiplied in `dtype`
     ("float32" or "bfloat16"); parameters, cells, gates and the state are always float32.
-
-    >>> ElmoConfig.preset("small", num_layers=3).width
-    128
     """
 
     input: Literal["characters", "words"] = "characters"

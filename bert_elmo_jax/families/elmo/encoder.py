@@ -12,19 +12,7 @@ from tqdm import tqdm
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words, shorten
-from bert_elmo_jax.families.elmo.batch import (
-    BEGIN,
-    CHARACTERS,
-    END,
-    Boundaries,
-    batches,
-    check_boundaries,
-    check_state,
-    distinct_words,
-    number_words,
-    to_words,
-    word_ids,
-)
+from bert_elmo_jax.families.elmo import batch as batching
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
@@ -122,11 +110,11 @@ class ElmoEncoder(Encoder):
         """
         check_list(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        words = [batching.to_words(text, number) for number, text in enumerate(sentences)]
         if state is not None:
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
-            state = check_state(state, self.zero_state(len(words)))
+            state = batching.check_state(state, self.zero_state(len(words)))
         encoded = self._blank(words)
         bar = len(words) >= BAR_FROM if progress is None else progress
         after = self._fill(list(encoded), words, batch_size, state, warmup, bar)
@@ -145,7 +133,7 @@ class ElmoEncoder(Encoder):
         def fill(held: list[ElmoEncoded], words: list[Words]) -> None:
             self._fill(held, words, batch_size, None, warmup, progress=False)
 
-        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+        return stream(iter(sentences), batch_size, batching.to_words, room, fill, join)
 
     def extract(
         self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
@@ -173,7 +161,7 @@ class ElmoEncoder(Encoder):
             return {"elmo_words": words, "elmo_lengths": lengths}
         most = self.config.max_characters
         longest = max(len(word.encode("utf-8", "replace")) for sentence in sentences for word in sentence) + 2
-        cut = min(next((size for size in CHARACTERS if size >= longest), most), most)
+        cut = min(next((size for size in batching.CHARACTERS if size >= longest), most), most)
         # Every row has its own table, its words in order, so that rows can be on any device.
         characters = np.zeros((height, width + 2, cut), np.int32)
         marks = boundary_characters(cut)
@@ -202,7 +190,7 @@ class ElmoEncoder(Encoder):
         check_stream(sentences)
         self._wishes(1, 0)
         for number, text in enumerate(sentences):
-            to_words(text, number)
+            batching.to_words(text, number)
 
     def mix(
         self,
@@ -240,7 +228,7 @@ class ElmoEncoder(Encoder):
         words: Int[AnyArray, "B T"] | None = None,
         lengths: Int[AnyArray, " B"] | None = None,
         state: State | None = None,
-        boundaries: Boundaries | None = None,
+        boundaries: batching.Boundaries | None = None,
     ) -> ElmoEncoded:
         """Return all layers of ids, and the state after each row.
 
@@ -257,20 +245,20 @@ class ElmoEncoder(Encoder):
         if given[reads] is None or given[other] is not None:
             raise ValueError(f"{self.source} reads {reads}: give forward({reads}=…) and no {other}")
         marks = self._marks()
-        boundaries = check_boundaries(boundaries, marks, self.source)
+        boundaries = batching.check_boundaries(boundaries, marks, self.source)
         table: np.ndarray | None = None
         if reads == "words":
-            ids, sizes = word_ids(words, lengths, self.config.vocab_size or 0)
+            ids, sizes = batching.word_ids(words, lengths, self.config.vocab_size or 0)
         else:
             if lengths is not None:
                 raise ValueError("lengths are for word ids; characters mark padding words by 0: leave it out")
-            ids, sizes, distinct = distinct_words(characters, self.config.max_characters)
+            ids, sizes, distinct = batching.distinct_words(characters, self.config.max_characters)
             table = self._tokens.of_characters(distinct)
         rows = [row[:size].astype(np.int32) for row, size in zip(ids, sizes)]
         if boundaries != "given" and marks is not None:
             rows = [np.array([marks[0], *row, marks[1]], np.int32) if len(row) else row for row in rows]
         like = self.zero_state(len(rows))
-        state = like if state is None else check_state(state, like)
+        state = like if state is None else batching.check_state(state, like)
         layers, after = compute(self.config, self.params, rows, table, state, len(rows))
         first, width = int(boundaries == "strip"), ids.shape[1] + 2 * (boundaries == "keep")
         kept = np.array([max(0, len(row) - 2 * first) for row in rows])
@@ -300,7 +288,7 @@ class ElmoEncoder(Encoder):
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batches(list(map(len, rows)), batch_size):
+            for batch in batching.batches(list(map(len, rows)), batch_size):
                 before = self.zero_state(len(batch))
                 if state is not None:
                     before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)
@@ -319,11 +307,11 @@ class ElmoEncoder(Encoder):
         if self.config.input == "words":
             begin, end = self.vocabulary.bos_id, self.vocabulary.eos_id
             return [np.array([begin, *self.vocabulary.ids(words), end], np.int32) for words in sentences], None
-        distinct, rows = number_words(sentences)
+        distinct, rows = batching.number_words(sentences)
         return rows, self._tokens.of_words(distinct, progress)
 
     def _marks(self) -> tuple[int, int] | None:
         """Return the marks of begin and end: places in the table of distinct words, or ids if these are known."""
         if self.config.input == "characters":
-            return BEGIN, END
+            return batching.BEGIN, batching.END
         return None if self._reads is None else (self._reads.bos_id, self._reads.eos_id)

@@ -14,18 +14,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from bert_elmo_jax.families.elmo import files
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.files import (
-    EMBEDDINGS,
-    PREFIXES,
-    find_options,
-    find_weights,
-    named_options,
-    named_weights,
-    read_options,
-)
 from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
-from bert_elmo_jax.families.elmo.options import contradictions, from_options
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
@@ -74,8 +65,8 @@ def read_config(path: str | Path) -> ElmoConfig:
 
 
 def _config(found: Found) -> ElmoConfig:
-    options = find_options(found.weights)
-    return from_options(read_options(options), found.shapes, f"The options in {options}")
+    options = files.find_options(found.weights)
+    return files.from_options(files.read_options(options), found.shapes, f"The options in {options}")
 
 
 def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple[dict[str, Any], Report]:
@@ -83,7 +74,7 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     found = _find(path)
     config = config or _config(found)
     report = Report(str(found.weights), skipped=dict(found.skipped))
-    report.contradictions += contradictions(config, found.shapes)
+    report.contradictions += files.contradictions(config, found.shapes)
     # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
     shapes = their_shapes(config, lm=config.vocab_size is not None)
     table = {ours: theirs for ours, theirs in names(config).items() if ours in shapes}
@@ -110,9 +101,9 @@ def _input_of(name: str) -> str | None:
 
 
 def _find(path: str | Path) -> Found:
-    weights, others = find_weights(path)
+    weights, others = files.find_weights(path)
     tensors, groups = read_hdf5(weights)
-    prefixes = [prefix for prefix in PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
+    prefixes = [prefix for prefix in files.PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
     if len(prefixes) != 1:
         some = ", ".join(sorted(tensors)[:5]) or "nothing"
         what = f"{len(prefixes)} ELMos, under {' and '.join(map(repr, prefixes))}" if prefixes else "no ELMo"
@@ -141,14 +132,14 @@ def _add_embedding(found: Found, others: list[Path]) -> None:
     for file in others:
         for name, tensor in read_hdf5(file)[0].items():
             called = f"{name} in {file.name}"
-            if name in EMBEDDINGS and own:
+            if name in files.EMBEDDINGS and own:
                 found.skipped[called] = f"{found.weights.name} has its own embedding"
-            elif name in EMBEDDINGS and "embedding" in found.called:
+            elif name in files.EMBEDDINGS and "embedding" in found.called:
                 raise ValueError(
                     f"{found.weights.parent} has two tables of word vectors: {found.called['embedding']}, {called}. "
                     "Move one away."
                 )
-            elif name in EMBEDDINGS:
+            elif name in files.EMBEDDINGS:
                 found.called["embedding"], found.tensors["embedding"] = called, tensor
 
 
@@ -175,7 +166,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig, **u
     flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
     lm = "lm" in params
     check_shapes({path: value.shape for path, value in flat.items()}, elmo_shapes(config, lm), "the parameters")
-    existing = [*named_options(folder), *named_weights(folder)] if folder.is_dir() else []
+    existing = [*files.named_options(folder), *files.named_weights(folder)] if folder.is_dir() else []
     if existing:
         listed = ", ".join(file.name for file in existing)
         raise FileExistsError(f"{folder} already holds a model ({listed}): write to another folder")

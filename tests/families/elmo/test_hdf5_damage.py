@@ -6,8 +6,7 @@ import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.elmo.model import elmo_shapes
-from bert_elmo_jax.inference.detect import detect
-from bert_elmo_jax.inference.read_model import read_weights
+from bert_elmo_jax.inference.read_model import detect, read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from .test_hdf5_weights import CELL, CONFIG

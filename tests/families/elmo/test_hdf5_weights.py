@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.model import elmo_shapes, init_elmo_params
-from bert_elmo_jax.inference.detect import detect
-from bert_elmo_jax.inference.read_model import read_weights
+from bert_elmo_jax.inference.read_model import detect, read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
 SMALL = {"char_embedding_size": 3, "filters": ((1, 2), (2, 3), (3, 4)), "num_highways": 1}
