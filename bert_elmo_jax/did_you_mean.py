@@ -24,7 +24,7 @@ def near_file(path: str | Path) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to the given one, or None; hyphens count as underscores, and case is ignored."""
+    """Return the known name most similar to the given one, or None; case is ignored, hyphens are underscores."""
     folded: dict[str, str] = {}
     for name in known:
         folded.setdefault(_folded(name), name)
