@@ -92,10 +92,6 @@ def _collate_words(
     return collate_words(rows, height, lexicon, layers, tags=targets)
 
 
-def _words_of_texts(task: Task, examples: Sequence[Any]) -> Iterable[Sequence[str]]:
-    return (words for example in examples for words in words_of_texts(example, task.max_length))
-
-
 def _labelled_rows(task: Task, examples: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
     rows: list[Any] = make_text_rows(examples, lexicon, task.labels, task.max_length)
     cut = count_cut(examples, task.max_length)
@@ -137,7 +133,9 @@ def _of_texts(
         loss=loss,
         coefficients=label_coefficients,
         outputs=lambda config, task, encode: lambda params, batch: scores(config, params, batch, encode=encode)[0],
-        words=_words_of_texts,
+        words=lambda task, examples: (
+            words for example in examples for words in words_of_texts(example, task.max_length)
+        ),
         training_rows=_labelled_rows,
         reading_rows=lambda task, examples, lexicon: make_text_rows(
             examples, lexicon, task.labels, task.max_length, labelled=False
