@@ -64,14 +64,6 @@ class ModelKind:
     find_tokenizer: Callable[[Path, Any, bool | None], Reads | None]  # lowercase comes last
     describe: Callable[[Shapes], dict[str, Any]] = field(default=lambda shapes: {})  # fields that parameters show
     folds_case: bool = False  # some of its tokenizers fold case and others do not
-    network: bool = False
-
-
-def list_kinds() -> list[str]:
-    """Return the names of all kinds of models."""
-    from bert_elmo_jax.inference.task_networks import NETWORKS
-
-    return [*REGISTRY, *NETWORKS]
 
 
 def get_kind(name: str, where: str = "") -> ModelKind:
@@ -84,8 +76,8 @@ def get_kind(name: str, where: str = "") -> ModelKind:
     if name in NETWORKS:
         return _network_kind(name, NETWORKS[name])
     raise ValueError(
-        f"{where}family {name!r} is not known to this version; it knows {', '.join(list_kinds())} (a family of your "
-        "own: import the module that registers it before loading)"
+        f"{where}family {name!r} is not known to this version; it knows {', '.join([*REGISTRY, *NETWORKS])} "
+        "(a family of your own: import the module that registers it before loading)"
     )
 
 
@@ -160,7 +152,6 @@ def _network_kind(name: str, network: Any) -> ModelKind:
         optional={},
         shapes=partial(_network_shapes, network),
         find_tokenizer=lambda folder, config, lowercase: Lexicon.load(folder),
-        network=True,
     )
 
 

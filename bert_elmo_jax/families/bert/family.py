@@ -31,12 +31,7 @@ FAMILY = Family(
     config=BertConfig,
     module=Bert,
     inputs="pieces",
-    objectives={
-        "nsp": _objective(True),
-        "sop": _objective(True),
-        "sentences": _objective(False),
-        "documents": _objective(False),
-    },
+    objectives={name: _objective(name in ("nsp", "sop")) for name in ("nsp", "sop", "sentences", "documents")},
     heads={"mlm": MaskedLM, "nsp": NextSentence},
     formats={
         "huggingface": WeightFormat(
