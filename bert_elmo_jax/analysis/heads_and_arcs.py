@@ -55,7 +55,7 @@ def heads_and_arcs(
         raise ValueError(f"{name} has no attention heads: leave it out")
     if encoder.config.implementation != "reference":
         raise ValueError(f"{name} was loaded with fused attention, which keeps no maps: load it without")
-    if encoder.config.attention != "bidirectional":
+    if encoder.family.causal(encoder.config):
         raise ValueError(f"{name} attends to one side only; its heads cannot follow arcs to the other")
     encoded = [encoder.tokenizer.encode_words(list(sentence.words)) for sentence in sentences]
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]

@@ -27,11 +27,6 @@ def convert(
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
     checkpoints of a run directory to average.
-
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> convert("tests/goldens/bert_tiny", folder, to_format="run")[0], (Path(folder) / "model.json").is_file()
-    ('run', True)
     """
     if Path(target).exists() and any(Path(target).iterdir()):
         raise ValueError(f"{target} is not empty; give another --to")

@@ -23,8 +23,7 @@ from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, tas
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
-from bert_elmo_jax.inference.task_forward import collate_inputs, compute_outputs
-from bert_elmo_jax.inference.task_model import make_head
+from bert_elmo_jax.inference.task_model import collate_inputs, compute_outputs, make_head
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say

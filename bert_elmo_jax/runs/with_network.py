@@ -21,13 +21,12 @@ from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.model_json import read_facts
+from bert_elmo_jax.inference.model_kinds import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
-from bert_elmo_jax.inference.task_forward import compute_outputs
+from bert_elmo_jax.inference.task_model import compute_outputs
 from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
-from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
+from bert_elmo_jax.inference.word_encoder import fill_cache, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose

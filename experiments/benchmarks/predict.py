@@ -28,8 +28,7 @@ from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.inference import TaskModel
-from bert_elmo_jax.inference.task_forward import INPUTS
-from bert_elmo_jax.inference.task_model import make_head
+from bert_elmo_jax.inference.task_model import INPUTS, make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
 from experiments.benchmarks.bert import FAMILY, make_config

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.shapes import bert_shapes
+from bert_elmo_jax.families.bert.huggingface import bert_shapes
 from bert_elmo_jax.weights.parameter_tree import collect, flatten, nest
 from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
