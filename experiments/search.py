@@ -21,7 +21,7 @@ from absl import flags
 
 from bert_elmo_jax.runs.config_files import PROGRAMS
 from bert_elmo_jax.sweeps.search.run_search import run_search
-from bert_elmo_jax.sweeps.search.study import SAMPLERS
+from bert_elmo_jax.sweeps.search.trials import SAMPLERS
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS

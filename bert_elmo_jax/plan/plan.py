@@ -1,20 +1,137 @@
 """Plan a run before renting hardware: compile a config's training step for other devices, and report what it needs."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.families.family import Objective, Phase
-from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, compile_step, find_largest
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
+from bert_elmo_jax.train.parallel import over_mesh
+from bert_elmo_jax.train.sharding import BATCH, RULES, Rules, check_rows, shardings
+from bert_elmo_jax.train.state import State
+from bert_elmo_jax.train.step import Step
+
+# The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
+SIZE = r"([\d.]+)([KMGT]?)"
+SHORTAGES = (
+    rf"Used {SIZE}\s+of\s+{SIZE}\s+hbm",
+    rf"total memory required for\s[^(]*\({SIZE}\)\s+exceeds available HBM\s+\({SIZE}\)",
+)
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class TooLarge(MemoryError):
+    """A program that needs `needs` bytes on a device with `has` bytes; None if the compiler does not say."""
+
+    def __init__(self, needs: float | None, has: float | None, message: str = ""):
+        super().__init__(message or f"the program needs {needs} bytes of device memory, but only {has} are available")
+        self.needs, self.has = needs, has
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled step: its text, and the compiler's figures for the memory and work of one device.
+
+    Memory is in bytes: `arguments`, `outputs`, the part of the outputs that reuses the memory of the donated arguments
+    (`aliased`), `temporaries` and `code`. XLA counts the `flops` and `bytes` of a loop body once; see `compiled_cost`.
+    """
+
+    text: str | None  # None if this jaxlib cannot read the program
+    arguments: int
+    outputs: int
+    aliased: int
+    temporaries: int
+    code: int
+    flops: float
+    bytes: float
+    seconds: float  # compilation time
+
+    @property
+    def total(self) -> float:
+        """Peak memory of a device in bytes."""
+        return float(self.arguments + self.outputs - self.aliased + self.temporaries + self.code)
+
+
+def lower_step(
+    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+) -> Any:
+    """Trace the step as `over_mesh` runs it on a mesh; `state` and `batch` are shapes."""
+    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"])
+    rows = NamedSharding(mesh, BATCH)
+    placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
+    run: Any = over_mesh(step, state, mesh, rules).step
+    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()})
+
+
+def compile_step(
+    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+) -> Compiled:
+    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory."""
+    lowered = lower_step(step, state, batch, mesh, rules)
+    start = time.perf_counter()
+    try:
+        compiled = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        raise explain(error) from None
+    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    try:
+        text = compiled.as_text()
+    except jax.errors.JaxRuntimeError:  # jaxlib cannot parse the output of a much newer libtpu
+        text = None
+    return Compiled(
+        text, memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.alias_size_in_bytes,
+        memory.temp_size_in_bytes, memory.generated_code_size_in_bytes, cost.get("flops", 0.0),
+        cost.get("bytes accessed", 0.0), time.perf_counter() - start,
+    )  # fmt: skip
+
+
+def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    # Weak types, as made by jnp.full, compile to a different program, so they are kept.
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
+
+
+def explain(error: Exception) -> Exception:
+    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged."""
+    message = str(error)
+    if "RESOURCE_EXHAUSTED" not in message and "out of memory" not in message.lower():
+        return error
+    found = next(filter(None, (re.search(pattern, message) for pattern in SHORTAGES)), None)
+    if not found:
+        return TooLarge(None, None, message)
+    needs, has = (float(found.group(n)) * UNITS[found.group(n + 1)] for n in (1, 3))
+    return TooLarge(needs, has, message)
+
+
+def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
+    """Return the largest number found that fits, and the smallest found that does not (None if all fit).
+
+    Starting at `first`, doubles or halves until the answer changes, then bisects, with at most `tries` calls of `fits`.
+    The two numbers are adjacent if the tries suffice. 0 always fits.
+    """
+    good, bad, n = 0, None, min(first, most)
+    for _ in range(tries):
+        if fits(n):
+            good = n
+        else:
+            bad = n
+        if bad is None:
+            n = min(2 * good, most)
+        else:
+            n = max(bad // 2, 1) if good == 0 else (good + bad) // 2
+        if n in (good, bad):
+            break
+    return good, bad
 
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:

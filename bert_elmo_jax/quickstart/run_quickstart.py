@@ -6,13 +6,10 @@ from pathlib import Path
 from bert_elmo_jax import train
 from bert_elmo_jax.inference.toy_worlds import load_worlds
 from bert_elmo_jax.quickstart.page import write_quickstart_report
-from bert_elmo_jax.quickstart.parts import QuickstartFolders, Sizes, list_parts
-from bert_elmo_jax.quickstart.tasks import write_tasks
+from bert_elmo_jax.quickstart.parts import QuickstartFolders, Sizes, list_parts, write_tasks
 from bert_elmo_jax.runs.start_run import cache_compiled, may_have_accelerator, say
-from bert_elmo_jax.sweeps.processes import Processes
-from bert_elmo_jax.sweeps.progress import Progress
-from bert_elmo_jax.sweeps.schedule import run_points
-from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from bert_elmo_jax.sweeps.processes import Processes, stop_asked
+from bert_elmo_jax.sweeps.schedule import Progress, run_points
 
 
 def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None = None) -> int:

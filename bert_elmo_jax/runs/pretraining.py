@@ -24,8 +24,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.optim import Schedule
 from bert_elmo_jax.runs.initial_state import ROW_SPARSE, adopt_config, build_optimizer, build_schedule, fill_missing
-from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.start_run import cache_compiled, keep_freed_memory, say
+from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, get_context, parent_process
 from multiprocessing.process import BaseProcess
@@ -165,3 +165,24 @@ def _sigterm_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stop_asked() -> Iterator[Callable[[], int]]:
+    """Catch SIGTERM and Ctrl-C; the function returns 0 to continue, 1 to let runs save and stop, 2 to kill them.
+
+    Any number of SIGTERM means 1, because `timeout` sends it twice. A second Ctrl-C means 2.
+
+    >>> with stop_asked() as asked:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     asked()
+    1
+    """
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: heard.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: min(len(heard), 2 if heard.count(signal.SIGINT) > 1 else 1)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,16 +6,12 @@ from pathlib import Path
 from bert_elmo_jax import train
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.sweeps.checks import check_data, check_points, check_same_data
-from bert_elmo_jax.sweeps.commands import write_commands
 from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
-from bert_elmo_jax.sweeps.folders import Folders
-from bert_elmo_jax.sweeps.markdown import write_tables
-from bert_elmo_jax.sweeps.page import write_sweep_report
-from bert_elmo_jax.sweeps.processes import LOG, Processes, Runner
-from bert_elmo_jax.sweeps.progress import Progress
+from bert_elmo_jax.sweeps.folders import Folders, write_commands
+from bert_elmo_jax.sweeps.processes import LOG, Processes, Runner, stop_asked
 from bert_elmo_jax.sweeps.ray_runner import RayTasks, read_resources
-from bert_elmo_jax.sweeps.schedule import SweepState, run_points
-from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from bert_elmo_jax.sweeps.report import write_sweep_report, write_tables
+from bert_elmo_jax.sweeps.schedule import Progress, SweepState, run_points
 from bert_elmo_jax.sweeps.table import Table, read_table
 from bert_elmo_jax.sweeps.toy_tasks import make_files
 

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.quickstart.parts import COLUMNS, TASKS, QuickstartFolders, Sizes, list_parts
+from bert_elmo_jax.quickstart.parts import COLUMNS, TASKS, QuickstartFolders, Sizes, list_parts, write_tasks
 from bert_elmo_jax.quickstart.run_quickstart import run_quickstart
-from bert_elmo_jax.quickstart.tasks import write_tasks
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.sweeps.progress import Progress
-from bert_elmo_jax.sweeps.schedule import SweepState
+from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.toyworld import ToyWorld
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-MODULES = ("points", "folders", "definition", "schedule", "processes", "table", "markdown", "page", "progress",
-           "commands", "ray_runner", "toy_tasks", "checks")  # fmt: skip
+MODULES = ("points", "folders", "definition", "schedule", "processes", "table", "report", "ray_runner", "toy_tasks",
+           "checks")  # fmt: skip
 SMALL = '''
 """A small sweep.
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from filelock import FileLock
 
-from bert_elmo_jax.runs.start_cost import add_cost, read_costs
+from bert_elmo_jax.runs.start_run import add_cost, read_costs
 from bert_elmo_jax.sweeps.schedule import explain_status
 
 
@@ -212,7 +212,7 @@ def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
     state = sweeps.schedule.SweepState([a, b], done={a.identity}, running={b.identity: time.monotonic()})
     folders = sweeps.folders.Folders(tmp_path)
     add_cost(folders.claim(a), 2400.0)
-    progress = sweeps.progress.Progress(folders, jobs=8)
+    progress = sweeps.schedule.Progress(folders, jobs=8)
     assert progress.time_left(state) is None
     progress.changed(state)
     assert progress.time_left(state) == pytest.approx(2400.0, abs=5)
@@ -224,7 +224,7 @@ def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
 def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     folders = sweeps.folders.Folders(tmp_path)
-    progress = sweeps.progress.Progress(folders, 2)
+    progress = sweeps.schedule.Progress(folders, 2)
     state = sweeps.schedule.SweepState(sweep.points)
     progress.changed(state)
     assert capsys.readouterr().err == "0 of 21 done\n"

@@ -39,10 +39,7 @@ MISTAKES = [
 @pytest.fixture
 def parts(program):
     return SimpleNamespace(
-        **{
-            name: program(f"bert_elmo_jax.sweeps.search.{name}")
-            for name in ("space", "study", "trials", "results", "run_search")
-        }
+        **{name: program(f"bert_elmo_jax.sweeps.search.{name}") for name in ("space", "trials", "run_search")}
     )
 
 
@@ -194,11 +191,11 @@ def go(parts, program, tmp_path):
         workdir.mkdir(exist_ok=True)
         space = parts.space.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
         asked = parts.trials.Search("finetune", "finetune.py", space, named, lowest, workdir, {"task": "uner"})
-        study, runner = parts.study.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
+        study, runner = parts.trials.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
         said = []
         whole = parts.trials.run_trials(
             asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
-            changed=lambda: parts.results.write_results(asked, study, "the command"),
+            changed=lambda: parts.run_search.write_results(asked, study, "the command"),
         )  # fmt: skip
         return whole, study, runner, said, workdir
 
