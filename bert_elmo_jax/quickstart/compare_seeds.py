@@ -19,7 +19,7 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory
 from bert_elmo_jax.runs.task_data import Data, read_data
-from bert_elmo_jax.runs.task_scores import figures_of, score_name
+from bert_elmo_jax.runs.task_report import figures_of, score_name
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.checkpoint import save_params

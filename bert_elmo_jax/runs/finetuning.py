@@ -24,8 +24,7 @@ from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
 from bert_elmo_jax.runs.config_files import parse_values
 from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
-from bert_elmo_jax.runs.task_report import task_sections
-from bert_elmo_jax.runs.task_scores import figures_of, score_name
+from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.devices import describe_devices

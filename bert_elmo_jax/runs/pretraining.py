@@ -121,10 +121,7 @@ def pretrain(
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
-    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
-
-    `inputs` is "pieces" or "words".
-    """
+    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory."""
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
         return {str(toy_corpus(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
@@ -152,10 +149,7 @@ def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str) -> Any:
 def start_model(
     family: Family, config: ConfigDict, init: str | None, tokenizer: Any
 ) -> tuple[Any, Mapping[str, Any] | None]:
-    """Return the model's configuration, and the parameters of `init` if given.
-
-    A word encoder of characters accepts data with another vocabulary; its softmax is then new.
-    """
+    """Return the model's configuration, and the parameters of `init`; with another vocabulary without its softmax."""
     asked = dict(config.model)
     if init is None:
         return family.config_for(tokenizer, **asked), None
@@ -175,10 +169,7 @@ def start_model(
 
 
 def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family, Objective]:
-    """Return the family and the objective of a config, without a run.
-
-    Without `vocab_size`, the vocabulary has the size of the data's, or without data of the released models'.
-    """
+    """Return family and objective of a config; the vocabulary's size is by default the data's or the released one."""
     family = get_family(config.family)
     if vocab_size is None and config.data == "toyworld":
         vocab_size = config.toyworld.vocab_size

@@ -29,12 +29,6 @@ def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, 
     """Call `pretrain` or `finetune` with a config file and overrides; return the exit status of its program.
 
     An expected error is one line on standard error. Other errors are raised.
-
-    >>> def greet(config, workdir, name):
-    ...     print(f"{name} trains {config.steps} steps")
-    >>> run_point(greet, "experiments/configs/bert.py:toy", {"steps": "100"}, "runs/bert", {"name": "Kim"})
-    Kim trains 100 steps
-    0
     """
     try:
         read, _ = read_config(config)

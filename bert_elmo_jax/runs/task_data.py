@@ -99,7 +99,7 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
 
 
 def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
-    """Return a share of the examples, in order, by a fixed shuffle: a larger share contains a smaller one."""
+    """Return a share of the examples, in order; a larger share contains a smaller one."""
     if not 0 < share <= 1:
         raise ValueError(f"config.share={share}: expected a share of the training examples, above 0 and at most 1")
     chosen = np.random.default_rng(0).permutation(len(examples))[: max(1, round(share * len(examples)))]

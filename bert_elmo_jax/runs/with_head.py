@@ -47,8 +47,7 @@ class Start(NamedTuple):
 class Prepared(NamedTuple):
     """A model for a task before its first step.
 
-    `begin(workdir)` describes the model in the run directory. It returns a function that makes batches of rows, and one
-    that predicts the dev data from parameters, given a function that places a batch on the devices.
+    `begin(workdir)` describes it there, and returns functions that make batches of rows and predict the dev data.
     """
 
     task: Task

@@ -15,7 +15,7 @@ from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wants_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
-from bert_elmo_jax.runs.pretraining import build_objective, load_corpora, load_corpus_tokenizer
+from bert_elmo_jax.runs.pretraining import build_objective, load_corpora
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
 from bert_elmo_jax.runs.with_head import WAYS, read_features
 from bert_elmo_jax.sweeps.definition import Sweep
@@ -41,10 +41,9 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
 
 
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
-    """Raise if data have changed, under the same names, since runs of the working directory have read them.
+    """Raise if data have changed since runs of the working directory, or the runs they begin with, have read them.
 
-    A run has read its own data and the data of the runs that it begins with. Files are hashed again only if their size
-    or time has changed; a corpus is represented by its manifest.
+    Files are hashed again only if their size or time has changed; a corpus is represented by its manifest.
     """
     reads: dict[str, set[File]] = {}
     for point in sweep.points:  # needs come first
@@ -106,13 +105,9 @@ def _check_pretraining(config: ConfigDict) -> None:
         raise ValueError(
             f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}: expected 1 or more"
         )
-    size = config.toyworld.vocab_size  # of a toy world that the run makes itself
+    family, objective = build_objective(config, None)
     if config.data != "toyworld":
-        inputs = get_family(config.family).inputs
-        corpora = load_corpora(config, Path(), inputs)
-        size = load_corpus_tokenizer(corpora, inputs).vocab_size
-    _, objective = build_objective(config, size)
-    if config.data != "toyworld":
+        corpora = load_corpora(config, Path(), family.inputs)
         for phase in objective.phases:
             train_batches(corpora, phase.examples, phase.rows, seed=config.seed, workers=0).close()
     build_optimizer(config.optimizer, build_schedule(config.optimizer, config.steps, objective.long_steps))

@@ -49,11 +49,7 @@ class Paper:
     def without_figures(
         cls, columns: Iterable[str], rows: Iterable[str], reference: str, source: str = "none"
     ) -> "Paper":
-        """Return a table without published figures.
-
-        >>> Paper.without_figures(["MNLI"], ["5%", "15%"], "15%").rows
-        {'5%': (None,), '15%': (None,)}
-        """
+        """Return a table without published figures."""
         names = tuple(columns)
         return cls(source, names, {row: (None,) * len(names) for row in rows}, reference)
 
@@ -64,17 +60,14 @@ class Paper:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the table: its runs, one per seed, and the figure of theirs that it shows.
-
-    `of` describes the measurement for readers. `score` names the figure; "" is the one that selects the best model.
-    """
+    """One cell of the table: its runs, one per seed, and the figure of theirs that it shows."""
 
     row: str
     column: str
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
-    of: str
-    score: str = ""
+    of: str  # the measurement, for readers
+    score: str = ""  # the figure; by default the one that selects the best model
     percent: bool = True
 
 
@@ -171,13 +164,7 @@ class Add:
 
 
 def read_sweep(file: str, scale: str) -> Sweep:
-    """Return the sweep that a file defines at a scale.
-
-    >>> read_sweep("experiments/sweeps/bert_tabel8.py", "toy")
-    Traceback (most recent call last):
-    FileNotFoundError: --sweep=experiments/sweeps/bert_tabel8.py: there is no such file; did you mean \
-experiments/sweeps/bert_table8.py?
-    """
+    """Return the sweep that a file defines at a scale."""
     path = Path(file)
     if not path.is_file():
         near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))

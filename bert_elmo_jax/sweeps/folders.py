@@ -107,12 +107,7 @@ class Folders:
         return self.workdir / "vectors" / hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
 
     def command(self, point: Point) -> str:
-        """Return the shell command that makes a point.
-
-        >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
-        >>> Folders(Path("/runs")).command(bert).split()[2:5]
-        ['experiments.pretrain', '--config=experiments/configs/bert.py:toy', '--config.steps=100']
-        """
+        """Return the shell command that makes a point."""
         return write_command(point.program, self.job(point))
 
     def locate(self, value: Any) -> Any:

@@ -172,12 +172,6 @@ def stop_asked() -> Iterator[Callable[[], int]]:
     """Catch SIGTERM and Ctrl-C; the function returns 0 to continue, 1 to let runs save and stop, 2 to kill them.
 
     Any number of SIGTERM means 1, because `timeout` sends it twice. A second Ctrl-C means 2.
-
-    >>> with stop_asked() as asked:
-    ...     signal.raise_signal(signal.SIGTERM)
-    ...     signal.raise_signal(signal.SIGTERM)
-    ...     asked()
-    1
     """
     heard: list[int] = []
     before = {number: signal.signal(number, lambda n, _: heard.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -56,10 +56,7 @@ def run_points(
     say: Callable[[str], object] = lambda line: None,
     stop: Callable[[], int] = lambda: 0,
 ) -> SweepState:
-    """Run all points that are not done; `stop` returns how often the sweep was asked to stop.
-
-    `changed` is called whenever a point is done or has failed, `tick` every half second.
-    """
+    """Run all points that are not done; call `changed` whenever one ends, `tick` every half second."""
     state = SweepState(points, done={point.identity for point in points if folders.is_done(point)})
     by_identity = {point.identity: point for point in points}
     changed(state)
@@ -154,10 +151,7 @@ def _write_facts(point: Point, folders: Folders, *statuses: int) -> None:
 
 
 class Progress:
-    """Shows the finished and the running points, and the time left.
-
-    `usual` returns the seconds that a point usually takes, until points of its kind have shown their own.
-    """
+    """Shows the finished and running points and the time left; `usual` returns the seconds a point usually takes."""
 
     def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], int] | None = None):
         self._folders, self._jobs, self._usual = folders, jobs, usual

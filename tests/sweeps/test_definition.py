@@ -1,6 +1,5 @@
 """Sweep files, points and commands: every definition of the repository is read, and mistakes raise before a run."""
 
-import doctest
 import re
 import shlex
 from pathlib import Path
@@ -326,24 +325,3 @@ def test_where_a_point_lies(sweeps, tmp_path):
     caches = [folders.job(tagger).fields["cache"] for tagger in taggers]
     assert caches[0] == caches[1] != caches[2], "vectors are shared by runs that read the same texts"
     assert f" --train={tmp_path / 'data' / 'x.iob2'} " in folders.command(taggers[0])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "points",
-        "folders",
-        "definition",
-        "schedule",
-        "processes",
-        "table",
-        "markdown",
-        "progress",
-        "toy_tasks",
-        "ray_runner",
-    ],
-)
-def test_examples_of_docstrings(sweeps, name, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    failed, tried = doctest.testmod(getattr(sweeps, name))
-    assert tried > failed == 0

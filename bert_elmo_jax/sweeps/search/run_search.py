@@ -15,7 +15,7 @@ from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, dra
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags, show_value
 from bert_elmo_jax.runs.pretraining import build_objective
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_scores import score_name
+from bert_elmo_jax.runs.task_report import score_name
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
 from bert_elmo_jax.sweeps.processes import Processes, stop_asked
