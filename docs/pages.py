@@ -62,11 +62,7 @@ def quote_shapes(annotation: Any) -> None:
 
 
 def convert_docstring(docstring: str) -> str:
-    r"""Return a docstring with its examples in fences.
-
-    >>> convert_docstring("Adds <UNK>.\n\n>>> 1 + 1\n2")
-    'Adds &lt;UNK>.\n\n```pycon\n>>> 1 + 1\n2\n```'
-    """
+    """Return a docstring with its examples in fences."""
     paragraphs = docstring.split("\n\n")
     made = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escape_tags(text) for text in paragraphs]
     return "\n\n".join(made)
@@ -78,11 +74,7 @@ def escape_tags(text: str) -> str:
 
 
 def relink(text: str, lead: Callable[[str], str | None]) -> str:
-    """Return Markdown with its relative links changed to `lead(target)`, unless that is None.
-
-    >>> relink("[a](b.md#c), `[a](b.md)`, [d](https://d.org)", {"b.md": "e.md"}.get)
-    '[a](e.md#c), `[a](b.md)`, [d](https://d.org)'
-    """
+    """Return Markdown with its relative links changed to `lead(target)`, unless that is None."""
 
     def changed(found: re.Match[str]) -> str:
         if found[0].startswith(("`", "mailto:")) or "://" in found[0]:
@@ -104,13 +96,7 @@ def list_modules(package: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def locate_page(name: str, path: Path) -> str:
-    """Return the path of a module's page.
-
-    >>> locate_page("bert_elmo_jax.nn", Path("nn/__init__.py"))
-    'reference/nn/index.md'
-    >>> locate_page("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
-    'reference/nn/lstm.md'
-    """
+    """Return the path of a module's page, such as reference/nn/index.md or reference/nn/lstm.md."""
     folder = "/".join(["reference", *name.split(".")[1:]])
     return f"{folder}/index.md" if path.name == "__init__.py" else f"{folder}.md"
 

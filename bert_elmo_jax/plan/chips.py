@@ -14,16 +14,12 @@ GIB = 2**30
 
 
 class Chip(NamedTuple):
-    """The memory of one chip in bytes, and its peaks per second in operations and bytes.
-
-    `link` is one wire to a neighbour in one direction. The peak of operations is for products in bfloat16, which a TPU
-    also uses for float32 by default.
-    """
+    """The memory of one chip in bytes, and its peaks per second in operations and bytes."""
 
     memory: float
-    bfloat16: float
+    bfloat16: float  # operations of products in bfloat16, which a TPU also uses for float32 by default
     bandwidth: float
-    link: float
+    link: float  # one wire to a neighbour in one direction
     wraps: int  # an axis of a slice is a ring if its length is a multiple of this, otherwise a line
     slices: str  # the existing ones
 

@@ -10,7 +10,6 @@ writes of main memory: a fusion counts as one instruction, a slice counts its ow
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,9 +145,8 @@ def _convolution(computation: Computation, i: Instruction) -> float:
     left, right = _operand(computation, i, 0).sizes, _operand(computation, i, 1).sizes
     inputs, kernel, output = labels.groups()
     spatial = sorted(set(kernel) - {"i", "o"})
-    window = {
-        name: values.split("x") for name, values in re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
-    }
+    fields = re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
+    window = {name: values.split("x") for name, values in fields}
     met = 1
     for n, axis in enumerate(spatial):
         number = {name: int(values[n]) for name, values in window.items() if name in ("size", "stride", "lhs_dilate",
@@ -226,17 +224,11 @@ def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
     return float(sum(shape.size for shape in (*operands, *results) if shape.space == 0))
 
 
-def _users(computation: Computation, name: str) -> Iterator[tuple[Instruction, int]]:
-    for i in computation.instructions.values():
-        for number, operand in enumerate(i.operands):
-            if operand == name:
-                yield i, number
-
-
 def _read(module: Module, fused: Computation, name: str) -> float:
     """Return the bytes of a value that a fusion reads: all, unless it only slices it or updates it in place."""
     whole, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
-    for user, number in _users(fused, name):
+    users = [(i, n) for i in fused.instructions.values() for n, operand in enumerate(i.operands) if operand == name]
+    for user, number in users:
         if user.opcode in SLICES and number == 0:
             total += user.shapes[0].size
         elif user.opcode == "bitcast":

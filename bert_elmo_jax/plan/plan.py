@@ -41,19 +41,15 @@ class TooLarge(MemoryError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled step: its text, and the compiler's figures for the memory and work of one device.
-
-    Memory is in bytes: `arguments`, `outputs`, the part of the outputs that reuses the memory of the donated arguments
-    (`aliased`), `temporaries` and `code`. XLA counts the `flops` and `bytes` of a loop body once; see `compiled_cost`.
-    """
+    """A compiled step: its text, and the compiler's figures for the memory, in bytes, and work of one device."""
 
     text: str | None  # None if this jaxlib cannot read the program
     arguments: int
     outputs: int
-    aliased: int
+    aliased: int  # part of the outputs, in the memory of donated arguments
     temporaries: int
     code: int
-    flops: float
+    flops: float  # XLA counts a loop body once; see `compiled_cost`
     bytes: float
     seconds: float  # compilation time
 
@@ -116,8 +112,7 @@ def explain(error: Exception) -> Exception:
 def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
     """Return the largest number found that fits, and the smallest found that does not (None if all fit).
 
-    Starting at `first`, doubles or halves until the answer changes, then bisects, with at most `tries` calls of `fits`.
-    The two numbers are adjacent if the tries suffice. 0 always fits.
+    Starting at `first`, doubles or halves until the answer changes, then bisects; 0 always fits.
     """
     good, bad, n = 0, None, min(first, most)
     for _ in range(tries):
@@ -125,20 +120,14 @@ def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tri
             good = n
         else:
             bad = n
-        if bad is None:
-            n = min(2 * good, most)
-        else:
-            n = max(bad // 2, 1) if good == 0 else (good + bad) // 2
+        n = min(2 * good, most) if bad is None else (good + bad) // 2 or 1
         if n in (good, bad):
             break
     return good, bad
 
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
-    """Print a report of each phase, and return True if all phases fit in `memory`, or in the chip's.
-
-    `tries` compilations search for the largest batch that fits.
-    """
+    """Print a report of each phase, with `tries` for a larger batch; return True if all fit in `memory`."""
     family, objective = build_objective(config, vocab_size)
     rules = (*family.sharding, *train.RULES)
     mesh = train.make_mesh(**config.mesh, devices=topology.devices)
@@ -210,10 +199,7 @@ def trace_for(platform: str) -> Iterator[None]:
 
 
 def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topology) -> Sequence[str]:
-    """Return lines about the part of one device in a step of `tokens` positions.
-
-    `work` is the model's own count of operations: 6 for every weight and position, without recomputation.
-    """
+    """Return lines about one device's part in a step of `tokens`; `work` is the model's own count of operations."""
     chip = topology.chip
     limit = f" of {show_gib(chip.memory)}, including a part for the system" if chip else ""
     lines = [

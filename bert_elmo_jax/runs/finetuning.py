@@ -84,7 +84,8 @@ def run_grid(
 ) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
     train.same_run(workdir, asked, FREE)
-    folders = [name_folder(workdir, setting) for setting in settings]
+    names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
+    folders = [workdir / "runs" / name for name in names]
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
         if read_result(folder) is not None:
             continue
@@ -162,10 +163,7 @@ def run(
 
 
 def finish(workdir: Path, data: Data, batch_size: int) -> None:
-    """Score the model that is best on dev, and write the report and then `result.json`.
-
-    Batches have the size of the run, since these shapes are compiled.
-    """
+    """Score the model that is best on dev, in batches of the compiled size; write the report, then `result.json`."""
     model = load(workdir)
     assert isinstance(model, TaskModel | TaskNetwork)
     predictions = model.predict_examples(data.dev, batch_size=batch_size)
@@ -198,11 +196,6 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
     return [dict(zip(fields, values)) for values in itertools.product(*fields.values())] if fields else []
 
 
-def name_folder(workdir: Path, setting: Setting) -> Path:
-    """Return the directory of a setting's run."""
-    return workdir / "runs" / ",".join(f"{name}={value}" for name, value in setting.items())
-
-
 def apply_setting(config: ConfigDict, setting: Setting, workdir: Path) -> ConfigDict:
     """Return a copy of a config with a setting; all runs with the same encoder share its cached vectors."""
     own = copy.deepcopy(config)
@@ -219,13 +212,12 @@ def read_result(run: Path) -> dict[str, Any] | None:
 
 def find_best(folders: Sequence[Path]) -> Path:
     """Return the first of the finished runs with the highest score on dev."""
-
-    def score(result: Mapping[str, Any]) -> float:
-        value = result["dev"][result["score"]]
-        return float("-inf") if value is None or value != value else value
-
-    done = {folder: result for folder in folders if (result := read_result(folder)) is not None}
-    return max(done, key=lambda folder: score(done[folder]))
+    scores: dict[Path, float] = {}
+    for folder in folders:
+        if (result := read_result(folder)) is not None:
+            value = result["dev"][result["score"]]
+            scores[folder] = float("-inf") if value is None or value != value else value
+    return max(scores, key=lambda folder: scores[folder])
 
 
 def drop_worse(folders: Sequence[Path]) -> None:

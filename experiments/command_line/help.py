@@ -19,10 +19,8 @@ def program_help(docstring: str, names: Sequence[str], headings: Mapping[str, st
         if name in headings or len(lines) == 1:
             lines += ["", f"{headings.get(name, 'Flags')}:"]
         lines += _describe_flag(flags.FLAGS[name])
-    if "config" in names:
-        fields = "A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."
-        return "\n".join([*lines, "", fields, "Flags of the libraries underneath: --helpfull."])
-    return "\n".join([*lines, "", "Flags of the libraries underneath: --helpfull."])
+    fields = ["A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."]
+    return "\n".join([*lines, "", *fields * ("config" in names), "Flags of the libraries underneath: --helpfull."])
 
 
 def _describe_flag(flag: flags.Flag) -> Iterator[str]:
@@ -65,10 +63,6 @@ def read_comments(file: str | Path) -> dict[str, str]:
     """Return the comment of each field that has one: at the end of its line, or on the lines before it.
 
     The comments of a file replace the comments of the files of experiments/configs that it imports.
-
-    >>> comments = read_comments("experiments/configs/bcn.py")
-    >>> comments["batch_size"], comments["feed_size"]
-    ('rows, on all devices together', 'of the layer between words and BiLSTM')
     """
     found, before = dict[str, str](), list[str]()
     for line in Path(file).read_text(encoding="utf-8").splitlines():

@@ -79,11 +79,7 @@ def start(
 
 
 def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the words that set no field of the config, and the text for each field.
-
-    >>> split_fields(["finetune", "--config=a.py", "--config.epochs=2", "--noconfig.context", "--config.seed", "1"])
-    (['finetune', '--config=a.py'], {'epochs': '2', 'context': 'false', 'seed': '1'})
-    """
+    """Return the words that set no field of the config, and the text for each field."""
     rest, fields, pending = [], dict[str, str](), ""
     for word in argv:
         found = re.fullmatch(r"--?(no)?config\.([^=]+)(=(.*))?", word, re.S)
@@ -121,11 +117,7 @@ def read_values(names: Iterable[str]) -> dict[str, Any]:
 
 
 def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | None:
-    """Return the layers that --layers names.
-
-    >>> read_layers(["0", "-1"]), read_layers(["all"]), read_layers(None)
-    ([0, -1], 'all', None)
-    """
+    """Return the layers that --layers names."""
     if names is None or list(names) == ["all"]:
         return "all" if names else None
     try:
@@ -135,11 +127,7 @@ def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | Non
 
 
 def describe(error: flags.Error, known: Sequence[str]) -> str:
-    """Return the message about a flag.
-
-    >>> describe(flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>"), [])
-    '--what=sense is not known; it is one of senses, weights; did you mean senses?'
-    """
+    """Return the message about a flag."""
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
         return f"there is no flag --{error.flagname}{did_you_mean(error.flagname, known)}"
