@@ -83,8 +83,9 @@ def show_scores(workdir: Path) -> str:
     stream = stream_scores(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
     rows = []
     for line in masked:
+        what, comma, language = line.name.partition(", ")
         share = f"{line.model / line.best:.0%} of it"
-        rows.append([f"BERT: {_name_score(line.name)}", f"{line.model:.3f}", f"{line.best:.3f}", share])
+        rows.append([f"BERT: {what} right{comma}{language}", f"{line.model:.3f}", f"{line.best:.3f}", share])
     for one in stream:
         above = f"{one.mean / one.true - 1:.0%} above"
         rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
@@ -96,12 +97,6 @@ def show_scores(workdir: Path) -> str:
         smooth(elmo, "loss", "ELMo: loss"),
     ]
     return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
-
-
-def _name_score(name: str) -> str:
-    """`masked words, en` → `masked words right, en`."""
-    what, comma, language = name.partition(", ")
-    return f"{what} right{comma}{language}"
 
 
 def compare_with_best(run: Path, figure: str, title: str, best: float) -> Lines:

@@ -40,11 +40,9 @@ def list_cells(table: Table) -> list[list[str]]:
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
-            score = table.scores.get((row, column))
-            line += [
-                "" if score is None else write_cell(score, table.p(row, column)),
-                _format_figure(paper.figure(row, column)),
-            ]
+            score, figure = table.scores.get((row, column)), paper.figure(row, column)
+            line.append("" if score is None else write_cell(score, table.p(row, column)))
+            line.append("" if figure is None else f"{figure:g}")
         found.append(line)
     return found
 
@@ -82,11 +80,8 @@ def explain_marks(table: Table) -> Iterator[str]:
         f"{find_least_difference(seeds):.2f} times the standard deviation of the differences."
     )
     if table.constant:
-        yield (
-            "No test and no mark where all seeds differ by the same from the reference row: "
-            + "; ".join(f"{row}, {column}" for row, column in table.constant)
-            + "."
-        )
+        places = "; ".join(f"{row}, {column}" for row, column in table.constant)
+        yield f"No test and no mark where all seeds differ by the same from the reference row: {places}."
     if compared:
         times = "once" if len(compared) == 1 else f"{len(compared)} times"
         yield (
@@ -129,9 +124,8 @@ def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
 
 def list_costs(sweep: Sweep, folders: Folders) -> list[dict[str, object]]:
     """Return one line of `costs.csv` per point: its cost, its device and its command."""
-    cells = {
-        p.identity: (cell.row, cell.column, seed) for cell in sweep.cells for p, seed in zip(cell.points, cell.seeds)
-    }
+    pairs = ((cell, point, seed) for cell in sweep.cells for point, seed in zip(cell.points, cell.seeds))
+    cells = {point.identity: (cell.row, cell.column, seed) for cell, point, seed in pairs}
     found: list[dict[str, object]] = []
     for point in sweep.points:
         row, column, seed = cells.get(point.identity, (point.name, "shared", ""))
@@ -159,10 +153,6 @@ def _format_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
-def _format_figure(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
-
-
 def write_sweep_report(table: Table, folders: Folders, folder: Path, command: str) -> None:
     """Write the report of all points that are done."""
     sweep = table.sweep
@@ -174,10 +164,8 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
             drawn = draw_figures([sweep.plot(means)])
         except Exception as error:  # an error in the sweep's file must not stop its runs
             drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
-    said = "".join(
-        f"<li>{html.escape(line.removeprefix(chr(92)))}</li>"
-        for line in (*explain_marks(table), *compare_orders(table))
-    )
+    remarks = (line.removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))
+    said = "".join(f"<li>{html.escape(line)}</li>" for line in remarks)
     costs = list_costs(sweep, folders)
     spent = sum(float(str(line["seconds"])) for line in costs if line["seconds"])
     ready = sum(bool(line["done"]) for line in costs)

@@ -39,6 +39,11 @@ class SweepState:
     stopping: bool = False
 
     @property
+    def at_work(self) -> list[Point]:
+        """Points that are running."""
+        return [point for point in self.points if point.identity in self.running]
+
+    @property
     def left(self) -> list[Point]:
         """Points that have not ended and are not running."""
         ended = {*self.running, *self.done, *self.failed, *self.blocked}
@@ -178,7 +183,7 @@ class Progress:
         """Redraw the bar."""
         weights = {point.identity: self.expect(point) or 1.0 for point in state.points}
         made = sum(weights[name] for name in state.done)
-        made += sum(weights[name] * self.share(point, state) for name, point in _find_running(state).items())
+        made += sum(weights[point.identity] * self.share(point, state) for point in state.at_work)
         self._bar.n = made / sum(weights.values())
         self._bar.set_description_str(self.describe(state, names=True))
 
@@ -193,8 +198,7 @@ class Progress:
         parts += [f"about {_write_time(rest)} left"] if rest is not None else []
         parts += [f"{lost} failed or lost by it"] if lost else []
         if names and state.running:
-            shares = [f"{point.name} {self.share(point, state):.0%}" for point in _find_running(state).values()]
-            parts.append(", ".join(shares))
+            parts.append(", ".join(f"{point.name} {self.share(point, state):.0%}" for point in state.at_work))
         return " · ".join(parts)
 
     def expect(self, point: Point) -> float | None:
@@ -217,7 +221,7 @@ class Progress:
     def time_left(self, state: SweepState) -> float | None:
         """Return how many seconds the rest takes, or None before any point has finished."""
         rest = []
-        for point in [*state.left, *_find_running(state).values()]:
+        for point in [*state.left, *state.at_work]:
             seconds = self.expect(point)
             if seconds is None:
                 return None
@@ -225,14 +229,8 @@ class Progress:
         return max(sum(rest) / self._jobs, *rest) if rest else 0.0
 
 
-def _find_running(state: SweepState) -> dict[str, Point]:
-    return {point.identity: point for point in state.points if point.identity in state.running}
-
-
-def _write_time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+def _write_time(s: float) -> str:
+    return f"{s:.0f} seconds" if s < 90 else f"{s / 60:.0f} minutes" if s < 5400 else f"{s / 3600:.1f} hours"
 
 
 def read_last_percent(log: Path) -> int:

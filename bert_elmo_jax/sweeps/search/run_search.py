@@ -52,7 +52,7 @@ def run_search(
 ) -> int:
     """Search over the fields of a program's command, whose flags are `words`; return the exit status.
 
-    The other arguments are the flags of `experiments.search`; `command` is what the report shows as its command.
+    The other arguments are the flags of `experiments.search`; the report shows `command`.
     """
     if trials < 1:
         raise ValueError(f"--trials={trials}: expected 1 or more")
@@ -128,13 +128,8 @@ def list_results(search: Search, study: Any) -> list[dict[str, Any]]:
             "run": search.run(trial.number).name,
             "command": write_command(search.program, search.job(trial.number, trial.params)),
         })  # fmt: skip
-    sign = 1 if search.lowest else -1
-
-    def order(row: dict[str, Any]) -> tuple[bool, float, int]:
-        value = row[search.score]
-        return value is None, 0.0 if value is None else sign * value, row["trial"]
-
-    return sorted(found, key=order)
+    score, sign = search.score, 1 if search.lowest else -1
+    return sorted(found, key=lambda row: (row[score] is None, sign * (row[score] or 0.0), row["trial"]))
 
 
 def write_results(search: Search, study: Any, command: str) -> str:
@@ -143,40 +138,20 @@ def write_results(search: Search, study: Any, command: str) -> str:
     if not rows:
         return ""
     head = [name for name in rows[0] if name not in ("run", "command")]
-    cells = [[_format_cell(row.get(name)) for name in head] for row in rows]
+    values = [[row.get(name) for name in head] for row in rows]
+    cells = [[f"{value:.4g}" if isinstance(value, float) else show_value(value) for value in line] for line in values]
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
     write_text(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
     write_text(search.workdir / "table.csv", format_csv(rows))
-    _write_page(search, study, head, cells, rows, command)
-    return text
-
-
-def track_best(search: Search, study: Any) -> list[tuple[int, float]]:
-    """Return the number of each finished trial with the best score up to it."""
-    best, found = min if search.lowest else max, list[tuple[int, float]]()
+    best, curve, trials = min if search.lowest else max, list[tuple[int, float]](), ""
     for trial in list_trials(study):
         if trial.state.name == "COMPLETE":
-            found.append((trial.number + 1, best(trial.value, found[-1][1]) if found else trial.value))
-    return found
-
-
-def _write_page(
-    search: Search, study: Any, head: list[str], cells: list[list[str]], rows: list[dict[str, Any]], command: str
-) -> None:
-    curve = track_best(search, study)
+            curve.append((trial.number + 1, best(trial.value, curve[-1][1]) if curve else trial.value))
     drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve})] if curve else [])
-    trials = "".join(
-        draw_details(f"trial {row['trial']}", draw_code(row["command"]) + _write_link(search.workdir, row["run"]))
-        for row in rows
-    )
+    for row in rows:
+        page = f"trials/{row['run']}/report.html"
+        link = f'<a href="{page}">its report</a>' if (search.workdir / page).is_file() else ""
+        trials += draw_details(f"trial {row['trial']}", draw_code(row["command"]) + link)
     sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
     write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
-
-
-def _write_link(workdir: Path, run: str) -> str:
-    there = (workdir / "trials" / run / "report.html").is_file()
-    return f'<a href="trials/{run}/report.html">its report</a>' if there else ""
-
-
-def _format_cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else show_value(value)
+    return text
