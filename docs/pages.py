@@ -135,21 +135,13 @@ def first_paragraph(docstring: str) -> str:
 
 def write_programs() -> str:
     """Return the page of programs with their docstrings, benchmarks, and configs."""
-    parts = [
-        "# Programs",
-        "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields.",
-    ]
-    parts += [
-        f"## {path.stem}\n\n```text\n{said}\n```"
-        for path, said in list_documented(".")
-        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
-    ]
+    hint = "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields."
+    parts = ["# Programs", hint]
+    for path, said in list_documented("."):
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8"):
+            parts.append(f"## {path.stem}\n\n```text\n{said}\n```")
     for folder in ("benchmarks", "configs"):
-        names = (
-            (name, said)
-            for path, said in list_documented(folder)
-            for name, said in [(path.stem, said), *list_recipes(path)]
-        )
+        names = [pair for path, said in list_documented(folder) for pair in [(path.stem, said), *list_recipes(path)]]
         rows = (f"| `{name}` | {escape_tags(first_paragraph(said))} |" for name, said in names)
         parts.append("\n".join(draw_table(f"experiments/{folder}", rows)))
     return "\n\n".join(parts)

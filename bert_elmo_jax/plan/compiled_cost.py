@@ -80,14 +80,12 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
         elif i.opcode in ("fusion", "call", "async-start") and (
             called := i.called("calls") or i.called("to_apply") or i.called("called_computation")
         ):
-            within = inside_fusion or i.opcode != "call"
-            _add(module, module.computations[called], times, cost, within)
+            _add(module, module.computations[called], times, cost, inside_fusion or i.opcode != "call")
 
 
 def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
     """Add the most expensive branch of a conditional: only one branch runs."""
-    listed = re.search(r"branch_computations=\{([^}]*)\}", i.rest)
-    names = re.findall(r"[\w.\-]+", listed.group(1)) if listed else []
+    names = re.findall(r"[\w.\-]+", _between(i.rest, "branch_computations={", "}"))
     names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
     costs = []
     for name in names:
@@ -104,8 +102,7 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
     """Return the trip count of a `while`: the compiler's, or from a condition i < limit with steps of 1, or None."""
-    said = re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest)
-    if said:
+    if said := re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest):
         return int(said.group(1))
     condition = module.computations[loop.called("condition") or ""]
     test = condition.instructions[condition.root]
@@ -118,12 +115,8 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     start = computation.instructions[loop.operands[0]]
     while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
-    begin = _constant(start) if start.opcode == "constant" else 0
-    return max(0, _constant(limit) - begin)
-
-
-def _constant(i: Instruction) -> int:
-    return int(re.findall(r"-?\d+", i.rest)[0])
+    end, begin = (int(re.findall(r"-?\d+", i.rest)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
+    return max(0, end - begin)
 
 
 def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
@@ -131,9 +124,8 @@ def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
 
 
 def _dot(computation: Computation, i: Instruction) -> float:
-    found = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", i.rest)
     sizes = _operand(computation, i, 0).sizes
-    summed = [sizes[int(axis)] for axis in found.group(1).split(",") if axis] if found else []
+    summed = [sizes[int(axis)] for axis in _between(i.rest, "lhs_contracting_dims={", "}").split(",") if axis]
     return 2.0 * i.shapes[0].elements * math.prod(summed)
 
 

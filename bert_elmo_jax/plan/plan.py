@@ -208,11 +208,8 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
         f"{show_gib(compiled.code)}; in all {show_gib(compiled.total)}{limit}"
     ]
     if compiled.text is None:
-        return [
-            *lines,
-            "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu; "
-            "pip install 'jax[tpu]' installs matching versions",
-        ]
+        unknown = "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu"
+        return [*lines, f"{unknown}; pip install 'jax[tpu]' installs matching versions"]
     cost = compiled_cost(compiled.text)
     lines += [
         f"operations: {cost.flops:.4g} in matrix products (the model's own count {work:.4g}; XLA's, each loop once, "

@@ -77,16 +77,15 @@ def say(line: str) -> None:
 
 @contextlib.contextmanager
 def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
-    """Record the cost of the block as one start of a run. Of several processes of one run only the `first` does.
-
-    The time before, for imports, does not count. A process that is killed records nothing.
-    """
-    began, before = time.monotonic(), _processor_seconds()
+    """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed."""
+    began, before = time.monotonic(), os.times()
     try:
         yield
     finally:
         if first:
-            add_cost(run, time.monotonic() - began, _processor_seconds() - before, _find_device())
+            # The processor time of this process and of its children that have ended; Windows knows its own only.
+            processor = sum(os.times()[:4]) - sum(before[:4])
+            add_cost(run, time.monotonic() - began, processor, _find_device())
 
 
 def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = "") -> None:
@@ -112,16 +111,9 @@ def sum_costs(run: Path, what: str = "seconds") -> float:
     return sum((cost[what] for cost in read_costs(run)), 0.0)
 
 
-def _processor_seconds() -> float:
-    """Return the processor time of this process and of its children that have ended; Windows knows its own only."""
-    return sum(os.times()[:4])
-
-
 def _find_device() -> str:
     """Return what this process has computed on, or "" if it has not computed: asking JAX would start a device."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None or not bridge._backends:
         return ""
-    import jax
-
     return f"{jax.device_count()} × {jax.devices()[0].device_kind}"

@@ -1,6 +1,5 @@
 """Read and check the data of a fine-tuning config, and count the steps that they take."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -13,7 +12,6 @@ from bert_elmo_jax.data.tasks.examples import a_number
 from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels
 from bert_elmo_jax.runs.start_run import say
 
-LENGTH, QUESTION_LENGTH = 128, 384
 OPTIONS = ("context", "stride", "question_length", "longest_answer")  # fields of tasks that a config may have
 
 
@@ -122,12 +120,6 @@ def count_steps(config: ConfigDict, rows: int) -> Length:
             "not be kept; let config.checkpoint_every divide config.eval_every (an epoch by default)"
         )
     return Length(steps, epoch, eval_every, checkpoint_every)
-
-
-def fit_length(task: Task, config: ConfigDict, positions: int) -> Task:
-    """Return the task with the length of its rows, at most the `positions` of the model by default."""
-    usual = QUESTION_LENGTH if task.kind == "questions" else LENGTH
-    return dataclasses.replace(task, max_length=config.max_length or min(usual, positions))
 
 
 def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] | None:

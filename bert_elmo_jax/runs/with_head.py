@@ -28,9 +28,10 @@ from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps, fit_length
+from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
+LENGTH, QUESTION_LENGTH = 128, 384
 WAYS = ("all", "frozen", "head_first", "top_down")  # of transfer
 Put = Callable[[Mapping[str, np.ndarray]], Any]
 
@@ -107,7 +108,8 @@ def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
 def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = True) -> Prepared:
     """Return a model with the head of the task; `report` which of its parameters are new."""
     model, tokenizer, family = start.model, start.tokenizer, start.family
-    task = fit_length(data.task, config, model.max_positions)
+    usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
+    task = dataclasses.replace(data.task, max_length=config.max_length or min(usual, model.max_positions))
     check_length(task, model.max_positions)
     features = read_features(config, family, model.num_layers, task.kind)
     head = make_head(task, features, model)

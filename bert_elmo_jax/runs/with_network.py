@@ -19,7 +19,6 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.schemes import find_scheme
-from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_json import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
@@ -61,7 +60,12 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     """Return a network with its words, and with the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
         start = start_network(config, None, None)
-    task, encoder, own = cut_texts(data.task, config), start.encoder, NETWORKS[config.network]
+    task, encoder, own = data.task, start.encoder, NETWORKS[config.network]
+    if "max_length" in config:
+        least = 2 if task.kind == "questions" else 1
+        if config.max_length < least:
+            raise ValueError(f"config.max_length={config.max_length}: expected {least} or more words")
+        task = dataclasses.replace(task, max_length=config.max_length)
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
@@ -101,16 +105,6 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         task, rows, length, params, own.loss(network, encode), own.coefficients(network), rate, method, begin,
         lambda batch: int(batch["lengths"].sum()), () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
-
-
-def cut_texts(task: Task, config: ConfigDict) -> Task:
-    """Return the task with `config.max_length`, the number of words that its texts are cut to, if the config has it."""
-    if "max_length" not in config:
-        return task
-    least = 2 if task.kind == "questions" else 1
-    if config.max_length < least:
-        raise ValueError(f"config.max_length={config.max_length}: expected {least} or more words")
-    return dataclasses.replace(task, max_length=config.max_length)
 
 
 def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:

@@ -139,19 +139,15 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
             )
         if "network" not in point.resolved and len(given) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
-    for name, value in point.settings.items():
-        begin = value.point if isinstance(value, Step) else value
-        if not isinstance(begin, Point):
-            continue
-        kind, takes = _name_kind(begin), _list_kinds(point, name)
+    for name, begin in point.beginnings.items():
+        kind, takes, value = _name_kind(begin), _list_kinds(point, name), point.settings[name]
         if kind not in takes:
             expected = " or ".join(takes) if takes else "no run"
             raise ValueError(f"{name}={begin.name!r} is a run of {kind}; expected {expected}")
         if isinstance(value, Step):
             Step(by_identity[begin.identity], value.step)  # which may have been added with another checkpoint_every
-        if isinstance(value, Step) and folders.is_done(begin):
             folder = folders.run(begin) / "checkpoints"
-            if not (folder / str(value.step)).is_dir():
+            if folders.is_done(begin) and not (folder / str(value.step)).is_dir():
                 there = ", ".join(sorted((file.name for file in folder.iterdir()), key=len))
                 raise ValueError(
                     f"{name}={begin.name!r} after {value.step} steps: {folder} has only {there}. It was made for "
@@ -177,8 +173,8 @@ def _list_kinds(point: Point, name: str) -> list[str]:
 def _find_pretraining(point: Point) -> ConfigDict | None:
     """Return the config of the pretraining that a point begins with; None if it is not of this sweep."""
     while point.program == "finetune":
-        begin = point.settings.get("init", point.settings.get("preset"))
-        if not isinstance(begin, Point | Step):
+        begin = point.beginnings.get("init" if "init" in point.settings else "preset")
+        if begin is None:
             return None
-        point = begin.point if isinstance(begin, Step) else begin
+        point = begin
     return point.resolved

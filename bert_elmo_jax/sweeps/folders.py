@@ -146,7 +146,11 @@ def _shorten(name: str) -> str:
 
 def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
     """Return the commands of all points that are not done, one per line, with comments on how to run them."""
-    stages = split_stages(sweep)
+    depth: dict[str, int] = {}  # the length of the chain of points that each needs
+    for point in sweep.points:  # needs come first
+        depth[point.identity] = 1 + max((depth[need.identity] for need in point.needs), default=-1)
+    levels = range(max(depth.values()) + 1)
+    stages = [[point for point in sweep.points if depth[point.identity] == level] for level in levels]
     left = [[point for point in stage if not folders.is_done(point)] for stage in stages]
     lines = [
         ABOUT.format(
@@ -157,12 +161,3 @@ def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
     for number, stage in enumerate(left, start=1):
         lines += [f"\n# stage {number}: {len(stage)} commands", *map(folders.command, stage)]
     return "\n".join(lines)
-
-
-def split_stages(sweep: Sweep) -> list[list[Point]]:
-    """Return the points by the length of the chain of points that they need."""
-    depth: dict[str, int] = {}
-    for point in sweep.points:  # needs come first
-        depth[point.identity] = 1 + max((depth[need.identity] for need in point.needs), default=-1)
-    levels = range(max(depth.values()) + 1)
-    return [[point for point in sweep.points if depth[point.identity] == level] for level in levels]

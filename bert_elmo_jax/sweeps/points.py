@@ -55,10 +55,15 @@ class Point:
         self.resolved  # noqa: B018 -- raises on contradictory settings
 
     @property
+    def beginnings(self) -> dict[str, "Point"]:
+        """The points whose results it begins with, by setting."""
+        begin = {name: getattr(value, "point", value) for name, value in self.settings.items()}
+        return {name: value for name, value in begin.items() if isinstance(value, Point)}
+
+    @property
     def needs(self) -> list["Point"]:
         """The points whose results it begins with."""
-        needs = (value.point if isinstance(value, Step) else value for value in self.settings.values())
-        return [value for value in needs if isinstance(value, Point)]
+        return list(self.beginnings.values())
 
     @property
     def files(self) -> list[File]:

@@ -44,10 +44,8 @@ def config_help(file: str) -> str:
     if recipes and not recipe:
         width = max(map(len, recipes)) + 2
         room = WIDTH - len(file) - width - 3
-        listed = [
-            f"  {file}:{name:{width}}{textwrap.shorten(first, room, placeholder=' …')}"
-            for name, first in recipes.items()
-        ]
+        short = {name: textwrap.shorten(first, room, placeholder=" …") for name, first in recipes.items()}
+        listed = [f"  {file}:{name:{width}}{first}" for name, first in short.items()]
         return "\n".join([docstring.strip(), "", "Recipes, each with its own --help:", *listed])
     config, docstring = read_config(file)
     comments, lines = read_comments(path), [textwrap.dedent(f"    {docstring}").strip(), "", f"Fields of {file}:"]
