@@ -145,11 +145,8 @@ def _convolution(computation: Computation, i: Instruction) -> float:
                                                                                          "rhs_dilate")}  # fmt: skip
         low = int(window["pad"][n].split("_")[0]) if "pad" in window else 0
         dilation = number.get("lhs_dilate", 1)
-        at = (
-            np.arange(i.shapes[0].sizes[output.index(axis)])[:, None] * number.get("stride", 1)
-            + np.arange(right[kernel.index(axis)])[None, :] * number.get("rhs_dilate", 1)
-            - low
-        )
+        at = np.arange(i.shapes[0].sizes[output.index(axis)])[:, None] * number.get("stride", 1)
+        at = at + np.arange(right[kernel.index(axis)])[None, :] * number.get("rhs_dilate", 1) - low
         met *= int(((at >= 0) & (at <= (left[inputs.index(axis)] - 1) * dilation) & (at % dilation == 0)).sum())
     features = right[kernel.index("i")]
     batch = i.shapes[0].sizes[output.index("b")]

@@ -211,16 +211,14 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
         unknown = "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu"
         return [*lines, f"{unknown}; pip install 'jax[tpu]' installs matching versions"]
     cost = compiled_cost(compiled.text)
-    lines += [
-        f"operations: {cost.flops:.4g} in matrix products (the model's own count {work:.4g}; XLA's, each loop once, "
-        f"{compiled.flops:.4g})",
-        f"memory traffic: {cost.bytes:.4g} bytes (XLA's, each loop once and with on-chip traffic, "
-        f"{compiled.bytes:.4g})",
-    ]
-    lines += [
-        f"{kind}: {found.count} of {found.size:.4g} bytes together, {found.sent:.4g} sent"
-        for kind, found in sorted(cost.collectives.items())
-    ] or ["no collectives"]
+    counts = f"the model's own count {work:.4g}; XLA's, each loop once, {compiled.flops:.4g}"
+    moved = f"XLA's, each loop once and with on-chip traffic, {compiled.bytes:.4g}"
+    lines.append(f"operations: {cost.flops:.4g} in matrix products ({counts})")
+    lines.append(f"memory traffic: {cost.bytes:.4g} bytes ({moved})")
+    for kind, found in sorted(cost.collectives.items()):
+        lines.append(f"{kind}: {found.count} of {found.size:.4g} bytes together, {found.sent:.4g} sent")
+    if not cost.collectives:
+        lines.append("no collectives")
     if cost.unknown_loops:
         lines.append(f"loops of unknown length, counted once: {', '.join(cost.unknown_loops)}")
     if chip is None:

@@ -84,10 +84,8 @@ def train_seeds(
     steps, method = first.length.steps, first.method
     states = [train.new_state(r.params, method, jax.random.key(seed)) for r, seed in zip(ready, seeds)]
     state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
-    step = jax.jit(
-        jax.vmap(train.make_step(first.loss, method, first.coefficients, accumulate=config.accumulate)),
-        donate_argnums=0,
-    )
+    one_step = train.make_step(first.loss, method, first.coefficients, accumulate=config.accumulate)
+    step = jax.jit(jax.vmap(one_step), donate_argnums=0)
     collate, predict = first.begin(workdir)
     batches = join_batches(first.rows, config.batch_size, seeds, collate)
     with tqdm(total=steps, desc=name, unit="step") as bar:

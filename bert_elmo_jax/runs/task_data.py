@@ -129,9 +129,8 @@ def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] |
     if task.kind not in ("classification", "tags"):
         raise ValueError(f"config.class_weights={asked!r} is for labels, and {task.name} has none; leave it out")
     if asked == "balanced":
-        found: Counter[Any] = Counter(
-            chain.from_iterable(e.tags for e in train) if task.kind == "tags" else (e.label for e in train)
-        )
+        tagged = task.kind == "tags"
+        found = Counter[Any](chain.from_iterable(e.tags for e in train) if tagged else (e.label for e in train))
         return [found.total() / (len(task.labels) * found[label]) if found[label] else 1.0 for label in task.labels]
     pairs = [part.rpartition("=")[::2] for part in asked.split(",")]
     try:

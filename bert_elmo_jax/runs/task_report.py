@@ -22,6 +22,7 @@ from bert_elmo_jax.report.figures import Grid, Scatter
 from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.svg import format_number
 
+REACH = 6  # words shown on each side of a wrong one
 NEVER = 1e9  # larger than any score
 GIVEN: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
 SHOWN = 24  # the most labels of a table and pieces of an attention map
@@ -91,9 +92,7 @@ def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any
 
 def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[AnswerSpan]) -> dict[str, float]:
     version = "v2.0" if task.unanswerable else "1.1"
-    qas = [
-        {"id": question.id, "answers": [{"text": answer.text} for answer in question.answers]} for question in questions
-    ]
+    qas = [{"id": asked.id, "answers": [{"text": answer.text} for answer in asked.answers]} for asked in questions]
     data: Mapping[str, Any] = {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]}
     ids = [question.id for question in questions]
     answers = {number: prediction.answer for number, prediction in zip(ids, predictions)}
@@ -132,18 +131,13 @@ def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None
 
 
 def _wrong_words(sentence: Any, prediction: Tags) -> list[Mistake]:
-    return [
-        Mistake(f"{sentence.file}:{line}", _around(sentence.words, n), right, tag, sure)
-        for n, (line, right, tag, sure) in enumerate(
-            zip(sentence.lines, sentence.tags, prediction.tags, prediction.probabilities)
-        )
-        if right != tag and not math.isnan(sure)
-    ]
-
-
-def _around(words: Sequence[str], place: int, reach: int = 6) -> str:
-    before, behind = words[max(0, place - reach) : place], words[place + 1 : place + 1 + reach]
-    return " ".join([*before, f"[{words[place]}]", *behind])
+    found, words = [], sentence.words
+    each = zip(sentence.lines, sentence.tags, prediction.tags, prediction.probabilities)
+    for n, (line, right, tag, sure) in enumerate(each):
+        if right != tag and not math.isnan(sure):
+            around = [*words[max(0, n - REACH) : n], f"[{words[n]}]", *words[n + 1 : n + 1 + REACH]]
+            found.append(Mistake(f"{sentence.file}:{line}", " ".join(around), right, tag, sure))
+    return found
 
 
 def _text(example: Any) -> str:
@@ -179,9 +173,10 @@ def task_sections(
     if mistakes:
         numbers = task.kind == "regression"
         unit, title = ("off by", "The largest errors") if numbers else ("sure", "The most confident mistakes")
-        cells = [
-            [PurePath(m.where).name, _shorten(m.text), m.right, m.predicted, format_number(m.sure)] for m in mistakes
-        ]
+        cells = []
+        for m in mistakes:
+            text = m.text if len(m.text) <= LONGEST else f"{m.text[: LONGEST - 1]}…"
+            cells.append([PurePath(m.where).name, text, m.right, m.predicted, format_number(m.sure)])
         sections.append((title, draw_table(["where", "text", "right", "predicted", unit], cells)))
     if isinstance(model, TaskNetwork):
         return [*sections, *_layer_weights(model)]
@@ -205,10 +200,8 @@ def draw_attention(model: TaskModel, example: Any) -> str:
     """Return one map per layer of an example's first row: how much each piece (left) attends to each (top)."""
     names, maps = attention_maps(model, example)
     shown = maps[:, :SHOWN, :SHOWN]
-    figures = [
-        Grid(f"layer {n}", names[:SHOWN], names[:SHOWN], layer / max(float(layer.max()), 1e-9))
-        for n, layer in enumerate(shown, start=1)
-    ]
+    scaled = [layer / max(float(layer.max()), 1e-9) for layer in shown]
+    figures = [Grid(f"layer {n}", names[:SHOWN], names[:SHOWN], layer) for n, layer in enumerate(scaled, start=1)]
     cut = f"<p>The first {SHOWN} of {len(names)} pieces.</p>" if len(names) > SHOWN else ""
     return cut + draw_figures(figures)
 
@@ -240,7 +233,3 @@ def _layer_weights(model: TaskNetwork) -> list[Section]:
     if not rows:
         return []
     return [("Weights of the encoder's layers", draw_table(["at", *map(str, model.config.mixed_layers), "γ"], rows))]
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -128,10 +128,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         if not there:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
-    lexicon = Lexicon.build(
-        counts, config.unknown, size, known=known, tuned=config.tune_words, seed=config.seed, later=later
-    )
-    return lexicon, known
+    how = {"tuned": config.tune_words, "seed": config.seed}
+    return Lexicon.build(counts, config.unknown, size, known=known, later=later, **how), known
 
 
 def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:

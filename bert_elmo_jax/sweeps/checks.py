@@ -67,9 +67,8 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
             readers = [point for point in sweep.points if file in reads[point.identity]]
             begun = [point for point in readers if folders.run(point).is_dir()]
             if others := [point for point in begun if runs.get(point.identity, {}).get(file.name, now) != now]:
-                remedy = (
-                    "delete it and it is made again" if file.made else "restore the old file, choose another --workdir"
-                )
+                restore = "restore the old file, choose another --workdir"
+                remedy = "delete it and it is made again" if file.made else restore
                 listed = "\n".join(f"  {folders.run(point)}" for point in others)
                 raise ValueError(
                     f"{given} has changed since {len(others)} runs have read it: {remedy}, or delete them:\n{listed}"
@@ -124,9 +123,8 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
         class_weights(config.class_weights, data.task, data.train)
         if pretrained := _find_pretraining(point):
             family, model = get_family(pretrained.family), pretrained.model
-            read_features(
-                config, family, family.config(vocab_size=family.vocab_size, **model).num_layers, data.task.kind
-            )
+            layers = family.config(vocab_size=family.vocab_size, **model).num_layers
+            read_features(config, family, layers, data.task.kind)
 
 
 def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, Point]) -> None:
@@ -140,7 +138,8 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
         if "network" not in point.resolved and len(given) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, begin in point.beginnings.items():
-        kind, takes, value = _name_kind(begin), _list_kinds(point, name), point.settings[name]
+        kind = "finetune" if begin.program == "finetune" else str(begin.resolved.family)
+        takes, value = _list_kinds(point, name), point.settings[name]
         if kind not in takes:
             expected = " or ".join(takes) if takes else "no run"
             raise ValueError(f"{name}={begin.name!r} is a run of {kind}; expected {expected}")
@@ -155,14 +154,10 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
                 )
 
 
-def _name_kind(point: Point) -> str:
-    return "finetune" if point.program == "finetune" else str(point.resolved.family)
-
-
 def _list_kinds(point: Point, name: str) -> list[str]:
     """Return the runs that a setting may name: families of pretrainings, or finetune."""
     if point.program == "pretrain":
-        return [_name_kind(point)] if name == "init" else []
+        return [str(point.resolved.family)] if name == "init" else []
     pieces, words = ([family.name for family in all_families() if family.inputs == inputs]
                      for inputs in ("pieces", "words"))  # fmt: skip
     if name == "encoder":

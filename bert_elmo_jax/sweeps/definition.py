@@ -129,9 +129,8 @@ class Add:
             raise ValueError(f"{name}: seed={settings['seed']!r} and seeds={list(seeds)}: leave one of them out")
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
-        return tuple(
-            self._add(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
-        )
+        each = ((f"{name}, seed {seed}", {**settings, "seed": seed}) for seed in seeds)
+        return tuple(self._add(Point(called, "finetune", config, own)) for called, own in each)
 
     def figure(
         self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
@@ -154,10 +153,8 @@ class Add:
     def _add_cell(self, cell: Cell) -> None:
         for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
             if name not in known:
-                raise ValueError(
-                    f"there is no {kind} {name!r} in the table: its {kind}s are {', '.join(known)}"
-                    + did_you_mean(name, known)
-                )
+                listed = f"{', '.join(known)}{did_you_mean(name, known)}"
+                raise ValueError(f"there is no {kind} {name!r} in the table: its {kind}s are {listed}")
         if (cell.row, cell.column) in self.cells:
             raise ValueError(f"the cell {cell.row}, {cell.column} is there twice")
         self.cells[cell.row, cell.column] = cell

@@ -152,12 +152,9 @@ def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
     levels = range(max(depth.values()) + 1)
     stages = [[point for point in sweep.points if depth[point.identity] == level] for level in levels]
     left = [[point for point in stage if not folders.is_done(point)] for stage in stages]
-    lines = [
-        ABOUT.format(
-            title=sweep.title, scale=sweep.scale, left=sum(map(len, left)), all=len(sweep.points), stages=len(stages),
-            command=re.sub(r"--?runner[= ]print", "--runner=local", command),
-        )
-    ]  # fmt: skip
-    for number, stage in enumerate(left, start=1):
-        lines += [f"\n# stage {number}: {len(stage)} commands", *map(folders.command, stage)]
+    local, number = re.sub(r"--?runner[= ]print", "--runner=local", command), sum(map(len, left))
+    counts = {"left": number, "all": len(sweep.points), "stages": len(stages)}
+    lines = [ABOUT.format(title=sweep.title, scale=sweep.scale, command=local, **counts)]
+    for stage_number, stage in enumerate(left, start=1):
+        lines += [f"\n# stage {stage_number}: {len(stage)} commands", *map(folders.command, stage)]
     return "\n".join(lines)

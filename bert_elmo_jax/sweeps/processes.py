@@ -121,12 +121,8 @@ class Processes:
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
     """Return environment variables that show a process one GPU or TPU chip, which `share` processes use."""
-    seen = {
-        "CUDA_VISIBLE_DEVICES": device,
-        "TPU_VISIBLE_CHIPS": device,
-        "TPU_CHIPS_PER_PROCESS_BOUNDS": "1,1,1",
-        "TPU_PROCESS_BOUNDS": "1,1,1",
-    }
+    seen = {"CUDA_VISIBLE_DEVICES": device, "TPU_VISIBLE_CHIPS": device}
+    seen |= dict.fromkeys(("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS"), "1,1,1")
     # The first process on a GPU takes three quarters of its memory by default.
     return seen if share == 1 else {**seen, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / share:.3f}"}
 

@@ -196,9 +196,8 @@ def run_trials(
         trial = take_trial(study, sampler, seed)
         number = trial.number
         values = {name: space.draw(trial, name) for name, space in search.space.items()}
-        say(
-            f"trial {number + 1} of {last}: {' '.join(f'{name}={show_value(value)}' for name, value in values.items())}"
-        )
+        drawn = " ".join(f"{name}={show_value(value)}" for name, value in values.items())
+        say(f"trial {number + 1} of {last}: {drawn}")
         status, pruned = run_trial(search, study, trial, values, runner, stop)
         misnamed = bool(search.other_figures(number))
         if misnamed and not has_scores(study):
@@ -219,10 +218,8 @@ def run_trials(
         changed()
         if all_refused(study, trials):
             log = search.run(number) / LOG
-            raise ValueError(
-                "the program refused every trial so far: change the command, --workdir may stay the same; the last "
-                f"lines of {log}:\n{read_last_lines(log)}"
-            )
+            how = "change the command, --workdir may stay the same; the last lines of"
+            raise ValueError(f"the program refused every trial so far: {how} {log}:\n{read_last_lines(log)}")
     return not stop()
 
 
