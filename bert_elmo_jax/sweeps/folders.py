@@ -18,7 +18,7 @@ from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.points import FLAGS, File, Point, Step, find_config, identify
-from bert_elmo_jax.sweeps.processes import Job
+from bert_elmo_jax.sweeps.runners import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
 # The fields that decide which vectors a run reads.

@@ -16,7 +16,7 @@ from bert_elmo_jax.files import is_locked, read_json, write_json
 from bert_elmo_jax.runs.start_run import add_cost, read_costs, sum_costs
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import Point
-from bert_elmo_jax.sweeps.processes import LOG, Ended, Runner
+from bert_elmo_jax.sweeps.runners import LOG, Ended, Runner
 from bert_elmo_jax.train.run_guard import DIVERGED, REFUSED, STOPPED
 
 TICK = 0.5  # seconds between two looks at everything

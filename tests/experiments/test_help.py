@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from absl import flags
 
-from experiments.command_line import help, start
+from experiments.command_line import start
 
 from .programs import run_program
 
@@ -108,7 +108,7 @@ def test_parts_of_the_command_line(monkeypatch):
     error = flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>")
     known = "--what=sense is not known; it is one of senses, weights; did you mean senses?"
     assert start.describe(error, []) == known
-    comments = help.read_comments("experiments/configs/bcn.py")
+    comments = start.read_comments("experiments/configs/bcn.py")
     assert comments["batch_size"] == "rows, on all devices together"
     assert comments["feed_size"] == "of the layer between words and BiLSTM"
 

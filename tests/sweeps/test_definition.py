@@ -274,11 +274,11 @@ def test_missing_data_are_all_named(sweeps, tmp_path):
     folders = sweeps.folders.Folders
     sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
     with pytest.raises(ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"):
-        sweeps.checks.check_data(sweep, folders(tmp_path))
+        sweeps.run_sweep.check_data(sweep, folders(tmp_path))
     (tmp_path / "sst2").mkdir()
     (tmp_path / "sst2" / "train.tsv").touch()
     with pytest.raises(FileNotFoundError, match=r"lacks\n  corpora/novels\n  sst2/dev\.tsv\n  uner/") as error:
-        sweeps.checks.check_data(sweep, folders(tmp_path, tmp_path))
+        sweeps.run_sweep.check_data(sweep, folders(tmp_path, tmp_path))
     assert "sst2/train.tsv" not in str(error.value)
 
 

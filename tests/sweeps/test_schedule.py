@@ -55,7 +55,7 @@ def go(sweeps, write_small, tmp_path):
     def run(ends=None, retries=1, slots=2, stop=lambda: 0, **changes):
         sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
         folders = sweeps.folders.Folders(tmp_path / "w")
-        runner = Scripted(sweeps.processes, folders, sweep.points, slots, ends)
+        runner = Scripted(sweeps.runners, folders, sweep.points, slots, ends)
         said = []
         state = sweeps.schedule.run_points(sweep.points, folders, runner, retries=retries, say=said.append, stop=stop)
         return state, runner, "\n".join(said), folders

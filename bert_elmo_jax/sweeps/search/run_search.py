@@ -18,10 +18,9 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_report import score_name
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
-from bert_elmo_jax.sweeps.processes import Processes, stop_asked
 from bert_elmo_jax.sweeps.report import format_csv
-from bert_elmo_jax.sweeps.search.space import read_space
-from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, run_trials
+from bert_elmo_jax.sweeps.runners import Processes, stop_asked
+from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, read_space, run_trials
 
 ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
 
