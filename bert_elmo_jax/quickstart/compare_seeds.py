@@ -106,10 +106,7 @@ def train_seeds(
 
 
 def join_batches(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], collate: Collate) -> Iterator[Batch]:
-    """Yield the batches of `TaskBatches` for each seed, [seeds, batch_size, …], as wide as the longest row.
-
-    All steps have one width, since compiling another takes longer than the padding.
-    """
+    """Yield the batches of each seed, [seeds, batch_size, …], all as wide as the longest row, to compile only once."""
     lengths = np.array([row.width for row in rows])
     longest = rows[int(lengths.argmax())]
     padding = len(seeds) * batch_size + 1  # the number of an empty row

@@ -165,10 +165,7 @@ def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
 
 
 def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None = None) -> int:
-    """Run every part that is not done, and write the page; return the exit status.
-
-    By default two parts run at a time on a CPU with two cores or more, and one on an accelerator.
-    """
+    """Run every part that is not done, by default two at a time on two cores; write the page; return the status."""
     jobs = jobs or (1 if may_have_accelerator() or (os.cpu_count() or 1) < 2 else 2)
     sizes = sizes or Sizes()
     parts, folders = list_parts(sizes), QuickstartFolders(workdir)

@@ -40,12 +40,7 @@ def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Call
 
 
 def read_config(file: str) -> tuple[ConfigDict, str]:
-    """Return the config of `path.py` or `path.py:recipe`, and its docstring.
-
-    >>> config, docstring = read_config("experiments/configs/bert.py:toy")
-    >>> config.steps, docstring.partition(":")[0]
-    (9000, 'A BERT for a laptop')
-    """
+    """Return the config of `path.py` or `path.py:recipe`, and its docstring."""
     path, _, recipe = file.partition(":")
     get_config, docstring = _run(path, file)
     if not hasattr(get_config, "recipes"):

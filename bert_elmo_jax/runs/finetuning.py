@@ -67,10 +67,8 @@ def finetune(
             start, status = adapt_encoder(config, workdir, data, start)
             if status:
                 return status
-        if settings:
-            stopped = run_grid(config, workdir, data, start, asked, settings)
-        else:
-            stopped = run(config, workdir, data, start, asked)
+        own = config, workdir, data, start, asked
+        stopped = run_grid(*own, settings) if settings else run(*own)
     return train.STOPPED if stopped else 0
 
 

@@ -195,11 +195,7 @@ def build_step(
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the coefficient of each term of the loss from `config.coefficients`, or the objective's `default`.
-
-    A sampled term has the coefficient of the term that it estimates. Other terms in the config are ignored, since one
-    config may serve several objectives.
-    """
+    """Return the coefficient of each term of the loss; a sampled term has that of the term that it estimates."""
     given = config.get("coefficients")
     if not given:
         return dict(default)

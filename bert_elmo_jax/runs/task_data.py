@@ -73,10 +73,7 @@ def parse_share(dev: str) -> float | None:
 
 
 def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Split examples into a train and a dev part by a fixed shuffle; both keep the order.
-
-    Questions about one context stay together, and so do the sentences of a document that are read with it.
-    """
+    """Split examples by a fixed shuffle, in order; questions on a context and sentences of a document stay together."""
     groups: dict[Any, list[int]] = {}
     for n, example in enumerate(examples):
         together = example.context if task.kind == "questions" else example.document if task.context else n

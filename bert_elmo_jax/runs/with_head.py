@@ -140,10 +140,7 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
 
 
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
-    """Return the layers of `config.features` that the head reads; None for the last layer.
-
-    A family without a pooler gives its last layer, averaged, to heads that read one vector per row.
-    """
+    """Return the layers of `config.features` that the head reads; None for the last layer, with its pooler."""
     f = config.features
     if not f.layers:
         no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
@@ -158,10 +155,7 @@ def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str
 def init_params(
     start: Start, task: Task, head: TaskHead, seed: int, report: bool = True
 ) -> tuple[dict[str, Any], bool]:
-    """Return the stored parameters, completed from the seed, and True if the pooler is new.
-
-    A stored head for another task or other labels is not used.
-    """
+    """Return the stored parameters, without the head of another task, completed from the seed; True: a new pooler."""
     fresh = init_task_params(start.family, start.model, head, jax.random.key(seed))
     if start.stored is None:
         return fresh, True
@@ -199,10 +193,7 @@ def build_transfer(
 
 
 def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool) -> Any:
-    """Return the step from which each parameter is trained: 0 for the head and a new pooler.
-
-    An old pooler is unfrozen with the last layer.
-    """
+    """Return the step from which each parameter is trained: 0 for head and new pooler, last layer for an old one."""
     depths = optim.depths(dict(params), family.depth_of)
     top = max(jax.tree.leaves(depths))
     first = round(config.head_epochs * epoch)

@@ -135,10 +135,7 @@ class Add:
     def figure(
         self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
     ) -> None:
-        """Add a cell that shows a figure of runs that exist already, by its name (see `table.read_figures`).
-
-        Examples are held_out/mlm_perplexity of a pretraining, layer_shares/mix/input/0 of a task's run.
-        """
+        """Add a cell that shows a figure of runs that exist already, by its name; see `table.read_figures`."""
         runs = (points,) if isinstance(points, Point) else tuple(points)
         if not runs:
             raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")

@@ -79,23 +79,20 @@ class Point:
         try:
             config, _ = read_config(find_config(self.config))
             check_program(self.config, config, self.program)
+            fields = dict(list_fields(config))
+            for name, value in self.settings.items():
+                if name in FLAGS[self.program]:
+                    if not isinstance(value, (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)):
+                        raise ValueError(
+                            f"{name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
+                        )
+                elif name not in fields:
+                    hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
+                    raise ValueError(f"the config {self.config} has no field {name!r}{hint}")
+                else:
+                    set_field(config, name, show_value(identify(value)))
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name}: {error}") from None
-        fields = dict(list_fields(config))
-        for name, value in self.settings.items():
-            if name in FLAGS[self.program]:
-                if not isinstance(value, (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)):
-                    raise ValueError(
-                        f"{self.name}: {name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
-                    )
-            elif name not in fields:
-                hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
-                raise ValueError(f"{self.name}: the config {self.config} has no field {name!r}{hint}")
-            else:
-                try:
-                    set_field(config, name, show_value(identify(value)))
-                except ValueError as error:
-                    raise ValueError(f"{self.name}: {error}") from None
         return config
 
     @functools.cached_property

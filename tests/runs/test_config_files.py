@@ -79,6 +79,11 @@ def test_recipes_by_name():
         get_config("tinny")
 
 
+def test_a_config_with_its_docstring():
+    config, docstring = read_config("experiments/configs/bert.py:toy")
+    assert (config.steps, docstring.partition(":")[0]) == (9000, "A BERT for a laptop")
+
+
 def test_a_near_config_is_suggested():
     near = re.escape("--config=bert_toi.py: there is no such file; did you mean experiments/configs/bert.py:toy?")
     with pytest.raises(FileNotFoundError, match=near):

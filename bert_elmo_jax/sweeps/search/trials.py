@@ -221,10 +221,7 @@ class Search:
         return [line["step"] for line in self.lines(number) if self.score in line]
 
     def readings(self, number: int) -> dict[int, float]:
-        """Return the finite scores of a trial by the number of the evaluation: 1, 2, …
-
-        Steps would not do: with another batch size the same epoch ends at another step.
-        """
+        """Return the finite scores by evaluation, 1, 2, …: an epoch's last step depends on the batch size."""
         found = [line[self.score] for line in self.lines(number) if self.score in line]
         return {at: value for at, value in enumerate(found, 1) if value is not None and math.isfinite(value)}
 
