@@ -85,10 +85,8 @@ def simulate_devices(count: int) -> list[Any]:
     with contextlib.suppress(RuntimeError):  # JAX is running: its number of devices is fixed
         jax.config.update("jax_num_cpu_devices", count)
     if len(jax.devices("cpu")) < count:
-        raise ValueError(
-            f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; set "
-            f"XLA_FLAGS=--xla_force_host_platform_device_count={count}, or unset it"
-        )
+        how = f"set XLA_FLAGS=--xla_force_host_platform_device_count={count}, or unset it"
+        raise ValueError(f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; {how}")
     return jax.devices("cpu")[:count]
 
 

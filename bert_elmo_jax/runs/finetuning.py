@@ -112,11 +112,9 @@ def run(
     step = train.make_step(ready.loss, ready.method, ready.coefficients, accumulate=config.accumulate)
     mesh = train.make_mesh(**config.mesh)
     share = mesh.shape["data"] * mesh.shape["fsdp"]
-    if config.batch_size % (share * config.accumulate):
-        raise ValueError(
-            f"config.batch_size={config.batch_size} cannot be shared by {share} devices in {config.accumulate} parts: "
-            f"use a multiple of {share * config.accumulate}"
-        )
+    if config.batch_size % (unit := share * config.accumulate):
+        how = f"cannot be shared by {share} devices in {config.accumulate} parts: use a multiple of {unit}"
+        raise ValueError(f"config.batch_size={config.batch_size} {how}")
     state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE)

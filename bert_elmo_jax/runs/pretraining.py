@@ -201,10 +201,8 @@ def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[
         return dict(default)
     names = {term: term if term in given else term.removesuffix("_sampled") for term in default}
     if not set(names.values()) <= set(given):
-        raise ValueError(
-            f"config.coefficients has {', '.join(given)}, but the loss has the terms {', '.join(names.values())}: give "
-            "a number for each term"
-        )
+        terms = f"the loss has the terms {', '.join(names.values())}: give a number for each term"
+        raise ValueError(f"config.coefficients has {', '.join(given)}, but {terms}")
     return {term: float(given[name]) for term, name in names.items()}
 
 

@@ -37,10 +37,9 @@ def read_data(config: ConfigDict) -> Data:
     """Read all files of a run; a task has the labels of its training data."""
     missing = [name for name in ("task", "train", "dev") if not config[name]]
     if missing:
-        raise ValueError(
-            f"{', '.join(f'--{name}' for name in missing)} {'is' if len(missing) == 1 else 'are'} needed, such as "
-            "--task=classification --train=my.csv --dev=dev.csv --text=review --label=stars (--dev=0.1: of --train)"
-        )
+        such = "--task=classification --train=my.csv --dev=dev.csv --text=review --label=stars (--dev=0.1: of --train)"
+        flags, verb = ", ".join(f"--{name}" for name in missing), "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{flags} {verb} needed, such as {such}")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
     options = {name: config[name] for name in OPTIONS if name in config}
     task = task_named(config.task, **columns, file=config.train, **options)
@@ -85,10 +84,8 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
         chosen.update(every[n])
     least = 2 if task.kind == "regression" else 1
     if not least <= len(chosen) < len(examples):
-        raise ValueError(
-            f"--dev={share:g} of {len(examples):,} examples would be {len(chosen)} of them: use another share, or give "
-            "a file"
-        )
+        would = f"would be {len(chosen)} of them: use another share, or give a file"
+        raise ValueError(f"--dev={share:g} of {len(examples):,} examples {would}")
     train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == held] for held in (False, True))
     return train, dev
 
@@ -112,10 +109,8 @@ def count_steps(config: ConfigDict, rows: int) -> Length:
     if steps < 1 or min(eval_every, checkpoint_every) < 1:
         raise ValueError(f"config.epochs={config.epochs} of {epoch} steps is less than a step: use more epochs")
     if eval_every % checkpoint_every:
-        raise ValueError(
-            f"an evaluation every {eval_every} steps and a checkpoint every {checkpoint_every}: the best model could "
-            "not be kept; let config.checkpoint_every divide config.eval_every (an epoch by default)"
-        )
+        why = "the best model could not be kept; let config.checkpoint_every divide config.eval_every"
+        raise ValueError(f"an evaluation every {eval_every} steps and a checkpoint every {checkpoint_every}: {why}")
     return Length(steps, epoch, eval_every, checkpoint_every)
 
 

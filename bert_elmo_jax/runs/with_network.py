@@ -49,10 +49,8 @@ def start_network(config: ConfigDict, init: str | None, tokenizer: str | None) -
     choose("network", config.network, NETWORKS)
     for flag, value in (("init", init), ("tokenizer", tokenizer)):
         if value is not None:
-            raise ValueError(
-                f"--{flag}={value} has no use for a {config.network}, which is trained from scratch: give the encoder "
-                "that it reads with --config.encoder=…"
-            )
+            why = "which is trained from scratch: give the encoder that it reads with --config.encoder=…"
+            raise ValueError(f"--{flag}={value} has no use for a {config.network}, {why}")
     return NetworkStart(word_encoder(config.encoder) if config.encoder else None, config.encoder)
 
 
@@ -117,10 +115,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     if config.vectors:
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:
-            raise ValueError(
-                f"config.word_size={config.word_size}, and {config.vectors} has vectors of {size} numbers: leave "
-                "word_size out, or give a file of that width"
-            )
+            how = "leave word_size out, or give a file of that width"
+            raise ValueError(f"config.word_size={config.word_size}, and the width of {config.vectors} is {size}: {how}")
         known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
         there = int((places_of(list(counts), known) >= 0).sum())
         twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
@@ -162,10 +158,8 @@ def build_training(
     if config.layer_decay == 1:
         return rate, method
     if encoder is None or not network.tuned:
-        raise ValueError(
-            f"config.layer_decay={config.layer_decay} is for the layers of a fine-tuned encoder: add "
-            "--config.tune_encoder=true, or leave it out"
-        )
+        why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
+        raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
     return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay, find_family(encoder.config).depth_of))
 
 
@@ -176,10 +170,8 @@ def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[s
     facts = read_facts(workdir / "model.json")
     there = (facts["config"], facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
     if there != (dataclasses.asdict(network), list(labels), words):
-        raise ValueError(
-            f"{workdir} was started with other training data, vectors or encoder (its words, labels or sizes differ): "
-            "resume with the same, or choose another run directory"
-        )
+        why = "its words, labels or sizes differ): resume with the same, or choose another run directory"
+        raise ValueError(f"{workdir} was started with other training data, vectors or encoder ({why}")
 
 
 def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
@@ -188,10 +180,9 @@ def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
     if is_run_directory(folder):
         there = word_encoder(str(folder)).fingerprint
         if there != encoder.fingerprint:
-            raise ValueError(
-                f"this run was started with another encoder ({there}, and {encoder.source} is {encoder.fingerprint}): "
-                "resume with that one, or choose another run directory"
-            )
+            other = f"{there}, and {encoder.source} is {encoder.fingerprint}"
+            how = "resume with that one, or choose another run directory"
+            raise ValueError(f"this run was started with another encoder ({other}): {how}")
         return described
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while writing it
     asked = {"program": "finetune", "encoder": encoder.source}

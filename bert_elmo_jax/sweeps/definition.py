@@ -38,10 +38,9 @@ class Paper:
         for row, figures in self.rows.items():
             numbers = isinstance(figures, tuple) and all(f is None or isinstance(f, int | float) for f in figures)
             if not numbers or len(figures) != len(self.columns):
-                raise ValueError(
-                    f"row {row!r} has the figures {figures!r}, expected a number or None for each of the "
-                    f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
-                )
+                such = f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
+                expected = f"expected a number or None for each of the {such}"
+                raise ValueError(f"row {row!r} has the figures {figures!r}, {expected}")
         if self.reference not in self.rows:
             raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
 
@@ -169,9 +168,8 @@ def read_sweep(file: str, scale: str) -> Sweep:
     lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
     about = (found["__doc__"] or "").strip()
     if lacking or not about:
-        raise ValueError(
-            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see the files of experiments/sweeps"
-        )
+        missing = ", ".join(lacking) or "docstring"
+        raise ValueError(f"--sweep={file}: it has no {missing}; see the files of experiments/sweeps")
     if scale not in found["SCALES"]:
         there = ", ".join(found["SCALES"])
         raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")

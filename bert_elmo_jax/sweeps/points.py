@@ -120,10 +120,8 @@ class Step:
         every, last = config.checkpoint_every, config.steps
         kept = [last, *range(last - (last % every or every), 0, -every)][: config.keep]
         if self.step not in kept:
-            raise ValueError(
-                f"{self.point.name} keeps no checkpoint of step {self.step}: it keeps {config.keep}, one every {every} "
-                f"of {last} steps"
-            )
+            keeps = f"it keeps {config.keep}, one every {every} of {last} steps"
+            raise ValueError(f"{self.point.name} keeps no checkpoint of step {self.step}: {keeps}")
 
 
 def find_config(config: str) -> str:

@@ -40,10 +40,8 @@ def check_data(sweep: Sweep, folders: Folders) -> None:
     missing = [file for file in files if not folders.file(file).exists()]
     if missing:
         names = "\n".join(f"  {file.name}" for file in missing)
-        raise FileNotFoundError(
-            f"--data={folders.data} lacks\n{names}\nPut them there under these names (links will do), or choose "
-            f"another folder; see experiments/sweeps/_scales.py."
-        )
+        how = "Put them there (links will do), or choose another folder; see experiments/sweeps/_scales.py."
+        raise FileNotFoundError(f"--data={folders.data} lacks\n{names}\n{how}")
 
 
 def check_same_data(sweep: Sweep, folders: Folders) -> None:
@@ -76,9 +74,8 @@ def check_same_data(sweep: Sweep, folders: Folders) -> None:
                 restore = "restore the old file, choose another --workdir"
                 remedy = "delete it and it is made again" if file.made else restore
                 listed = "\n".join(f"  {folders.run(point)}" for point in others)
-                raise ValueError(
-                    f"{given} has changed since {len(others)} runs have read it: {remedy}, or delete them:\n{listed}"
-                )
+                since = f"{given} has changed since {len(others)} runs have read it"
+                raise ValueError(f"{since}: {remedy}, or delete them:\n{listed}")
             for point in readers:
                 runs[point.identity] = {**runs.get(point.identity, {}), file.name: now}
         write_json(seen, {"files": files, "runs": runs})
@@ -107,9 +104,8 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
 
 def _check_pretraining(config: ConfigDict) -> None:
     if config.steps < 1 or config.checkpoint_every < 1 or config.keep < 1:
-        raise ValueError(
-            f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}: expected 1 or more"
-        )
+        given = f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}"
+        raise ValueError(f"{given}: expected 1 or more")
     family, objective = build_objective(config, None)
     if config.data != "toyworld":
         corpora = load_corpora(config, Path(), family.inputs)
@@ -138,9 +134,8 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
     if point.program == "finetune":
         given = {"init", "tokenizer"} & set(point.settings)
         if "network" in point.resolved and given:
-            raise ValueError(
-                f"{' and '.join(given)} has no use for a network, which is trained from scratch: use encoder=…"
-            )
+            why = "has no use for a network, which is trained from scratch: use encoder=…"
+            raise ValueError(f"{' and '.join(given)} {why}")
         if "network" not in point.resolved and len(given) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, begin in point.beginnings.items():
@@ -154,10 +149,9 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
             folder = folders.run(begin) / "checkpoints"
             if folders.is_done(begin) and not (folder / str(value.step)).is_dir():
                 there = ", ".join(sorted((file.name for file in folder.iterdir()), key=len))
-                raise ValueError(
-                    f"{name}={begin.name!r} after {value.step} steps: {folder} has only {there}. It was made for "
-                    "another sweep, with another checkpoint_every or keep: choose another --workdir, or delete it"
-                )
+                how = "with another checkpoint_every or keep: choose another --workdir, or delete it"
+                found = f"{name}={begin.name!r} after {value.step} steps: {folder} has only {there}"
+                raise ValueError(f"{found}. It was made for another sweep, {how}")
 
 
 def _list_kinds(point: Point, name: str) -> list[str]:
