@@ -53,10 +53,9 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
     stored = read_model(config.encoder)
     family = None if stored.network else get_family(stored.kind)
     if family is None or family.inputs != "words":
+        kind = f"{config.encoder} is of the kind {stored.kind}"
         how = f"adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory"
-        raise ValueError(
-            f"config.adapt is for encoders that read words, {config.encoder} is of the kind {stored.kind}: {how}"
-        )
+        raise ValueError(f"config.adapt is for encoders that read words, and {kind}: {how}")
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
     say(f"the encoder is first trained as a language model on {texts:,} texts: {folder}")

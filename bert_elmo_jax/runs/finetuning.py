@@ -33,7 +33,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 RESULT = "result.json"  # in the directory of a finished run; written last
-Setting = dict[str, Any]
+Setting, AnyStart = dict[str, Any], Start | NetworkStart
 
 
 def finetune(
@@ -53,7 +53,7 @@ def finetune(
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
     adapt = wants_adaptation(config, settings)
     data = read_data(config)
-    start: Start | NetworkStart = (start_network if "network" in config else start_head)(config, init, tokenizer)
+    start: AnyStart = (start_network if "network" in config else start_head)(config, init, tokenizer)
     asked = {"program": "finetune", "init": init, "tokenizer": tokenizer, **config.to_dict()}
     if share := parse_share(config.dev):  # with another share, held-out examples would be trained on
         asked["dev_share"] = share
@@ -73,12 +73,7 @@ def finetune(
 
 
 def run_grid(
-    config: ConfigDict,
-    workdir: Path,
-    data: Data,
-    start: Start | NetworkStart,
-    asked: Mapping[str, Any],
-    settings: Sequence[Setting],
+    config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any], settings: list[Setting]
 ) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
     train.same_run(workdir, asked, FREE)
@@ -97,9 +92,7 @@ def run_grid(
     return None
 
 
-def run(
-    config: ConfigDict, workdir: Path, data: Data, start: Start | NetworkStart, asked: Mapping[str, Any]
-) -> int | None:
+def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any]) -> int | None:
     """Start or resume one run, and return the number of the signal that stopped it, or None."""
     # The model, its data and the step.
     if isinstance(start, Start):

@@ -145,10 +145,7 @@ def _text(example: Any) -> str:
 
 
 def task_sections(
-    model: TaskModel | TaskNetwork,
-    dev: Sequence[Any],
-    predictions: Sequence[Any],
-    scores: Mapping[str, Mapping[str, float]],
+    model: TaskModel | TaskNetwork, dev: Sequence[Any], predictions: Sequence[Any], scores: Mapping[str, Any]
 ) -> list[Section]:
     """Return sections (heading, HTML): scores, confusions, mistakes, and attention or the weights of layers."""
     task = model.task
