@@ -33,7 +33,8 @@ from bert_elmo_jax.train.metrics import read_metrics
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 RESULT = "result.json"  # in the directory of a finished run; written last
-Setting, AnyStart = dict[str, Any], Start | NetworkStart
+Setting = dict[str, Any]
+AnyStart = Start | NetworkStart
 
 
 def finetune(

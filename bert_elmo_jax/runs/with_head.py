@@ -88,8 +88,8 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         stored, family = _read_encoder(config.preset, "config.preset")
         model = stored.config
     else:
-        known, hint = ", ".join(presets), did_you_mean(config.preset, presets)
-        raise ValueError(f"config.preset={config.preset!r} is neither a preset ({known}) nor a model{hint}")
+        listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
+        raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
     known = {field.name for field in dataclasses.fields(model)}
     sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if name in known}
     return Start(family, dataclasses.replace(adopt_config(model, asked), **sizes), pieces, None)

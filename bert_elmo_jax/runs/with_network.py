@@ -116,7 +116,9 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:
             how = "leave word_size out, or give a file of that width"
-            raise ValueError(f"config.word_size={config.word_size}, and the width of {config.vectors} is {size}: {how}")
+            raise ValueError(
+                f"config.word_size={config.word_size}, and the width of {config.vectors} is {size}: {remedy}"
+            )
         known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
         there = int((places_of(list(counts), known) >= 0).sum())
         twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
@@ -124,8 +126,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         if not there:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
-    how = {"tuned": config.tune_words, "seed": config.seed}
-    return Lexicon.build(counts, config.unknown, size, known=known, later=later, **how), known
+    build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed)
+    return build(counts, config.unknown, size, known=known, later=later), known
 
 
 def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:
