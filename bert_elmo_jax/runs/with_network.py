@@ -115,8 +115,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     if config.vectors:
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:
-            how = "leave word_size out, or give a file of that width"
-            raise ValueError(f"config.word_size={config.word_size}, and {config.vectors} has the width {size}: {how}")
+            has = f"has vectors of {size} numbers: leave word_size out, or give a file of that width"
+            raise ValueError(f"config.word_size={config.word_size}, and {config.vectors} {has}")
         known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
         there = int((places_of(list(counts), known) >= 0).sum())
         twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
