@@ -1,5 +1,6 @@
 """One start of the quickstart: its task files, its runs, and its page with scores, senses and commands."""
 
+import contextlib
 import html
 import os
 import statistics
@@ -25,8 +26,8 @@ from bert_elmo_jax.runs.ideal.best_stream import stream_scores
 from bert_elmo_jax.runs.start_run import cache_compiled, may_have_accelerator, say, sum_costs
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.task_report import draw_attention
-from bert_elmo_jax.sweeps.runners import Processes, stop_asked
-from bert_elmo_jax.sweeps.schedule import Progress, run_points
+from bert_elmo_jax.sweeps.runners import Processes
+from bert_elmo_jax.sweeps.schedule import Progress
 from bert_elmo_jax.toyworld import ToyWorld
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -179,15 +180,8 @@ def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None =
         progress = Progress(folders, jobs, lambda point: usual[point.identity])
         # The longest first, so that none is left alone at the end.
         points = [part.point for part in sorted(parts, key=lambda part: part.seconds, reverse=True)]
-        with stop_asked() as stop:
-            try:
-                state = run_points(
-                    points, folders, runner, retries=0, tick=progress.tick, changed=progress.changed,
-                    say=progress.say, stop=stop,
-                )  # fmt: skip
-            finally:
-                runner.close()
-                progress.close()
+        with contextlib.closing(runner):
+            state = progress.run(points, runner, 0, progress.changed)
         if state.stopping:
             say("stopped; the same command continues")
             return train.STOPPED

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,10 @@ class Folders:
             run.mkdir(parents=True, exist_ok=True)
         return run
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """Wait for, and then keep out, other sweeps in the working directory."""
         self.workdir.mkdir(parents=True, exist_ok=True)
-        with lock(self.workdir / "points.lock", wait=True):
-            yield
+        return lock(self.workdir / "points.lock", wait=True)
 
     def file(self, file: File) -> Path:
         """Return the path of a data file."""

@@ -23,8 +23,8 @@ from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
 from bert_elmo_jax.sweeps.folders import Folders, write_commands
 from bert_elmo_jax.sweeps.points import File, Point, Step
 from bert_elmo_jax.sweeps.report import write_sweep_report, write_tables
-from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, read_resources, stop_asked
-from bert_elmo_jax.sweeps.schedule import Progress, SweepState, run_points
+from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, read_resources
+from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.sweeps.table import Table, read_table
 from bert_elmo_jax.sweeps.toy_tasks import make_files
 
@@ -238,14 +238,7 @@ def run_and_report(sweep: Sweep, folders: Folders, runner: Runner, retries: int,
         progress.changed(state)
         return table
 
-    with stop_asked() as stop:
-        try:
-            state = run_points(
-                sweep.points, folders, runner, retries=retries, changed=write, tick=progress.tick, say=progress.say,
-                stop=stop,
-            )  # fmt: skip
-        finally:
-            progress.close()
+    state = progress.run(sweep.points, runner, retries, write)
     if state.stopping:
         progress.say("stopped; the same command continues")
         return train.STOPPED

@@ -1,6 +1,7 @@
 """Run points in order: needs first, as many at once as there are slots, failures again."""
 
 import contextlib
+import functools
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ from bert_elmo_jax.files import is_locked, read_json, write_json
 from bert_elmo_jax.runs.start_run import add_cost, read_costs, sum_costs
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import Point
-from bert_elmo_jax.sweeps.runners import LOG, Ended, Runner
+from bert_elmo_jax.sweeps.runners import LOG, Ended, Runner, stop_asked
 from bert_elmo_jax.train.run_guard import DIVERGED, REFUSED, STOPPED
 
 TICK = 0.5  # seconds between two looks at everything
@@ -187,9 +188,11 @@ class Progress:
         self._bar.n = made / sum(weights.values())
         self._bar.set_description_str(self.describe(state, names=True))
 
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        self._bar.close()
+    def run(self, points: Sequence[Point], runner: Runner, retries: int, changed: Callable[..., object]) -> SweepState:
+        """Run points with the bar, until all have ended, or SIGTERM or Ctrl-C asks to stop."""
+        run = functools.partial(run_points, points, self._folders, runner, tick=self.tick, say=self.say)
+        with contextlib.closing(self._bar), stop_asked() as stop:  # at the end the terminal is as it was
+            return run(retries=retries, changed=changed, stop=stop)
 
     def describe(self, state: SweepState, names: bool = False) -> str:
         """Return how many points are done, running and failed, and the time left."""

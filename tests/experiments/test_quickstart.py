@@ -93,7 +93,7 @@ def test_the_time_left(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert re.fullmatch(r"bert: done · 2 of 14 done · about \d+ minutes left\n", said)
     assert progress.expect(points[1]) == 2 * parts[1].seconds, "this machine takes twice as long as usual"
-    progress.close()
+    progress._bar.close()
 
 
 @pytest.mark.long

@@ -218,7 +218,7 @@ def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
     assert progress.time_left(state) == pytest.approx(2400.0, abs=5)
     (folders.claim(b) / "log.txt").write_bytes("step 3\r 75%|███▌ | 3/4 [00:01".encode())
     assert progress.time_left(state) == pytest.approx(600.0, abs=5), "by its own bar"
-    progress.close()
+    progress._bar.close()
 
 
 def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
@@ -236,7 +236,7 @@ def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     progress.changed(state)
     progress.tick(state)
     progress.say("a line")
-    progress.close()
+    progress._bar.close()
     name = sweep.points[2].name
     said = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
     assert capsys.readouterr().err == said

@@ -70,7 +70,7 @@ def read_space(over: str, config: ConfigDict) -> Space:
         if name in space:
             raise ValueError(f"--over names {name} twice")
         try:
-            space[name] = _read_range(config, name, text) or _read_values(config, name, text)
+            space[name] = _read_values(config, name, text)
         except ValueError as error:
             raise ValueError(f"--over: {error}") from None
     if not space:
@@ -78,26 +78,21 @@ def read_space(over: str, config: ConfigDict) -> Space:
     return space
 
 
-def _read_range(config: ConfigDict, name: str, text: str) -> Range | None:
+def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
     first, *rest = text.split(",")
     low, dots, high = first.partition("..")
     if not dots or low[:1] in ("'", '"', "("):
-        return None
+        values = parse_values(config, name, text)
+        if not all(math.isfinite(value) for value in values if isinstance(value, float)):
+            raise ValueError(f"{name}={text}: expected finite numbers")
+        simple = (bool, int, float, str)  # optuna stores no tuples, so these are kept as text
+        return Values(tuple(value if isinstance(value, simple) else show_value(value) for value in values))
     bounds = [parse_value(config, name, bound) for bound in (low, high)]
     if not all(type(bound) in (int, float) for bound in bounds) or rest not in ([], ["log"]):
         raise ValueError(f"{name}={text}: expected values as a,b, or numbers as low..high or low..high,log")
     if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1] or (rest and bounds[0] <= 0):
         raise ValueError(f"{name}={text}: expected {'positive' if rest else 'finite'} numbers, the lower one first")
     return Range(bounds[0], bounds[1], log=bool(rest), whole=type(bounds[0]) is int)
-
-
-def _read_values(config: ConfigDict, name: str, text: str) -> Values:
-    values = parse_values(config, name, text)
-    if not all(math.isfinite(value) for value in values if isinstance(value, float)):
-        raise ValueError(f"{name}={text}: expected finite numbers")
-    # optuna stores no tuples, so these are kept as text.
-    simple = (bool, int, float, str)
-    return Values(tuple(value if isinstance(value, simple) else show_value(value) for value in values))
 
 
 def import_optuna() -> Any:
