@@ -76,8 +76,7 @@ class Module:
 def parse_hlo(text: str) -> Module:
     """Parse the output of `compiled.as_text()`."""
     computations: dict[str, Computation] = {}
-    entry = ""
-    name, lines, root = "", dict[str, Instruction](), ""
+    entry, name, lines, root = "", "", dict[str, Instruction](), ""
     for line in text.splitlines():
         if not name:
             header = _COMPUTATION.match(line)

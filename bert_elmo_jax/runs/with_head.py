@@ -90,8 +90,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     else:
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
-    known = {field.name for field in dataclasses.fields(model)}
-    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if name in known}
+    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
     return Start(family, dataclasses.replace(adopt_config(model, asked), **sizes), pieces, None)
 
 
@@ -198,10 +197,9 @@ def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any
     if first < 1:
         raise ValueError(f"config.head_epochs={config.head_epochs} is less than a step; use more, or transfer=all")
 
-    def start(depth: int) -> int:
-        return first + (max(0, top - 1 - depth) * epoch if config.transfer == "top_down" else 0)
-
-    starts = jax.tree.map(lambda depth: 0, depths) | {"encoder": jax.tree.map(start, depths["encoder"])}
+    wait = epoch if config.transfer == "top_down" else 0  # steps from one layer to the next lower one
+    starts = jax.tree.map(lambda depth: 0, depths)
+    starts["encoder"] = jax.tree.map(lambda depth: first + max(0, top - 1 - depth) * wait, depths["encoder"])
     if new_pooler and "pooler" in starts["encoder"]:
         starts["encoder"]["pooler"] = jax.tree.map(lambda _: 0, starts["encoder"]["pooler"])
     return starts

@@ -183,8 +183,8 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
 
 def _cost(line: Mapping[str, object], folders: Folders, folder: Path) -> str:
     """Return a run's entry: its cell, its cost and device, its command, and a link to its own report."""
-    what = ", ".join(str(line[name]) for name in ("row", "column") if line[name])
-    what += f", seed {line['seed']}" if line["seed"] != "" else ""
+    seed = f"seed {line['seed']}" if line["seed"] != "" else ""
+    what = ", ".join(str(part) for part in (line["row"], line["column"], seed) if part)
     cost = f"{line['seconds']} s" if line["seconds"] else ("seconds unknown" if line["done"] else "not done")
     again = f", {line['starts']} starts" if int(str(line["starts"])) > 1 else ""
     where = f" on {line['device']}" if line["device"] else ""
