@@ -226,11 +226,11 @@ def test_checkpoints_that_another_sweep_did_not_keep(read):
 DEVICES = """
 import sys
 from pathlib import Path
-from bert_elmo_jax.sweeps import checks, definition, folders
+from bert_elmo_jax.sweeps import definition, folders, run_sweep
 sweep = definition.read_sweep(sys.argv[1], "toy")
 places = folders.Folders(Path(sys.argv[2]), Path(sys.argv[3]))
-checks.check_same_data(sweep, places)
-checks.check_points(sweep, places)
+run_sweep.check_same_data(sweep, places)
+run_sweep.check_points(sweep, places)
 assert not sys.modules["jax._src.xla_bridge"]._backends
 """
 
