@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.quickstart.parts import COLUMNS, TASKS, QuickstartFolders, Sizes, list_parts, write_tasks
-from bert_elmo_jax.quickstart.run_quickstart import run_quickstart
+from bert_elmo_jax.quickstart.run_quickstart import (
+    COLUMNS,
+    TASKS,
+    QuickstartFolders,
+    Sizes,
+    list_parts,
+    run_quickstart,
+    write_tasks,
+)
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
