@@ -46,11 +46,6 @@ class Topology(NamedTuple):
     chip: Chip | None
     links: int  # wires that even the chip with the fewest can send over
 
-    @property
-    def platform(self) -> str:
-        """JAX's name for the kind of device."""
-        return str(self.devices[0].platform)
-
 
 def find_topology(name: str) -> Topology:
     """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated devices."""

@@ -149,7 +149,7 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         def fits(units: int) -> bool:
             rows = units * unit
             try:
-                with trace_for(topology.platform):
+                with trace_for(topology.devices[0].platform):
                     compiled = compile_step(*build_inputs(config, objective, phase, rows, mesh), mesh, rules)
                 if memory is not None and compiled.total > memory:
                     raise TooLarge(compiled.total, memory)

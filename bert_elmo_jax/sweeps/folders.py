@@ -51,7 +51,9 @@ class Folders:
         if point.identity not in self._runs:
             there = self._list_runs().get(point.identity)
             if not there:
-                return self.workdir / "points" / f"{_shorten(point.name)}-{point.identity}"
+                name = re.sub(r"[^\w.+=]+", "-", point.name).strip("-")
+                name = name.encode()[:160].decode(errors="ignore")  # a file's name may have 255 bytes
+                return self.workdir / "points" / f"{name}-{point.identity}"
             self._runs[point.identity] = min(there, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
         return self._runs[point.identity]
 
@@ -135,11 +137,6 @@ def write_command(program: str, job: Job) -> str:
     words += [f"--{'' if name in flags else 'config.'}{name}={text}" for name, text in job.fields.items()]
     words += [f"--{name}={','.join(text) if isinstance(text, tuple) else text}" for name, text in job.options.items()]
     return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
-
-
-def _shorten(name: str) -> str:
-    """Return a name as a part of a file name, which may have 255 bytes."""
-    return re.sub(r"[^\w.+=]+", "-", name).strip("-").encode()[:160].decode(errors="ignore")
 
 
 def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
