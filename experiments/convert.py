@@ -46,10 +46,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start(
-        "convert",
-        define,
-        main,
-        {"from": "From what to what", "format": "If the source does not say"},
-        stopped="stopped",
-    )
+    headings = {"from": "From what to what", "format": "If the source does not say"}
+    start("convert", define, main, headings, stopped="stopped")

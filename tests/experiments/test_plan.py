@@ -14,10 +14,9 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
-from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, lower_step
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
 from bert_elmo_jax.plan.compiled_cost import Cost
-from bert_elmo_jax.plan.plan import describe_shortage, describe_step
+from bert_elmo_jax.plan.plan import Compiled, TooLarge, describe_shortage, describe_step, lower_step
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 

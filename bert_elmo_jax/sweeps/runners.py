@@ -1,11 +1,12 @@
-"""Run jobs on this machine, each in a process of its own with its own device or cores."""
+"""Run jobs: in processes of this machine, each with its own device or cores, or as tasks of a Ray cluster."""
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, get_context, parent_process
 from multiprocessing.process import BaseProcess
@@ -16,6 +17,8 @@ from bert_elmo_jax import platform_support
 from bert_elmo_jax.runs.start_run import Call, cache_compiled, run_point
 
 LOG = "log.txt"  # in a run directory: standard output and error of all its starts
+ROOT = Path(__file__).parents[2]
+LOST = 3  # how often a task is restarted whose machine is gone
 
 
 class Job(NamedTuple):
@@ -121,12 +124,8 @@ class Processes:
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
     """Return environment variables that show a process one GPU or TPU chip, which `share` processes use."""
-    seen = {
-        "CUDA_VISIBLE_DEVICES": device,
-        "TPU_VISIBLE_CHIPS": device,
-        "TPU_CHIPS_PER_PROCESS_BOUNDS": "1,1,1",
-        "TPU_PROCESS_BOUNDS": "1,1,1",
-    }
+    seen = {"CUDA_VISIBLE_DEVICES": device, "TPU_VISIBLE_CHIPS": device}
+    seen |= dict.fromkeys(("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS"), "1,1,1")
     # The first process on a GPU takes three quarters of its memory by default.
     return seen if share == 1 else {**seen, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / share:.3f}"}
 
@@ -165,3 +164,129 @@ def _sigterm_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stop_asked() -> Iterator[Callable[[], int]]:
+    """Catch SIGTERM and Ctrl-C; the function returns 0 to continue, 1 to let runs save and stop, 2 to kill them.
+
+    Any number of SIGTERM means 1, because `timeout` sends it twice. A second Ctrl-C means 2.
+    """
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: heard.append(n)) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: min(len(heard), 2 if heard.count(signal.SIGINT) > 1 else 1)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class RayTasks:
+    """A Runner of tasks that each reserve `resources` of the cluster; as many at a time as fit, or `jobs`."""
+
+    def __init__(self, address: str | None, resources: Mapping[str, float], jobs: int | None, workdir: Path):
+        try:
+            import ray
+        except ImportError as error:
+            raise ImportError("--runner=ray needs Ray: pip install 'bert_elmo_jax[cluster]'") from error
+        self._ray, self._own = ray, not ray.is_initialized()
+        if self._own:
+            # The machines have the checkout where this one has it, as they have the working directory.
+            check_address(address)
+            settings: dict[str, Any] = {} if address else {"include_dashboard": False}
+            environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
+            ray.init(address=address, runtime_env=environment, log_to_driver=False, logging_level="ERROR", **settings)
+        other = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
+        self._task = ray.remote(
+            num_cpus=resources.get("CPU", 1), num_gpus=resources.get("GPU", 0), resources=other, max_retries=LOST,
+        )(run_task)  # fmt: skip
+        self.slots = jobs or count_slots(ray.cluster_resources(), {"CPU": 1.0, **resources})
+        self._cwd, self._cache = str(Path.cwd()), workdir / "compiled"
+        self._running: dict[Any, str] = {}
+
+    def start(self, job: Job) -> None:
+        """Hand a job to the cluster, which starts it when there is room."""
+        self._running[self._task.remote(job, self._cwd, self._cache)] = job.key
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Return the jobs that have ended, after `seconds` at the latest."""
+        if not self._running:
+            time.sleep(seconds)
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
+        ended = []
+        for task in ready:
+            key = self._running.pop(task)
+            try:
+                ended.append(self._ray.get(task))
+            except (self._ray.exceptions.RayError, KeyboardInterrupt) as error:
+                print(f"{key}: {type(error).__name__}: {error}".split("\n")[0], file=sys.stderr)
+                ended.append(Ended(key, -9, 0.0))
+        return ended
+
+    def stop(self, hard: bool = False) -> None:
+        """Ask all running jobs to save and stop, or kill them; those that wait for room do not start."""
+        for task in self._running:
+            self._ray.cancel(task, force=hard)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        if self._own:
+            self._ray.shutdown()
+
+
+_processes: Processes | None = None  # of this worker, whose fork server imports the library once
+
+
+def run_task(job: Job, cwd: str, cache: Path) -> Ended:
+    """Run one job in a process of a Ray worker."""
+    global _processes
+    os.chdir(cwd)
+    _processes = _processes or Processes(1, cache=cache)
+    # Ray tells each task by variables which devices it may use.
+    given = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS") if name in os.environ}
+    _processes.start(job, given)
+    asked = False
+    while True:
+        try:
+            for ended in _processes.wait(1.0):
+                return ended
+        except KeyboardInterrupt:  # the sweep was asked to stop
+            _processes.stop(hard=asked)
+            asked = True
+
+
+def check_address(address: str | None) -> None:
+    """Raise at once if no cluster answers at an address; Ray itself tries for minutes."""
+    host, given, port = (address or "").rpartition(":")
+    if not given or "/" in host or not port.isdigit():
+        return  # none, auto, or one of ray://
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"--address={address}: no Ray cluster answers there; ray start --head prints the address"
+        ) from error
+
+
+def count_slots(available: Mapping[str, float], each: Mapping[str, float]) -> int:
+    """Return how many tasks fit into a cluster."""
+    slots = min(int(available.get(name, 0) // amount) for name, amount in each.items() if amount > 0)
+    if slots < 1:
+        wanted, known = (", ".join(f"{name}={x:g}" for name, x in some.items()) for some in (each, available))
+        raise ValueError(f"a point wants {wanted}, and the cluster has {known}: ask for less with --resources=…")
+    return slots
+
+
+def read_resources(words: Sequence[str]) -> dict[str, float]:
+    """Return the amounts that --resources names."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, amount = word.partition("=")
+        try:
+            found[name] = float(amount)
+            if found[name] < 0:
+                raise ValueError
+        except ValueError:
+            raise ValueError(f"--resources={word}: expected a name and a number, such as GPU=1") from None
+    return found

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.runs.task_scores`."""
+"""Examples of `bert_elmo_jax.runs.task_report`."""
 
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.inference.predictions import Label
-from bert_elmo_jax.runs.task_scores import Mistake, count_confusions, figures_of, score_name
+from bert_elmo_jax.runs.task_report import Mistake, draw_confusions, figures_of, find_mistakes, score_name
 
 
 def test_example_of_mistake():
@@ -17,8 +17,16 @@ def test_example_of_figures_of():
     assert figures_of(task, examples, [Label("1", 0.5, {}), Label("1", 0.5, {})]) == {"accuracy": 0.5}
 
 
-def test_example_of_count_confusions():
-    assert count_confusions(["0", "1"], ["0", "1", "1"], ["1", "1", "1"])[("0", "1")] == 1
+def test_confusions_are_counted():
+    assert draw_confusions(["0", "1"], ["0", "1"], ["1", "1"]).count("<tr>") == 3
+
+
+def test_mistakes_name_their_line():
+    from bert_elmo_jax.data.tasks import TextExample
+
+    task = Task("sst2", "classification", labels=("0", "1"))
+    example = TextExample("so good", None, "1", None, "dev.tsv", 2)
+    assert [mistake.where for mistake in find_mistakes(task, [example], [Label("0", 0.9, {})])] == ["dev.tsv:2"]
 
 
 def test_example_of_score_name():

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.sweeps.markdown`."""
+"""Examples of `bert_elmo_jax.sweeps.report`."""
 
-from bert_elmo_jax.sweeps.markdown import describe_order, write_cell
+from bert_elmo_jax.sweeps.report import describe_order, write_cell
 from bert_elmo_jax.sweeps.table import Order, Score
 
 

@@ -1,15 +1,25 @@
-"""`table.md` and `table.csv`: byte-identical for equal results, in any order and by any runner."""
+"""The files of a sweep: `table.md`, `table.csv`, `costs.csv` and `report.html`.
+
+Equal results give byte-identical tables, in any order and by any runner.
+"""
 
 import csv
+import html
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bert_elmo_jax.files import write_text
-from bert_elmo_jax.runs.start_cost import read_costs, sum_costs
+from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
+from bert_elmo_jax.runs.start_run import read_costs, sum_costs
 from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, find_least_difference, list_lines
+
+STYLE = (
+    "td,th{white-space:nowrap}td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){opacity:.6}"
+    ".costs td,.costs th{opacity:1!important}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
+)
 
 
 def write_markdown(table: Table) -> str:
@@ -30,11 +40,9 @@ def list_cells(table: Table) -> list[list[str]]:
     for row in table.rows:
         line = [f"{row} (reference)" if row == paper.reference else row]
         for column in table.columns:
-            score = table.scores.get((row, column))
-            line += [
-                "" if score is None else write_cell(score, table.p(row, column)),
-                _format_figure(paper.figure(row, column)),
-            ]
+            score, figure = table.scores.get((row, column)), paper.figure(row, column)
+            line.append("" if score is None else write_cell(score, table.p(row, column)))
+            line.append("" if figure is None else f"{figure:g}")
         found.append(line)
     return found
 
@@ -72,11 +80,8 @@ def explain_marks(table: Table) -> Iterator[str]:
         f"{find_least_difference(seeds):.2f} times the standard deviation of the differences."
     )
     if table.constant:
-        yield (
-            "No test and no mark where all seeds differ by the same from the reference row: "
-            + "; ".join(f"{row}, {column}" for row, column in table.constant)
-            + "."
-        )
+        places = "; ".join(f"{row}, {column}" for row, column in table.constant)
+        yield f"No test and no mark where all seeds differ by the same from the reference row: {places}."
     if compared:
         times = "once" if len(compared) == 1 else f"{len(compared)} times"
         yield (
@@ -119,9 +124,8 @@ def format_csv(lines: Sequence[Mapping[str, object]]) -> str:
 
 def list_costs(sweep: Sweep, folders: Folders) -> list[dict[str, object]]:
     """Return one line of `costs.csv` per point: its cost, its device and its command."""
-    cells = {
-        p.identity: (cell.row, cell.column, seed) for cell in sweep.cells for p, seed in zip(cell.points, cell.seeds)
-    }
+    pairs = ((cell, point, seed) for cell in sweep.cells for point, seed in zip(cell.points, cell.seeds))
+    cells = {point.identity: (cell.row, cell.column, seed) for cell, point, seed in pairs}
     found: list[dict[str, object]] = []
     for point in sweep.points:
         row, column, seed = cells.get(point.identity, (point.name, "shared", ""))
@@ -149,5 +153,41 @@ def _format_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
-def _format_figure(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+def write_sweep_report(table: Table, folders: Folders, folder: Path, command: str) -> None:
+    """Write the report of all points that are done."""
+    sweep = table.sweep
+    head, *rows = list_cells(table)
+    means = {place: score.mean for place, score in table.scores.items() if score.mean is not None}
+    drawn = ""
+    if sweep.plot is not None and means:
+        try:
+            drawn = draw_figures([sweep.plot(means)])
+        except Exception as error:  # an error in the sweep's file must not stop its runs
+            drawn = f"<p>The plot of the sweep's file fails: {html.escape(f'{type(error).__name__}: {error}')}</p>"
+    remarks = (line.removeprefix("\\") for line in (*explain_marks(table), *compare_orders(table)))
+    said = "".join(f"<li>{html.escape(line)}</li>" for line in remarks)
+    costs = list_costs(sweep, folders)
+    spent = sum(float(str(line["seconds"])) for line in costs if line["seconds"])
+    ready = sum(bool(line["done"]) for line in costs)
+    about = f"{ready} of {len(costs)} runs done. {html.escape(describe_columns(sweep))}"
+    sections = [
+        ("", f"<p>Scale <b>{sweep.scale}</b>: {about}</p>"),
+        ("", f"{draw_table(head, rows)}{drawn}<ul>{said}</ul>"),
+        ("", f"<p>{html.escape(sweep.notes)}</p>" if sweep.notes else ""),
+        ("What it cost", f"<p>{spent:,.0f} seconds of runs, one after the other. The whole sweep:</p>"),
+        ("", draw_code(command) + "".join(_cost(line, folders, folder) for line in costs)),
+        ("What it is", draw_code(sweep.about.strip())),
+    ]
+    write_page(folder / "report.html", sweep.title, sections, STYLE)
+
+
+def _cost(line: Mapping[str, object], folders: Folders, folder: Path) -> str:
+    """Return a run's entry: its cell, its cost and device, its command, and a link to its own report."""
+    seed = f"seed {line['seed']}" if line["seed"] != "" else ""
+    what = ", ".join(str(part) for part in (line["row"], line["column"], seed) if part)
+    cost = f"{line['seconds']} s" if line["seconds"] else ("seconds unknown" if line["done"] else "not done")
+    again = f", {line['starts']} starts" if int(str(line["starts"])) > 1 else ""
+    where = f" on {line['device']}" if line["device"] else ""
+    there = folders.workdir / "points" / str(line["run"]) / "report.html"
+    link = f'<a href="../points/{html.escape(str(line["run"]))}/report.html">its report</a>' if there.is_file() else ""
+    return draw_details(f"{what}: {cost}{where}{again}", draw_code(str(line["command"])) + link)
