@@ -34,15 +34,7 @@ def neighbours(
 
 
 def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
-    """Measure how well vectors separate by group: classify half of each group by the centroids of the other half.
-
-    `plane` holds the first two principal components of all vectors.
-
-    >>> rows = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.0], [5.0, 5.0, 0.0], [5.1, 5.0, 0.1]])
-    >>> found = separation(rows, ["pear", "pear", "ship", "ship"])
-    >>> found.accuracy, found.chance, found.plane.shape
-    (1.0, 0.5, (4, 2))
-    """
+    """Classify half of each group by the centroids of the other half; `plane` holds two principal components of all."""
     if len(vectors) != len(groups):
         raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give a group for each vector")
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)

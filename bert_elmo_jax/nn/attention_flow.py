@@ -27,13 +27,6 @@ def similarity(
     return scores if of_x is None else scores + (x @ jnp.asarray(of_x))[:, :, None]
 
 
-def attend(
-    scores: Float[Array, "B T Q"], values: Float[Array, "B Q D"], there: Bool[Array, "B T Q"]
-) -> Float[Array, "B T D"]:
-    """Return the mean of the unmasked values, weighted by the softmax of their scores; zeros if all are masked."""
-    return masked_softmax(scores, there) @ values
-
-
 def attention_flow(
     x: Float[Array, "B T D"],
     y: Float[Array, "B Q D"],
@@ -53,9 +46,9 @@ def attention_flow(
     """
     scores = similarity(x, y, params["both"], params["of_x"], params["of_y"])
     there = jnp.broadcast_to(y_there[:, None, :], scores.shape)
-    found = attend(scores, y, there)
+    found = masked_softmax(scores, there) @ y
     highest = jnp.where(there, scores, LOW).max(axis=2)
-    back = attend(highest[:, None, :], x, x_there[:, None, :])
+    back = masked_softmax(highest[:, None, :], x_there[:, None, :]) @ x
     return jnp.concatenate([x, found, x * found, back * found], axis=-1)
 
 
@@ -71,7 +64,7 @@ def self_attention_flow(
     # The term of x alone shifts all scores of a word equally, so the softmax would cancel it.
     scores = similarity(x, x, params["both"], None, params["of_y"])
     others = there[:, None, :] & ~jnp.eye(x.shape[1], dtype=bool)[None]
-    found = attend(scores, x, others)
+    found = masked_softmax(scores, others) @ x
     return jnp.concatenate([x, found, x * found], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""Pooling and softmax over the real positions of each row.
+"""Pooling, softmax and attention over the real positions of each row.
 
 Padding must be finite and then affects neither values nor gradients. A row without a real position gives zeros.
 """
@@ -37,3 +37,14 @@ def max_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array,
 def min_pool(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
     """Return the elementwise minimum over each row's real positions."""
     return -max_pool(-x, real)
+
+
+def align(x: Float[Array, "B S D"], other: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B S D"]:
+    """Attend from each position of `x` to the real positions of `other` by dot products; zeros if there are none.
+
+    >>> x, other = jnp.array([[[9.0, 0.0]]]), jnp.array([[[9.0, 1.0], [-9.0, 5.0], [99.0, 0.0]]])
+    >>> align(x, other, jnp.array([[True, True, False]])).tolist()
+    [[[9.0, 1.0]]]
+    """
+    shares = masked_softmax(jnp.einsum("bsd,btd->bst", x, other), real[:, None, :])
+    return jnp.einsum("bst,btd->bsd", shares, other)

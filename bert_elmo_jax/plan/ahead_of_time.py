@@ -9,10 +9,8 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, NamedSharding
 
-from bert_elmo_jax.train.parallel import over_mesh
-from bert_elmo_jax.train.sharding import BATCH, RULES, Rules, check_rows, shardings
-from bert_elmo_jax.train.state import State
-from bert_elmo_jax.train.step import Step
+from bert_elmo_jax.train.parallel import BATCH, RULES, Rules, check_rows, over_mesh, shardings
+from bert_elmo_jax.train.step import State, Step
 
 # The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
 SIZE = r"([\d.]+)([KMGT]?)"

@@ -1,7 +1,6 @@
 """The report on a read of weights: which tensors were used, skipped or missing."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,59 +28,43 @@ class Report:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The names of the heads that were read.
-
-        >>> Report("a.bin", mapped={"encoder/pooler/bias": "pooler.dense.bias", "nsp/bias": "nsp.bias"}).heads
-        ('nsp',)
-        """
+        """The names of the heads that were read."""
         return tuple(dict.fromkeys(name for path in self.mapped if (name := path.split("/")[0]) != "encoder"))
 
     def raise_if_unusable(self) -> None:
-        """Raise one error that lists all missing and mis-shaped tensors and contradicted options.
-
-        A head without any tensor is not an error.
-
-        >>> Report("model.safetensors", missing={"encoder/pooler/bias": "pooler.dense.bias"}).raise_if_unusable()
-        Traceback (most recent call last):
-        ValueError: the weights in model.safetensors do not fit:
-        missing (1): pooler.dense.bias
-        They were compared with the configuration in their folder: does it belong to these weights?
-        """
+        """Raise one error for all missing and mis-shaped tensors and contradictions; a head without tensors is fine."""
         if self.missing or self.misshaped or self.contradictions:
             raise ValueError(
                 f"the weights in {self.source} do not fit:\n"
-                + "\n".join(self._lines(("contradictions", "missing", "misshaped", "unexpected")))
+                + "\n".join(self._lines("contradictions", "missing", "misshaped", "unexpected"))
                 + "\nThey were compared with the configuration in their folder: does it belong to these weights?"
             )
 
     def __str__(self) -> str:
         count = len(self.mapped)
         lines = [f"{self.source}: {count} tensor{'s' * (count != 1)} mapped"]
-        return "\n".join(lines + self._lines(("skipped", "missing", "misshaped", "unexpected", "initialised")))
+        return "\n".join(lines + self._lines("skipped", "missing", "misshaped", "unexpected", "initialised"))
 
-    def _lines(self, kinds: Iterable[str]) -> list[str]:
-        lines = []
-        for kind in kinds:
-            if not getattr(self, kind):
-                continue
-            if kind == "skipped":
-                reasons = defaultdict(list)
-                for name, why in self.skipped.items():
-                    reasons[why].append(name)
-                # There are hundreds of optimiser slots; `skipped` has all their names.
-                lines += [f"skipped ({len(names)}), {why}: {_few(names)}" for why, names in reasons.items()]
-            elif kind == "contradictions":
-                lines += [f"contradicted ({len(self.contradictions)}):"]
-                lines += [f"  {what}" for what in self.contradictions]
-            elif kind == "misshaped":
-                lines += [f"mis-shaped ({len(self.misshaped)}):"]
-                lines += [f"  {name}: {what}" for name, what in self.misshaped.items()]
-            elif kind == "unexpected":
-                lines.append(f"unexpected, not used ({len(self.unexpected)}): {', '.join(self.unexpected)}")
-            else:
-                names = list(self.missing.values()) if kind == "missing" else self.initialised
-                lines.append(f"{kind} ({len(names)}): {', '.join(names)}")
-        return lines
+    def _lines(self, *kinds: str) -> list[str]:
+        reasons = defaultdict(list)
+        for name, why in self.skipped.items():
+            reasons[why].append(name)
+        lines = {
+            # There are hundreds of optimiser slots; `skipped` has all their names.
+            "skipped": [f"skipped ({len(names)}), {why}: {_few(names)}" for why, names in reasons.items()],
+            "contradictions": _list("contradicted", self.contradictions, "\n  "),
+            "misshaped": _list("mis-shaped", [f"{name}: {what}" for name, what in self.misshaped.items()], "\n  "),
+            "unexpected": _list("unexpected, not used", self.unexpected),
+            "missing": _list("missing", list(self.missing.values())),
+            "initialised": _list("initialised", self.initialised),
+        }
+        return [line for kind in kinds for line in lines[kind]]
+
+
+def _list(title: str, names: list[str], line: str = "") -> list[str]:
+    """Return the line of a kind, empty if there are none; with `line`, each name begins its own."""
+    shown = "".join(line + name for name in names) if line else f" {', '.join(names)}"
+    return [f"{title} ({len(names)}):{shown}"] if names else []
 
 
 def _few(names: list[str], show: int = 3) -> str:

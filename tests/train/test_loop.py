@@ -26,8 +26,8 @@ from bert_elmo_jax.train import (
     same_run,
     train,
 )
+from bert_elmo_jax.train.loop import Prefetch
 from bert_elmo_jax.train.metrics import read_metrics
-from bert_elmo_jax.train.prefetch import Prefetch
 
 OPTIMIZER = optax.adam(0.05)
 STEPS = 12
@@ -220,7 +220,7 @@ def test_too_many_in_a_row_stop_the_run(tmp_path):
 
 
 def vars_of(state):
-    from bert_elmo_jax.train import to_arrays
+    from bert_elmo_jax.train.step import to_arrays
 
     return to_arrays(state)
 
