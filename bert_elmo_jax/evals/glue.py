@@ -9,11 +9,7 @@ Values = Sequence[int] | Sequence[float] | Sequence[str] | Shaped[np.ndarray, "N
 
 
 def accuracy(labels: Values, predictions: Values) -> float:
-    """Return the share of predictions that are right.
-
-    >>> accuracy(["pos", "neg", "pos"], ["pos", "pos", "pos"])
-    0.6666666666666666
-    """
+    """Return the share of predictions that are right."""
     truth, guess = _pair(labels, predictions)
     return float(np.mean(truth == guess))
 

@@ -20,11 +20,7 @@ class Separation(NamedTuple):
 def neighbours(
     vectors: Float[np.ndarray, "N D"], query: Float[np.ndarray, " D"], count: int
 ) -> list[tuple[int, float]]:
-    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped.
-
-    >>> neighbours(np.array([[0.0, 2.0], [1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 0.0]), 2)
-    [(1, 1.0), (2, 0.949)]
-    """
+    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped."""
     near = np.concatenate(
         [_cosines(np.asarray(vectors[at : at + CHUNK], np.float64), query) for at in range(0, len(vectors), CHUNK)]
         or [np.zeros(0)]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.inference.detect import Format, detect, list_formats
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report
 
 
 def read_weights(

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from bert_elmo_jax.lazy_imports import lazy_names
-from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity, self_attention_flow
 from bert_elmo_jax.nn.dropout import dropout, variational_dropout
 from bert_elmo_jax.nn.lstm import bilstm, init_bilstm, lstm, product, recurrence
 from bert_elmo_jax.nn.scalar_mix import normalise_layer, scalar_mix
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.nn.attention import SelfAttention, attention_maps, fused, reference
     from bert_elmo_jax.nn.char_cnn import CharCNN
     from bert_elmo_jax.nn.layers import Dense, LayerNorm, dense, embed, layer_norm, look_up, truncated_normal
-    from bert_elmo_jax.nn.pooling import align
+    from bert_elmo_jax.nn.pooling import align, attention_flow, init_similarity, self_attention_flow
 
 __all__ = [
     "ACTIVATIONS",

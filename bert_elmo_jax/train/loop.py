@@ -251,8 +251,6 @@ class Patience:
     >>> patience = Patience("dev/f1", 2)
     >>> [patience({"dev/f1": value}) for value in (0.5, 0.6, 0.6, 0.4)]
     [False, False, False, True]
-    >>> Patience("dev/f1", 2, [{"step": 1, "loss": 2.0}, {"dev/f1": 0.5}, {"dev/f1": 0.5}])({"dev/f1": 0.1})
-    True
     """
 
     def __init__(self, score: str, patience: int, lines: Iterable[Mapping[str, Any]] = ()):

@@ -76,8 +76,8 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
             if name != "step" and value is not None:
                 curves.setdefault(name, []).append((float(line["step"]), float(value)))
     # The best checkpoint is chosen by a score to maximise; where that is a loss with its sign changed, it is left out.
-    known = list(curves.values())
-    shown = [name for name in curves if curves[name][-1][1] >= 0 or _negate(curves[name]) not in known]
+    negated = [[(step, -value) for step, value in curve] for curve in curves.values()]
+    shown = [name for name in curves if curves[name][-1][1] >= 0 or curves[name] not in negated]
     names = sorted(shown, key=lambda name: ("/" not in name, name != "loss", name))  # held-out values first
     figures = [
         Curve(f"{name}: {format_number(curves[name][-1][1])}", curves[name], name != "learning_rate") for name in names
@@ -88,7 +88,3 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
     )
     settings = draw_json(read_json(folder / "run.json", default={}))
     return write_page(folder / "report.html", folder.name, [("", about), *sections, ("Configuration", settings)])
-
-
-def _negate(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    return [(step, -value) for step, value in points]

@@ -97,13 +97,6 @@ def check_rows(batch: Mapping[str, Any], parts: int) -> None:
             )
 
 
-def place_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """Put a batch onto the devices, split by rows; each process passes its own rows."""
-    sharding = NamedSharding(mesh, BATCH)
-    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
-    return {name: jax.make_array_from_process_local_data(sharding, values) for name, values in batch.items()}
-
-
 @dataclass(frozen=True)
 class Parallel:
     """A compiled step with its input and output conversions.
@@ -120,17 +113,17 @@ class Parallel:
 
 def over_mesh(step: Step, state: State, mesh: Mesh, rules: Rules = RULES) -> Parallel:
     """Compile the step for a mesh; `state` may consist of shapes only."""
-    placed = shardings(state, mesh, rules)
+    placed, rows = shardings(state, mesh, rules), NamedSharding(mesh, BATCH)
     run = jax.jit(step, donate_argnums=0, out_shardings=(placed, NamedSharding(mesh, P())))
-    return Parallel(
-        lambda state: jax.tree.map(_put, state, placed),
-        lambda batch: place_batch(batch, mesh),
-        run,
-        lambda state: state,
-    )
+
+    def put(batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:  # each process passes its own rows
+        check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
+        return {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
+
+    return Parallel(lambda state: jax.tree.map(_place, state, placed), put, run, lambda state: state)
 
 
-def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
+def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
     """Put a leaf of a state, which every process has in full, onto the devices of all processes."""
     if sharding.is_fully_addressable:
         # A copy, because the step donates its state and must not consume the caller's arrays.
@@ -138,7 +131,7 @@ def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return leaf  # already placed by reading the checkpoint
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding))
+        return jax.random.wrap_key_data(_place(jax.random.key_data(leaf), sharding))
     host = np.array(leaf)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 

@@ -29,9 +29,6 @@ def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
 
     >>> resolve("tests/goldens/bert_tiny").name
     'bert_tiny'
-    >>> resolve("./no/folder")
-    Traceback (most recent call last):
-    FileNotFoundError: no/folder does not exist and is not a hub name (such as google-bert/bert-base-uncased)
     """
     path = Path(name_or_path).expanduser()
     if path.exists() or path.with_name(path.name + ".index").is_file():

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, nest, part
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, flatten, nest, part
 from bert_elmo_jax.weights.stored import StoredTensor
 
 

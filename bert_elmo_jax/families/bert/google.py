@@ -11,8 +11,7 @@ from typing import Any
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import Classifier
 from bert_elmo_jax.families.bert.shapes import bert_shapes
-from bert_elmo_jax.weights.parameter_tree import collect, encoder_prefix, locate
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
 

@@ -15,8 +15,16 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.shapes import HEADS, bert_shapes
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
-from bert_elmo_jax.weights.parameter_tree import ancestors, check_shapes, collect, encoder_prefix, flatten, locate, part
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import (
+    Report,
+    ancestors,
+    check_shapes,
+    collect,
+    encoder_prefix,
+    flatten,
+    locate,
+    part,
+)
 from bert_elmo_jax.weights.stored import StoredTensor
 
 Classifier = Literal["classify", "choice", "tag"]
