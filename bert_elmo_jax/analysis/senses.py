@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence
-from bert_elmo_jax.evals.senses import first_senses, nearest_senses
+from bert_elmo_jax.evals.probing import first_senses, nearest_senses
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source
 from bert_elmo_jax.report.results import Result

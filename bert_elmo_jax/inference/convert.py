@@ -10,7 +10,7 @@ from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report
 
 
 def convert(

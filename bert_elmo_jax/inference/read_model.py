@@ -10,7 +10,7 @@ from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report
 
 
 def read_model(

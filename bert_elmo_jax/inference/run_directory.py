@@ -14,8 +14,7 @@ from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, flatten
 
 if TYPE_CHECKING:
     from bert_elmo_jax.data.tasks.task import Task

@@ -31,7 +31,7 @@ from bert_elmo_jax.networks.word_network import (
     network_shapes,
 )
 from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
-from bert_elmo_jax.nn.attention_flow import attend, attention_flow, init_similarity, self_attention_flow
+from bert_elmo_jax.nn.pooling import attention_flow, init_similarity, masked_softmax, self_attention_flow
 
 QUESTION = "question_"  # prefix of the entries of a batch that belong to the question
 NOWHERE = -1e9  # the score of padding
@@ -159,7 +159,7 @@ class Bidaf(nn.Module):
         if not c.unanswerable:
             return AnswerScores(start, end, jnp.full(len(start), -jnp.inf)), penalty
         sides = ((start, from_start), (end, from_end), (score("none_flow", x), x))
-        whole = [attend(scores[:, None, :], values, there[:, None, :])[:, 0] for scores, values in sides]
+        whole = [(masked_softmax(scores[:, None, :], there[:, None, :]) @ values)[:, 0] for scores, values in sides]
         hidden = jnp.concatenate(whole, axis=-1)
         hidden = nn.relu(Dense(NONE_SIZE, hidden.shape[-1] ** -0.5, name="none_hidden")(hidden))
         none = Dense(1, NONE_SIZE**-0.5, name="none")(hidden)[:, 0]

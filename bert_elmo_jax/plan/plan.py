@@ -16,10 +16,8 @@ from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
-from bert_elmo_jax.train.parallel import over_mesh
-from bert_elmo_jax.train.sharding import BATCH, RULES, Rules, check_rows, shardings
-from bert_elmo_jax.train.state import State
-from bert_elmo_jax.train.step import Step
+from bert_elmo_jax.train.parallel import BATCH, RULES, Rules, check_rows, over_mesh, shardings
+from bert_elmo_jax.train.step import State, Step
 
 # The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
 SIZE = r"([\d.]+)([KMGT]?)"

@@ -59,7 +59,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     params = objective.init(jax.random.key(config.seed))
     state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(phase.rows))
     parallel = train.over_mesh(step, state, mesh, (*known.sharding, *train.RULES))
-    rows = jax.sharding.NamedSharding(mesh, train.sharding.BATCH)
+    rows = jax.sharding.NamedSharding(mesh, train.parallel.BATCH)
     placed = {name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows) for name, array in batch.items()}
     theirs = parallel.step.lower(parallel.place(state), placed).as_text()
 

@@ -5,8 +5,7 @@ import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import bert_shapes
-from bert_elmo_jax.weights.parameter_tree import collect, flatten, nest
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 

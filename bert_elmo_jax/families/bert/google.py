@@ -10,9 +10,7 @@ from typing import Any
 
 from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.weights.locate import encoder_prefix, locate
-from bert_elmo_jax.weights.parameter_tree import collect
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
 

@@ -14,9 +14,16 @@ from safetensors.numpy import save_file
 from bert_elmo_jax.families.bert.config import ARCHITECTURES, BertConfig
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
-from bert_elmo_jax.weights.locate import ancestors, encoder_prefix, locate
-from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, part
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import (
+    Report,
+    ancestors,
+    check_shapes,
+    collect,
+    encoder_prefix,
+    flatten,
+    locate,
+    part,
+)
 from bert_elmo_jax.weights.stored import StoredTensor
 
 Classifier = Literal["classify", "choice", "tag"]

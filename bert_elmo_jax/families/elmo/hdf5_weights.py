@@ -20,8 +20,7 @@ from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
-from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, nest
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the files that `write` creates

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from bert_elmo_jax.train import make_evaluate
-from bert_elmo_jax.train.state import State
+from bert_elmo_jax.train.step import State
 
 Batch = Mapping[str, np.ndarray]
 
