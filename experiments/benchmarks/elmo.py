@@ -29,11 +29,12 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text import boundary_characters, character_table
-from experiments.benchmarks._paired import in_turn, median_seconds, peer, seconds
+from experiments.benchmarks._paired import in_turn, median_seconds, peer
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 FAMILY = get_family(Path(__file__).stem)
+make_config = FAMILY.config.preset
 MIX = jnp.zeros(3), jnp.ones(())
 WIDTHS = (16, 24, 32, 50)  # to which the characters of a batch's words are cut
 
@@ -47,11 +48,6 @@ def define() -> None:
     flags.DEFINE_string("window", "128x20", "For train: rows x words.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "For train.")
     flags.DEFINE_integer("repeats", 7, "Timed passes of each side.")
-
-
-def make_config(preset: str, **changes: Any) -> Any:
-    """Return the configuration of a size of the family."""
-    return FAMILY.config(**FAMILY.presets[preset], **changes)
 
 
 def make_ids(rows: int, words: int) -> np.ndarray:
@@ -113,11 +109,11 @@ def compare(preset: str, rows: int, words: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write(folder, params, config)
         np.save(Path(folder) / "ids.npy", ids)
-        with peer(FLAGS.peers, "_elmo_peer.py", "AllenNLP", folder) as (theirs, about):
+        with peer(FLAGS.peers, "allennlp", "AllenNLP", folder) as (theirs, about):
             furthest = np.abs(np.array(about["vectors"]) - ours["forward"]()[0]).max()
             assert furthest < 1e-4, f"the two sides do not compute the same: vectors differ by {furthest}"
             for name, run in ours.items():
-                found = in_turn(partial(theirs, name), partial(seconds, run), FLAGS.repeats)
+                found = in_turn(partial(theirs, name), run, FLAGS.repeats)
                 figures = f"AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}"
                 print(f"  {name:7} {figures}", flush=True)
         print(f"  vectors differ by {furthest:.1e}; {about['about']}")

@@ -9,12 +9,8 @@ Scales: toy (minutes on two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-
 (six BERT-bases).
 Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the others are not
 measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import BERT
@@ -50,7 +46,6 @@ def sweep(add: Add) -> None:
     s = BERT[add.scale]
     for row in PAPER.rows:
         mask, same, random = (int(share) / 100 for share in row.split("/"))
-        bert = s.pretrain(add, f"BERT {row}", {"masking.split": (mask, random, same)})
-        s.tune_two(add, row, bert)
-        ner: dict[str, Any] = {"of": s.entities.of, "init": bert, "seeds": s.seeds, **s.entities.settings}
-        add.transfer(row, "NER feature-based", "finetune:entities_features", **ner, **s.features)
+        bert = s.pretrain(add, f"BERT {row}", **{"masking.split": (mask, random, same)})
+        s.tune(add, row, init=bert)
+        s.cell(add, row, "NER feature-based", "finetune:entities_features", s.entities, init=bert, **s.features)

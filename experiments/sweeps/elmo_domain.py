@@ -5,12 +5,8 @@ one epoch on SNLI's texts lowers the perplexity from 72.1 to 16.8, and the task 
 Scales: toy (minutes on two cores; the biLM knows a toy world of four topics, the task has eight), laptop (novels,
 SNLI), one_gpu, paper. The biLM is shared with elmo_table2. The perplexity is measured on held-out texts of the task.
 Cost: toy, 190 seconds of processor time in 5 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import ELMO, TOY_ELSEWHERE
@@ -33,12 +29,10 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, and a network on its layers before and after it has read the task's texts."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    network, task, how = s.tasks["SNLI"]
-    settings = TOY_ELSEWHERE if add.scale == "toy" else task.settings
-    same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, "encoder": elmo, **settings, **how}
-    add.transfer("as pretrained", "SNLI", network, **same)
-    adapted = add.transfer("adapted", "SNLI", network, **{**same, "adapt.epochs": 3.0 if add.scale == "toy" else 1.0})
+    task, epochs = (TOY_ELSEWHERE, 3.0) if add.scale == "toy" else ({}, 1.0)
+    same = {"encoder": s.pretrain(add), **task}
+    s.cell(add, "as pretrained", "SNLI", **same)
+    adapted = s.cell(add, "adapted", "SNLI", **same, **{"adapt.epochs": epochs})
     for row, when in (("as pretrained", "before/"), ("adapted", "")):
         shown = f"adapted/{when}held_out/perplexity"
         add.figure(row, PERPLEXITY, adapted, of="of texts held out, the mean of both directions", score=shown)

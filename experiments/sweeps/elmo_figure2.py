@@ -8,12 +8,8 @@ even, slightly larger for lower layers. There is no network for semantic roles h
 Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row
 "input and output").
 Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.report.figures import Bars
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
@@ -32,12 +28,11 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    runs = {}
-    for name, (network, task, how) in s.tasks.items():
-        both: dict[str, Any] = {"places": "input,output", "mix_l2": 0.001}
-        settings = {"encoder": elmo, **both, **task.settings, **how}
-        runs[name] = add.runs(f"{name}, input and output", network, seeds=s.seeds_of(name), **settings)
+    both = {"encoder": s.pretrain(add), "places": "input,output", "mix_l2": 0.001}
+    runs = {
+        name: add.runs(f"{name}, input and output", network, **both, **s.settings(name))
+        for name, (network, *_) in s.tasks.items()
+    }
     for column, (name, place) in COLUMNS.items():
         for row, layer in LAYERS.items():
             if name in runs:

@@ -1,15 +1,25 @@
-"""The means of a loss over given batches."""
+"""The config of a run, and the means of its loss over given batches."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from ml_collections import ConfigDict
 
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.train import make_evaluate
 from bert_elmo_jax.train.state import State
 
 Batch = Mapping[str, np.ndarray]
+
+
+def read_asked(run: Path) -> ConfigDict:
+    """Return the config of a run directory."""
+    if not (run / "run.json").is_file():
+        raise ValueError(f"{run} is not a run directory: it has no run.json")
+    return ConfigDict(read_json(run / "run.json"))
 
 
 def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence[Batch]], dict[str, float]]:
