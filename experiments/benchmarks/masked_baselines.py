@@ -13,18 +13,15 @@ too. Neighbours are counted within documents. All counts are arrays in memory: 1
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from absl import flags
 from jaxtyping import Bool, Float, Int64, Integer
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
-from bert_elmo_jax.families import get_family
-from bert_elmo_jax.inference.read_model import read_model
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means, read_asked
+from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_asked, read_held_out
 from bert_elmo_jax.runs.pretraining import load_corpora
 from experiments.command_line.start import start
 
@@ -149,11 +146,9 @@ def main() -> None:
     if asked.get("masking", {}).get("kind", "next") == "next":
         raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
     asked.data = FLAGS.data or asked.data
-    model: Any = read_model(run)
-    family = get_family(model.kind)
-    corpora, objective = load_corpora(asked, run, family.inputs), family.objective(asked, model.config)
+    corpora = load_corpora(asked, run, "pieces")
+    model, objective, batches = read_held_out(run, asked, corpora, asked.eval_batches)
     mask = model.tokenizer.mask_id
-    batches = [*eval_batches(corpora, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches)]
     right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches, mask)
     table = {name: (float(found.mean()), float(found[hidden].mean())) for name, found in right.items()}
     means = build_means(objective.held_out_loss, model.params)

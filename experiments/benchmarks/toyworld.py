@@ -15,7 +15,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
-from bert_elmo_jax.runs.ideal.held_out_means import read_asked
+from bert_elmo_jax.runs.ideal.held_out import read_asked
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
