@@ -4,7 +4,6 @@ The problem is convex and small, so L-BFGS finds its only minimum without a lear
 layers can be compared. SciPy runs the line search in double precision on the host; JAX computes value and gradient.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -13,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int
 from scipy.optimize import minimize
 
-STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty
+STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty, the strongest first
 STEPS = 2000
 SLOPE = 1e-4  # the largest partial derivative at convergence
 CHUNK = 65_536  # rows that are predicted together
@@ -46,24 +45,18 @@ def choose_probe(
     labels: np.ndarray,
     dev: Float32[np.ndarray, "M D"],
     dev_labels: np.ndarray,
-    strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearProbe, float]:
     """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty."""
     if not len(dev_labels):
         raise ValueError("no labelled vector to choose the penalty: give dev data of the same kind")
-    data = Standardised(vectors, labels)
-    if not strengths:
-        raise ValueError("strengths is empty: give one or more penalties, such as 0.01")
-    probe, best, highest = None, None, -1.0
-    for strength in sorted(strengths, reverse=True):  # each starts from the one before
+    data, probe = Standardised(vectors, labels), None
+    found: list[tuple[LinearProbe, float]] = []
+    for strength in STRENGTHS:  # each starts from the one before
         probe = fit_probe(data, strength, probe)
-        accuracy = float(np.mean(probe.predict(dev) == dev_labels))
-        if accuracy < highest:  # so are weaker penalties
+        found.append((probe, float(np.mean(probe.predict(dev) == dev_labels))))
+        if len(found) > 1 and found[-1][1] < found[-2][1]:  # weaker penalties are worse
             break
-        if accuracy > highest:
-            best, highest = probe, accuracy
-    assert best is not None
-    return best, highest
+    return max(found, key=lambda pair: pair[1])
 
 
 class Standardised:

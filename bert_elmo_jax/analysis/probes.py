@@ -42,9 +42,8 @@ def select_parts(parts: Parts, task: str) -> dict[str, LabelledWords]:
         )
         found = [(row, n, word, str(label)) for row, (n, word, label) in enumerate(places) if label is not None]
         if not found:
-            raise ValueError(
-                f"no word of the {part} data has {task}: name tasks that this treebank annotates, such as pos"
-            )
+            advice = "name tasks that this treebank annotates, such as pos"
+            raise ValueError(f"no word of the {part} data has {task}: {advice}")
         rows, sentence, words, labels = zip(*found)
         selected[part] = LabelledWords(np.array(rows), np.array(sentence), np.array(words, object), np.array(labels))
     return selected

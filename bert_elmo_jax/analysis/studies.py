@@ -67,9 +67,6 @@ class Study:
     text: str = ""
     rows: Sequence[Sequence[object]] = ()
 
-    def __repr__(self) -> str:
-        return f"Study({len(self.results)} results, {len(self.figures)} figures, {len(self.sections)} sections)"
-
 
 def load_treebank(options: StudyOptions) -> tuple[dict[str, Source], dict[str, list[ParsedSentence]]]:
     """Return the encoders, and the parts of a treebank, after checking that it annotates all tasks."""

@@ -27,9 +27,8 @@ def find_occurrences(world: ToyWorld, word: str, per_sense: int) -> list[Place]:
     senses = [sense for sense in world.network.senses if sense.partition(".")[0] == word]
     if len(senses) < 2:
         known = sorted({sense.partition(".")[0] for sense in world.network.senses if "." in sense})
-        raise ValueError(
-            f"{word!r} has a single sense in the toy world ({world.language}); use one of {', '.join(known)}"
-        )
+        where = f"the toy world ({world.language})"
+        raise ValueError(f"{word!r} has a single sense in {where}; use one of {', '.join(known)}")
     found: dict[str, list[Place]] = {sense: [] for sense in senses}
     for sentence in islice(sense_examples(world, "test"), READ):
         for place, tag in enumerate(sentence.tags):

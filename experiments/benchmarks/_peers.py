@@ -134,8 +134,8 @@ class Absent(types.ModuleType):
         return type(name, (), {})
 
 
-def import_allennlp() -> types.ModuleType:
-    """Return AllenNLP's ELMo module, patched for libraries that are years newer."""
+def allennlp(folder: Path) -> tuple[Passes, dict[str, Any]]:
+    """Return AllenNLP's ELMo, forward alone and with gradients; it is patched for libraries that are years newer."""
     import huggingface_hub
 
     warnings.filterwarnings("ignore")
@@ -144,12 +144,7 @@ def import_allennlp() -> types.ModuleType:
     for name in ("HfFolder", "Repository"):  # removed since
         if not hasattr(huggingface_hub, name):
             setattr(huggingface_hub, name, type(name, (), {}))
-    return importlib.import_module("allennlp.modules.elmo")
-
-
-def allennlp(folder: Path) -> tuple[Passes, dict[str, Any]]:
-    """Return AllenNLP's ELMo, forward alone and with gradients."""
-    elmo = import_allennlp()
+    elmo = importlib.import_module("allennlp.modules.elmo")
     options, weights = str(folder / "options.json"), str(folder / "weights.hdf5")
     model = elmo.Elmo(options, weights, 1, dropout=0.0, requires_grad=True).eval()
     model._elmo_lstm._elmo_lstm.stateful = False  # or the first vectors would depend on the number of runs

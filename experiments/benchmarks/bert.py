@@ -40,6 +40,7 @@ from experiments.command_line.start import start
 FLAGS = flags.FLAGS
 FAMILY = get_family(Path(__file__).stem)
 make_config = FAMILY.config.preset
+write_huggingface: Any = FAMILY.formats["huggingface"].write
 
 Batch = dict[str, np.ndarray]
 
@@ -135,20 +136,11 @@ def compare_steps(config: Any, rows: int, length: int) -> None:
             print(f"  loss without dropout {about['loss']:.5f} and {our_loss:.5f}; load {os.getloadavg()[0]:.1f}")
 
 
-def write_huggingface(folder: str, params: Any, config: Any) -> None:
-    """Write a folder that transformers loads."""
-    write = FAMILY.formats["huggingface"].write
-    assert write is not None
-    write(folder, params, config)
-
-
 def operations(config: Any, batch: Batch) -> float:
     """Return the floating-point operations of a step: forward, and twice that backward."""
     c, (rows, length), predictions = config, batch["tokens"].shape, batch["mlm_positions"].shape[1]
-    per_token = c.num_layers * (4 * c.hidden_size**2 + 2 * c.hidden_size * c.feed_forward_size)
-    attention = c.num_layers * 2 * length * c.hidden_size
-    per_prediction = c.hidden_size**2 + c.hidden_size * c.vocab_size
-    return 6 * rows * (length * (per_token + attention) + predictions * per_prediction)
+    per_token = c.num_layers * c.hidden_size * (4 * c.hidden_size + 2 * c.feed_forward_size + 2 * length)
+    return 6 * rows * (length * per_token + predictions * c.hidden_size * (c.hidden_size + c.vocab_size))
 
 
 def utilisation(presets: list[str], lengths: list[int], tokens: int) -> None:

@@ -104,8 +104,7 @@ def compare(preset: str, rows: int, words: int) -> None:
         for name, run in ours.items():
             print(f"  {name:7} ours {median_seconds(run, FLAGS.repeats):.3f} s")
         return
-    [write] = [form.write for form in FAMILY.formats.values()]
-    assert write is not None
+    write: Any = next(iter(FAMILY.formats.values())).write
     with tempfile.TemporaryDirectory() as folder:
         write(folder, params, config)
         np.save(Path(folder) / "ids.npy", ids)
@@ -114,8 +113,7 @@ def compare(preset: str, rows: int, words: int) -> None:
             assert furthest < 1e-4, f"the two sides do not compute the same: vectors differ by {furthest}"
             for name, run in ours.items():
                 found = in_turn(partial(theirs, name), run, FLAGS.repeats)
-                figures = f"AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}"
-                print(f"  {name:7} {figures}", flush=True)
+                print(f"  {name:7} AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}")
         print(f"  vectors differ by {furthest:.1e}; {about['about']}")
 
 
@@ -142,11 +140,9 @@ def train(preset: str, rows: int, words: int) -> None:
         _, state = jax.block_until_ready(step(params, state, next(keys)))
 
     run()
-    median = median_seconds(run, FLAGS.repeats)
-    print(
-        f"{preset}, {FLAGS.dtype}, {rows} x {words}: {1000 * median:.1f} ms, {rows * words / median:.0f} words/s "
-        f"on {jax.devices()[0].device_kind}"
-    )
+    median, device = median_seconds(run, FLAGS.repeats), jax.devices()[0].device_kind
+    speed = f"{1000 * median:.1f} ms, {rows * words / median:.0f} words/s on {device}"
+    print(f"{preset}, {FLAGS.dtype}, {rows} x {words}: {speed}")
 
 
 def main() -> None:

@@ -126,23 +126,16 @@ def compare(config: TaggerConfig) -> None:
             assert abs(about["loss"] - loss) < 1e-3 * max(1, loss), f"losses differ: {about['loss']} and {loss}"
             for name, run in ours.items():
                 found = in_turn(partial(theirs, name.partition(",")[0]), run, FLAGS.repeats)
-                print(
-                    f"  {name}: PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}: "
-                    f"{1 / found.ratio:.2f} times",
-                    flush=True,
-                )
+                speeds = f"PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}"
+                print(f"  {name}: {speeds}: {1 / found.ratio:.2f} times", flush=True)
         print(f"  losses differ by {abs(about['loss'] - loss):.1e}; {about['about']}")
 
 
 def main() -> None:
     """Run the comparison."""
     layers, width = map(int, FLAGS.layers.split("x"))
-    compare(
-        TaggerConfig(
-            num_tags=FLAGS.tags, num_words=VOCABULARY, lstm_size=FLAGS.lstm_size, encoder_layers=layers,
-            encoder_width=width,
-        )
-    )  # fmt: skip
+    sizes = {"lstm_size": FLAGS.lstm_size, "encoder_layers": layers, "encoder_width": width}
+    compare(TaggerConfig(num_tags=FLAGS.tags, num_words=VOCABULARY, **sizes))
 
 
 if __name__ == "__main__":

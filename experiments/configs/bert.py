@@ -93,8 +93,7 @@ def base() -> ConfigDict:
     r"""BERT-base: 12 layers of 768, 110 M parameters, the paper's recipe.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 79.6 on average (table 1),
-    SQuAD 1.1 F1 88.5 on the development set (table 2).
-    Cost: four days on 16 TPU v2 chips in the paper. Command:
+    SQuAD 1.1 F1 88.5 on the development set (table 2). Cost: four days on 16 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki \
           --workdir=runs/base
     """
@@ -105,8 +104,7 @@ def large() -> ConfigDict:
     r"""BERT-large: 24 layers of 1024, 340 M parameters, the paper's recipe.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 82.1 on average (table 1),
-    SQuAD 1.1 F1 90.9 on the development set (table 2).
-    Cost: four days on 64 TPU v2 chips in the paper. Command:
+    SQuAD 1.1 F1 90.9 on the development set (table 2). Cost: four days on 64 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:large --config.data=data/wiki \
           --workdir=runs/large
     """

@@ -80,8 +80,7 @@ def original() -> ConfigDict:
     r"""ELMo, original size: 93.6 M parameters, the original recipe on the 1B-word benchmark.
 
     Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: perplexity 39.7 after ten epochs,
-    the mean of both directions.
-    Cost: about two weeks on three GTX 1080 in the original. Command:
+    the mean of both directions. Cost: about two weeks on three GTX 1080 in the original. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
           --workdir=runs/elmo_original
     """

@@ -111,8 +111,7 @@ def stsb() -> ConfigDict:
     r"""STS-B: how similar two sentences are, from 0 to 5.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: Spearman 85.8 with BERT-base (table
-    1).
-    Cost: not measured here; the data are small (5.7 k pairs). Command:
+    1). Cost: not measured here; the data are small (5.7 k pairs). Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:stsb --init=google-bert/bert-base-cased \
           --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/stsb
     """
@@ -123,8 +122,7 @@ def pos() -> ConfigDict:
     r"""Parts of speech of Universal Dependencies (UPOS); the first piece of each word is tagged.
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://universaldependencies.org,
-    English EWT and Korean GSD.
-    Cost: not measured here. Command:
+    English EWT and Korean GSD. Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:pos --init=google-bert/bert-base-cased \
           --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --workdir=runs/pos
     """
@@ -135,8 +133,7 @@ def entities() -> ConfigDict:
     r"""Named entities in UNER's or CoNLL's columns; each sentence is read within its document.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 92.4 on CoNLL-2003 with a cased
-    BERT-base (table 7).
-    Cost: not measured here. Command:
+    BERT-base (table 7). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities
@@ -148,8 +145,7 @@ def entities_features() -> ConfigDict:
     r"""Named entities from a frozen BERT: its last four layers, concatenated, feed two BiLSTMs of 768.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 96.1 on CoNLL-2003's development
-    data with a cased BERT-base (table 7), 0.3 below fine-tuning.
-    Cost: not measured here. Command:
+    data with a cased BERT-base (table 7), 0.3 below fine-tuning. Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities_features \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities_features
@@ -165,8 +161,7 @@ def squad() -> ConfigDict:
     r"""SQuAD 1.1: answers as spans of a paragraph. KorQuAD 1.0 with `--task=korquad`.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: exact match 80.8 and F1 88.5 with
-    BERT-base on the development data (table 2).
-    Cost: not measured here; in the paper half an hour on a TPU. Command:
+    BERT-base on the development data (table 2). Cost: not measured here; in the paper half an hour on a TPU. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad --init=google-bert/bert-base-cased \
           --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json --workdir=runs/squad
     """
@@ -177,8 +172,7 @@ def squad2() -> ConfigDict:
     r"""SQuAD 2.0: answers as spans of a paragraph, or none; the threshold for none is chosen on the development data.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 81.9 with BERT-large on the
-    development data (table 3).
-    Cost: not measured here. Command:
+    development data (table 3). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad2 \
           --init=google-bert/bert-base-cased --train=squad/train-v2.0.json --dev=squad/dev-v2.0.json \
           --workdir=runs/squad2
@@ -190,8 +184,7 @@ def swag() -> ConfigDict:
     r"""SWAG: which of four sentences follows.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 81.6 on the development
-    data with BERT-base (table 4).
-    Cost: not measured here. Command:
+    data with BERT-base (table 4). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:swag --init=google-bert/bert-base-cased \
           --train=swag/train.csv --dev=swag/val.csv --workdir=runs/swag
     """

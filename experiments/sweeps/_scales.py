@@ -125,23 +125,18 @@ def files(folder: str, train: str, dev: str) -> dict[str, File]:
     return {"train": File(f"{folder}/{train}"), "dev": File(f"{folder}/{dev}")}
 
 
-def toy_topics(data: ToyData) -> dict[str, Any]:
-    """Return the settings of the toy world's classification."""
-    files = {part: data.file("topics", part) for part in ("train", "dev")}
-    return {"task": "classification", "text": "text", "label": "label", **files}
-
-
-def toy_senses(data: ToyData) -> dict[str, Any]:
-    """Return the settings of the toy world's tags."""
-    return {"task": "entities", "text": "0", "label": "1", **{p: data.file("senses", p) for p in ("train", "dev")}}
+def toy(data: ToyData, which: str) -> dict[str, Any]:
+    """Return the settings of a task of the toy world: topics (of texts) or senses (of words)."""
+    task, text, label = ("classification", "text", "label") if which == "topics" else ("entities", "0", "1")
+    return {"task": task, "text": text, "label": label, **{part: data.file(which, part) for part in ("train", "dev")}}
 
 
 # Few examples: how words are related can only be learned from text.
 TOY_DATA = ToyData(topics=4, words=4, train=128, dev=256)
 TOY_DOCUMENTS = 3_000
-TOY_TOPICS, TOY_SENSES = toy_topics(TOY_DATA), toy_senses(TOY_DATA)
+TOY_TOPICS, TOY_SENSES = toy(TOY_DATA, "topics"), toy(TOY_DATA, "senses")
 # Texts that a biLM of TOY_DATA's world does not know: other topics with other words.
-TOY_ELSEWHERE = toy_topics(ToyData(topics=8, words=6, train=128, dev=256))
+TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
 CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
 SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
@@ -218,9 +213,10 @@ BERT = {
 _TOY_KOREAN = TOY_DATA._replace(language="ko")
 KOREAN = {
     "toy": {
-        "NSMC": ("finetune", ScaleTask("topic of a sentence (toy world in Korean), accuracy", toy_topics(_TOY_KOREAN))),
+        "NSMC": ("finetune", ScaleTask("topic of a sentence (toy world in Korean), accuracy",
+                                       toy(_TOY_KOREAN, "topics"))),
         "KLUE NER": ("finetune:entities", ScaleTask("words of several senses as entities (toy world in Korean), F1",
-                                                    {**toy_senses(_TOY_KOREAN), "context": False})),
+                                                    {**toy(_TOY_KOREAN, "senses"), "context": False})),
     },
     "real": {
         "NSMC": ("finetune", ScaleTask("NSMC, accuracy", NSMC)),

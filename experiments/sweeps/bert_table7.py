@@ -3,8 +3,7 @@ r"""BERT, table 7: frozen layers as features for named entities, compared with f
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3, table 7, BERT-base on the
 dev data of CoNLL-2003: the concatenation of the last four layers is within 0.3 F1 of fine-tuning the whole model.
 Scales: toy (minutes on two cores; a model of four layers, so two rows are the same runs), one_gpu (BERT-small, 100,000
-steps; also four layers), paper.
-Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
+steps; also four layers), paper. Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
 With a limit of nine minutes on a GPU, again as long as the exit status is 75:
   timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py \

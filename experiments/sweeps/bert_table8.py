@@ -6,9 +6,8 @@ paper finds that fine-tuning is robust to this, and that frozen layers suffer fr
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, appendix C.2, table 8, BERT-base, dev.
 Rows are mask / same / random as in the paper (`masking.split` has the order mask, random, same).
 Scales: toy (minutes on two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-small, 100,000 steps per row), paper
-(six BERT-bases).
-Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the others are not
-measured yet.
+(six BERT-bases). Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the
+others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
 """
 

@@ -5,9 +5,8 @@ Cells are the softmax of the weights in a finished network, in percent.
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.5, figure 2 (a picture without
 figures to compare with): at the input the tasks prefer the first BiLSTM layer; at the output the weights are nearly
 even, slightly larger for lower layers. There is no network for semantic roles here; named entities replace them.
-Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row
-"input and output").
-Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
+Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row "input and
+output"). Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
 """
 

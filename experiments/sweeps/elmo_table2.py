@@ -5,9 +5,8 @@
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row is
 better than the one before, in every task. There is no network for semantic roles here; named entities replace them.
 Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper.
-Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs; the others are not
-measured yet.
+UNER), one_gpu, paper. Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs;
+the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
 """
 

@@ -3,8 +3,7 @@
 Paper and expected score: none for BERT's own recipe. Google's release notes report gains of one or two points for whole
 words (BERT-large); Joshi et al. 2019, https://arxiv.org/abs/1907.10529, report gains for spans, most of all on SQuAD.
 Scales: toy (minutes on two cores, a vocabulary of 150, about two pieces per word), one_gpu (BERT-small, 100,000 steps
-per row), paper (BERT-base).
-Cost: toy, 300 seconds of processor time in 15 runs; the others are not measured yet.
+per row), paper (BERT-base). Cost: toy, 300 seconds of processor time in 15 runs; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/own_span_masking.py --jobs=2 --workdir=runs/sweeps
 """
 

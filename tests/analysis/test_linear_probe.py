@@ -103,8 +103,6 @@ def test_what_cannot_be_fitted():
         fit(rows, np.array(["a", "b"]), strength=0.0)
     with pytest.raises(ValueError, match="no labelled vector to choose"):
         choose_probe(rows, np.array(["a", "b"]), rows[:0], np.array([]))
-    with pytest.raises(ValueError, match="strengths is empty"):
-        choose_probe(rows, np.array(["a", "b"]), rows, np.array(["a", "b"]), [])
 
 
 def test_example_of_linearprobe():
