@@ -31,7 +31,10 @@ class LabelledWords(NamedTuple):
     labels: np.ndarray
 
 
-def select_parts(parts: Parts, task: str) -> dict[str, LabelledWords]:
+Words, Arrays = Mapping[str, LabelledWords], Mapping[str, Float32[np.ndarray, "N D"]]  # of each part
+
+
+def select_parts(parts: Parts, task: str) -> Words:
     """Return the words that a task labels in each part; a part without any raises."""
     selected = {}
     for part in PARTS:
@@ -155,15 +158,11 @@ def _compute_vectors(source: Source, parts: Parts, folder: VectorFolder) -> dict
     return {part: folder.compute(source, [sentence.words for sentence in parts[part]]) for part in PARTS}
 
 
-def _read_layer(
-    words: Mapping[str, LabelledWords], kept: Mapping[str, KeptVectors], layer: int
-) -> dict[str, Float32[np.ndarray, "N D"]]:
+def _read_layer(words: Words, kept: Mapping[str, KeptVectors], layer: int) -> Arrays:
     return {part: np.asarray(kept[part].layer(layer)[words[part].rows]) for part in PARTS}
 
 
-def _fit(
-    words: Mapping[str, LabelledWords], vectors: Mapping[str, Float32[np.ndarray, "N D"]], rows: Any = slice(None)
-) -> tuple[LinearProbe, float, float]:
+def _fit(words: Words, vectors: Arrays, rows: Any = slice(None)) -> tuple[LinearProbe, float, float]:
     """Return a probe trained on some rows of the training words, and its accuracies on dev and test."""
     dev, test = words["dev"].labels, words["test"].labels
     fitted, on_dev = choose_probe(vectors["train"][rows], words["train"].labels[rows], vectors["dev"], dev)

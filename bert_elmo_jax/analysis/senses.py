@@ -65,8 +65,8 @@ def find_senses(
     results = [Result("senses", name, layer, float(right.mean()), len(right), n) for name, layer, n, right in answers]
     kinds = Counter(item for item, _ in set(zip(items, senses)))
     several = [n for n, item in enumerate(test_items) if kinds[item] > 1]
-    for name, layer, _, right in answers if several else ():
-        results.append(Result(SEVERAL, name, layer, float(right[several].mean()), len(several)))
+    for name, number, _, right in answers if several else ():
+        results.append(Result(SEVERAL, name, number, float(right[several].mean()), len(several)))
     return results
 
 

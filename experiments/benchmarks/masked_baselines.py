@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from absl import flags
-from jaxtyping import Bool, Float, Int64, Integer
+from jaxtyping import Bool, Float, Int64
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
@@ -41,9 +41,7 @@ class Guesses(NamedTuple):
     tokens: Int64[np.ndarray, "C"]
     shares: Float[np.ndarray, "C"]
 
-    def look_up(
-        self, contexts: Int64[np.ndarray, "N"]
-    ) -> tuple[Bool[np.ndarray, "N"], Int64[np.ndarray, "N"], Float[np.ndarray, "N"]]:
+    def look_up(self, contexts: Int64[np.ndarray, "N"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return True for each context that occurs, and its guess and share."""
         place = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
         met = self.contexts[place] == contexts
@@ -84,11 +82,7 @@ def count(stores: Sequence[Store]) -> Counted:
     if not len(tokens):
         raise ValueError("there is nothing to count: the training part is empty")
     sizes = np.concatenate([np.diff(text.sentences[text.documents]) for text in texts])
-    ends = np.cumsum(sizes)
-    follows = np.ones(len(tokens), bool)  # the token before belongs to the same document
-    follows[0] = False
-    follows[ends[ends < len(tokens)]] = False
-    second = np.flatnonzero(follows)
+    second = 1 + np.flatnonzero(np.diff(np.repeat(np.arange(len(sizes)), sizes)) == 0)  # not the first of a document
     middle = second[:-1][np.diff(second) == 1]
     left, right = tokens[middle - 1], tokens[middle + 1]
     return Counted(
@@ -100,9 +94,7 @@ def count(stores: Sequence[Store]) -> Counted:
     )
 
 
-def two_neighbours(
-    counted: Counted, left: Integer[np.ndarray, "N"], right: Integer[np.ndarray, "N"]
-) -> Int64[np.ndarray, "N"]:
+def two_neighbours(counted: Counted, left: np.ndarray, right: np.ndarray) -> Int64[np.ndarray, "N"]:
     """Return the guess between each left and right neighbour."""
     left, right = left.astype(np.int64), right.astype(np.int64)
     both, guess, _ = counted.between.look_up(left * counted.size + right)

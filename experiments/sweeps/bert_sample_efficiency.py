@@ -11,6 +11,7 @@ Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_effi
 """
 
 from functools import partial
+from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import BERT, SHARES, list_shares, plot_shares
@@ -24,12 +25,16 @@ def sweep(add: Add) -> None:
     """Add one pretraining, and two tasks with and without it on growing shares of their training data."""
     s = BERT[add.scale]
     bert = s.pretrain(add, "BERT")
-    rows = {"from nothing": {"tokenizer": bert, "preset": bert}, "pretrained": {"init": bert}}
+    rows: dict[str, dict[str, Any]] = {
+        "from nothing": {"tokenizer": bert, "preset": bert},
+        "pretrained": {"init": bert},
+    }
     tasks = {"MNLI": ("finetune", s.pairs), "NER": ("finetune:entities", s.entities)}
     for column, (name, share) in COLUMNS.items():
         if share in SHARES[add.scale]:
+            config, task = tasks[name]
             for row, begin in rows.items():
-                s.cell(add, row, column, *tasks[name], **begin, **s.tuning, share=share)
+                s.cell(add, row, column, config, task, **begin, **s.tuning, share=share)
 
 
 plot = partial(plot_shares, paper=PAPER, columns=COLUMNS)

@@ -8,6 +8,8 @@ Cost: toy, 190 seconds of processor time in 5 runs; the others are not measured 
 Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
 """
 
+from typing import Any
+
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import ELMO, TOY_ELSEWHERE
 
@@ -29,10 +31,10 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, and a network on its layers before and after it has read the task's texts."""
     s = ELMO[add.scale]
-    task, epochs = (TOY_ELSEWHERE, 3.0) if add.scale == "toy" else ({}, 1.0)
-    same = {"encoder": s.pretrain(add), **task}
+    toy = add.scale == "toy"
+    same: dict[str, Any] = {"encoder": s.pretrain(add), **(TOY_ELSEWHERE if toy else {})}
     s.cell(add, "as pretrained", "SNLI", **same)
-    adapted = s.cell(add, "adapted", "SNLI", **same, **{"adapt.epochs": epochs})
+    adapted = s.cell(add, "adapted", "SNLI", **{**same, "adapt.epochs": 3.0 if toy else 1.0})
     for row, when in (("as pretrained", "before/"), ("adapted", "")):
         shown = f"adapted/{when}held_out/perplexity"
         add.figure(row, PERPLEXITY, adapted, of="of texts held out, the mean of both directions", score=shown)

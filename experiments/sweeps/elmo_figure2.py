@@ -10,6 +10,8 @@ output"). Cost: toy, 180 seconds of processor time in 5 runs; the others are not
 Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
 """
 
+from typing import Any
+
 from bert_elmo_jax.report.figures import Bars
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
 from experiments.sweeps._scales import ELMO
@@ -27,7 +29,7 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
     s = ELMO[add.scale]
-    both = {"encoder": s.pretrain(add), "places": "input,output", "mix_l2": 0.001}
+    both: dict[str, Any] = {"encoder": s.pretrain(add), "places": "input,output", "mix_l2": 0.001}
     runs = {
         name: add.runs(f"{name}, input and output", network, **both, **s.settings(name))
         for name, (network, *_) in s.tasks.items()
