@@ -31,7 +31,8 @@ class LabelledWords(NamedTuple):
     labels: np.ndarray
 
 
-Words, Arrays = Mapping[str, LabelledWords], Mapping[str, Float32[np.ndarray, "N D"]]  # of each part
+Words = Mapping[str, LabelledWords]  # of each of PARTS
+Arrays = Mapping[str, Float32[np.ndarray, "N D"]]
 
 
 def select_parts(parts: Parts, task: str) -> Words:
