@@ -141,6 +141,7 @@ def test_documents_are_split_whole():
 
 def test_neighbours_in_context(goldens, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"], ["w1", "배를", "w2"], ["배우가", "Play"], ["the", "play"]]
+    assert find_occurrences(text, "배[를는가]") == [(0, 1), (1, 1), (2, 1)]
     assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
     assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
     bert = load(goldens / "bert_tiny")
