@@ -17,6 +17,7 @@ from bert_elmo_jax.toyworld.oracle import (
     masked_posteriors,
     next_sentence_probabilities,
     sense_posteriors,
+    sense_priors,
     topic_posteriors,
     word_log_probabilities,
 )
@@ -26,8 +27,10 @@ from bert_elmo_jax.toyworld.tasks import (
     next_examples,
     question_examples,
     sense_examples,
+    sentence_pairs,
     topic_examples,
     write_corpus,
+    write_pairs,
     write_tasks,
 )
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
@@ -52,9 +55,12 @@ __all__ = [
     "question_examples",
     "sense_examples",
     "sense_posteriors",
+    "sense_priors",
+    "sentence_pairs",
     "topic_examples",
     "topic_posteriors",
     "word_log_probabilities",
     "write_corpus",
+    "write_pairs",
     "write_tasks",
 ]

@@ -285,6 +285,21 @@ def sense_posteriors(world: ToyWorld, texts: Sequence[str]) -> list[Float[np.nda
     return found
 
 
+def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
+    """Return P(sense) of a word without context.
+
+    >>> {sense: round(p, 2) for sense, p in sense_priors(ToyWorld("en"), "bank").items()}
+    {'bank.money': 0.49, 'bank.riverside': 0.51}
+    """
+    network = world.network
+    [word_id] = encode(world, word)
+    rows = np.bincount(network.document.rows, network.visits, minlength=len(network.document.emission_offsets) - 1)
+    row_of = np.repeat(np.arange(len(rows)), np.diff(network.document.emission_offsets))
+    here = np.flatnonzero(network.document.emission_words == word_id)
+    weights = np.bincount(network.tags[here], rows[row_of[here]] * network.document.emission_weights[here])
+    return {network.senses[tag]: float(weights[tag] / weights.sum()) for tag in np.flatnonzero(weights)}
+
+
 def topic_posteriors(world: ToyWorld, texts: Sequence[str]) -> Float[np.ndarray, "N K"]:
     """Return P(topic | the whole passage), over `world.topic_names`.
 

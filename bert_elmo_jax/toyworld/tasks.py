@@ -94,6 +94,17 @@ def question_examples(world: ToyWorld, split: str) -> Iterator[dict]:
             yield {"context": told.text.replace("\n", " "), "qas": qas}
 
 
+def sentence_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
+    """Yield (English, Korean) sentences with the same meaning, endlessly.
+
+    >>> next(sentence_pairs(ToyWorld(), "corpus"))
+    ('One morning Grandmother was in the quiet auditorium .', '어느 아침 할머니께서는 조용한 강당에 계셨다 .')
+    """
+    english, korean = replace(world, language="en"), replace(world, language="ko")
+    for a, b in zip(_documents(english, split), _documents(korean, split)):
+        yield from ((x.text, y.text) for x, y in zip(a.sentences, b.sentences, strict=True))
+
+
 def write_corpus(folder: str | Path, world: ToyWorld, documents: int = 10_000, held_out: int = 500) -> list[Path]:
     """Write `corpus.txt` and `held_out.txt`: one sentence per line, a blank line after each document.
 
@@ -105,6 +116,22 @@ def write_corpus(folder: str | Path, world: ToyWorld, documents: int = 10_000, h
     return [
         _write(Path(folder) / f"{split}.txt", (d.text + "\n\n" for d in islice(_documents(world, split), size)))
         for split, size in sizes.items()
+    ]
+
+
+def write_pairs(
+    folder: str | Path, world: ToyWorld, train: int = 10_000, dev: int = 500, test: int = 500
+) -> list[Path]:
+    """Write aligned sentences to `pairs/{train,dev,test}.tsv` with the columns english and korean.
+
+    >>> import tempfile
+    >>> len(write_pairs(tempfile.mkdtemp(), ToyWorld(), train=2, dev=1, test=1)[0].read_text("utf-8").splitlines())
+    3
+    """
+    return [
+        _write(Path(folder) / "pairs" / f"{split}.tsv", _tsv(("english", "korean"), islice(pairs, size)))
+        for split, size in (("train", train), ("dev", dev), ("test", test))
+        for pairs in [sentence_pairs(world, split)]
     ]
 
 

@@ -15,21 +15,10 @@ from bert_elmo_jax.toyworld import (
     next_examples,
     perplexity,
     sense_posteriors,
+    sense_priors,
 )
-from bert_elmo_jax.toyworld.oracle import encode
 
 LANGUAGE_NAMES = ["en", "ko"]
-
-
-def sense_priors(world: ToyWorld, word: str) -> dict[str, float]:
-    """Return P(sense) of a word without context."""
-    network = world.network
-    [word_id] = encode(world, word)
-    rows = np.bincount(network.document.rows, network.visits, minlength=len(network.document.emission_offsets) - 1)
-    row_of = np.repeat(np.arange(len(rows)), np.diff(network.document.emission_offsets))
-    here = np.flatnonzero(network.document.emission_words == word_id)
-    weights = np.bincount(network.tags[here], rows[row_of[here]] * network.document.emission_weights[here])
-    return {network.senses[tag]: float(weights[tag] / weights.sum()) for tag in np.flatnonzero(weights)}
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)

@@ -15,6 +15,7 @@ from bert_elmo_jax.toyworld import (
     topic_examples,
     word_log_probabilities,
     write_corpus,
+    write_pairs,
     write_tasks,
 )
 from bert_elmo_jax.toyworld.tasks import questions
@@ -46,7 +47,8 @@ def test_corpus(world, tmp_path):
 
 def test_writing_twice_gives_the_same_bytes(world, tmp_path):
     def write(folder):
-        return {path.relative_to(folder): path.read_bytes() for path in write_tasks(folder, world, 20, 5, 5)}
+        paths = [*write_tasks(folder, world, 20, 5, 5), *write_pairs(folder, world, 20, 5, 5)]
+        return {path.relative_to(folder): path.read_bytes() for path in paths}
 
     assert write(tmp_path / "a") == write(tmp_path / "b")
 
@@ -56,6 +58,17 @@ def test_interrupted_files_are_not_left_under_their_final_name(world, tmp_path, 
     with pytest.raises(ZeroDivisionError):
         write_corpus(tmp_path, world)
     assert not (tmp_path / "corpus.txt").exists()
+
+
+def test_aligned_pairs(tmp_path):
+    train, dev, test = write_pairs(tmp_path, ToyWorld(), train=30, dev=10, test=10)
+    rows = tsv(train)
+    assert len(rows) == 30
+    assert rows[0] == {
+        "english": ToyWorld("en").document(2**31).sentences[0].text,
+        "korean": ToyWorld("ko").document(2**31).sentences[0].text,
+    }
+    assert len(tsv(dev)) == len(tsv(test)) == 10
 
 
 def test_sense_files(world, tmp_path):

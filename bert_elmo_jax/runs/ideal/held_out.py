@@ -13,7 +13,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.train import make_evaluate
-from bert_elmo_jax.train.state import State
+from bert_elmo_jax.train.step import State
 
 Batch = Mapping[str, np.ndarray]
 
@@ -36,7 +36,7 @@ def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence
     """Return a function from batches to the means of a loss, as a run's own evaluation has them; compiled once."""
     now: list[Sequence[Batch]] = []
     evaluate = make_evaluate(loss, lambda: now[-1], carry=carry)
-    state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(params)), None, None, None)  # type: ignore[arg-type]
+    state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(params)), None, None, None)
 
     def means(batches: Sequence[Batch]) -> dict[str, float]:
         now.append(batches)
