@@ -36,7 +36,7 @@ def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence
     """Return a function from batches to the means of a loss, as a run's own evaluation has them; compiled once."""
     now: list[Sequence[Batch]] = []
     evaluate = make_evaluate(loss, lambda: now[-1], carry=carry)
-    state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(params)), None, None, None)
+    state: Any = State(None, None, jax.tree.map(jax.numpy.asarray, dict(params)), None, None, None)  # type: ignore[arg-type]
 
     def means(batches: Sequence[Batch]) -> dict[str, float]:
         now.append(batches)
