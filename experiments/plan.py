@@ -2,7 +2,7 @@ r"""Before renting hardware: compile a config's training step for devices that a
 
   python -m experiments.plan --config=experiments/configs/bert.py:base --topology=v5e:16x16
   python -m experiments.plan --config=experiments/configs/bert.py:large --topology=v5e:2x4 \
-      --config.model.dtype=bfloat16 --config.mesh.fsdp=8
+      --config.compute=tpu --config.mesh.fsdp=8
   python -m experiments.plan --config=experiments/configs/bert.py:tiny --topology=cpu:8 --memory=4
 
 A TPU slice needs the extra `tpu` (its compiler runs on any x86 host) but no TPU; `cpu:8` is eight simulated devices.

@@ -15,6 +15,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
+from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 from bert_elmo_jax.train.parallel import BATCH, RULES, Rules, check_rows, over_mesh, shardings
 from bert_elmo_jax.train.step import State, Step
@@ -125,6 +126,7 @@ def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tri
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
     """Print a report of each phase, with `tries` for a larger batch; return True if all fit in `memory`."""
+    config = apply_compute(config, topology.devices[0].platform)
     family, objective = build_objective(config, vocab_size)
     rules = (*family.sharding, *train.RULES)
     mesh = train.make_mesh(**config.mesh, devices=topology.devices)

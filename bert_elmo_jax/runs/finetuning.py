@@ -22,6 +22,7 @@ from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
 from bert_elmo_jax.runs.config_files import parse_values
+from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
@@ -51,6 +52,7 @@ def finetune(
     With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept.
     """
     keep_freed_memory()
+    config = apply_compute(config)
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
     adapt = wants_adaptation(config, settings)
     data = read_data(config)

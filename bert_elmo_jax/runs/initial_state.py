@@ -1,9 +1,11 @@
 """The initial state of a run: its model's configuration, its parameters, its learning rate and its optimizer."""
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import optax
 from ml_collections import ConfigDict
 
@@ -14,6 +16,37 @@ from bert_elmo_jax.runs.start_run import say
 # Optimizers that do not change a row without a gradient, so that a step may update the touched rows of a table only.
 # The others also move a row by its moments, and need the whole table.
 ROW_SPARSE = ("adagrad",)
+# The fields that suit a device. Fused attention stores no attention maps, so it has no dropout on them.
+_FAST = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0}
+COMPUTE = {"cpu": {"dtype": "float32", "implementation": "reference"}, "gpu": _FAST, "tpu": _FAST}
+
+
+def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict:
+    """Return a config with the fields that suit the device `config.compute`, and say which they are.
+
+    `auto` is the kind of `platform`, by default of the devices that JAX has. The result has no field `compute`:
+    `run.json` names the fields themselves, so a run does not silently go on with others on another device.
+
+    >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})
+    >>> apply_compute(config).to_dict()
+    {'model': {'dtype': 'bfloat16', 'attention_dropout': 0.0}}
+    """
+    config = copy.deepcopy(config)
+    asked = config.get("compute")
+    if "compute" in config:
+        with config.unlocked():
+            del config.compute
+    if not asked:
+        return config
+    kind = (platform or jax.default_backend()) if asked == "auto" else asked
+    if asked == "auto" and kind not in COMPUTE:
+        kind = "cpu"
+    part = config.get("model", config)
+    fields = {name: value for name, value in choose("compute", kind, {**COMPUTE, "auto": {}}).items() if name in part}
+    part.update(fields)
+    shown = ", ".join(f"{name}={value}" for name, value in fields.items())
+    say(f"compute={asked}: {shown or 'a task network computes in float32 on every device'}")
+    return config
 
 
 def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:

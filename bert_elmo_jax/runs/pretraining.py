@@ -22,7 +22,14 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.optim import Schedule
-from bert_elmo_jax.runs.initial_state import ROW_SPARSE, adopt_config, build_optimizer, build_schedule, fill_missing
+from bert_elmo_jax.runs.initial_state import (
+    ROW_SPARSE,
+    adopt_config,
+    apply_compute,
+    build_optimizer,
+    build_schedule,
+    fill_missing,
+)
 from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
@@ -43,6 +50,7 @@ def pretrain(
     damaged one, the weights of `init`, the seed.
     """
     keep_freed_memory()
+    config = apply_compute(config)
     family, workdir = get_family(config.family), Path(workdir)
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):

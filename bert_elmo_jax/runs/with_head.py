@@ -68,6 +68,8 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     asked: dict[str, Any] = {"dtype": config.dtype, "implementation": config.implementation}
     if config.dropout is not None:
         asked |= {"dropout": config.dropout, "attention_dropout": config.dropout}
+    if config.attention_dropout is not None:
+        asked["attention_dropout"] = config.attention_dropout
     if init is not None:
         if tokenizer is not None:
             raise ValueError(f"--tokenizer={tokenizer} was given with --init={init}, which has its own: leave it out")

@@ -21,6 +21,8 @@ from bert_elmo_jax.runs.config_files import CONFIGS, check_program, list_fields,
 
 # The flags of each program that are not fields of its config.
 FLAGS = {"pretrain": ("init", "parallel"), "finetune": ("init", "tokenizer", "seeds")}
+# Fields that later versions added: left out where empty, so that finished runs keep their identity.
+LATER = ("compute", "attention_dropout")
 # Fields that change no number: where a run computes, what it reports, and what it keeps.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 
@@ -98,7 +100,11 @@ class Point:
     @functools.cached_property
     def identity(self) -> str:
         """Eight letters and digits that are equal for equal runs."""
-        fields = {name: value for name, value in list_fields(self.resolved) if name.partition(".")[0] not in COMFORT}
+        fields = {
+            name: value
+            for name, value in list_fields(self.resolved)
+            if name.partition(".")[0] not in COMFORT and not (name in LATER and value is None)
+        }
         flags = {name: identify(value) for name, value in self.settings.items() if name in FLAGS[self.program]}
         text = json.dumps([self.program, fields, flags], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

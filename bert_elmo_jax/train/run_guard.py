@@ -79,7 +79,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{name}.")
-        else:
+        elif value is not None:  # an empty field is like one that an earlier version did not have
             flat[prefix + name] = json.dumps(value, ensure_ascii=False, default=str)
     return flat
 

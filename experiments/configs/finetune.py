@@ -17,6 +17,7 @@ def fields() -> ConfigDict:
     c.text = ""  # columns of your own files: the text (or word), by name or number
     c.update(pair="", label="", encoding="utf-8")
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
+    c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: as they are
     c.layer_decay = 1.0  # the rate of a layer divided by the rate of the layer above
     c.epochs = 3.0
     c.batch_size = 32  # rows, on all devices together
@@ -54,6 +55,7 @@ def base(**changes: Any) -> ConfigDict:
     c.longest_answer = 30
     c.preset = "tiny"  # without --init: the size of a BERT from scratch, or a model whose configuration is taken
     c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: the model's own
+    c.attention_dropout = config_dict.placeholder(float)  # empty: as `dropout`
     c.dtype = "float32"
     c.implementation = "reference"
     c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then one more layer in every epoch

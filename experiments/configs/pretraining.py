@@ -13,6 +13,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     # Fields that depend on the vocabulary of the data are left out.
     sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
     c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
+    c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
     c.batch_size = 256  # rows, on all devices together
