@@ -74,6 +74,7 @@ bench: $(INSTALLED)
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --config-file docs/mkdocs.yml
+	@grep -q OWNER setup.cfg && echo "warning: the repository's address in setup.cfg is a placeholder; every page has it" || true
 	@echo "site/index.html is ready; to search in it: $(RUN) -m http.server --directory site"
 
 $(DOCUMENTED): $(INSTALLED)

@@ -16,11 +16,11 @@ def test_there_is_a_size_for_each_device(device, text):
     """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
     from bert_elmo_jax.families import get_family
     from bert_elmo_jax.families.bert.config import BertConfig
-    from bert_elmo_jax.runs.initial_state import build_schedule
+    from bert_elmo_jax.runs.initial_state import apply_compute, build_schedule
 
     names = {"settings": settings_of(read(PRETRAIN)) | {"device": device, "text": text}, "data": "toyworld"}
     exec(compile(cell_with(PRETRAIN, "bert.toy()"), PRETRAIN, "exec"), names)
-    config = names["config"]
+    config = apply_compute(names["config"])
     model = BertConfig(vocab_size=8192, **config.model)
     objective = get_family("bert").objective(config, model)
     assert objective.long_steps == 0
@@ -28,7 +28,7 @@ def test_there_is_a_size_for_each_device(device, text):
     assert model.hidden_size // model.num_heads >= 16
     assert model.max_positions == config.length
     assert config.steps == {"cpu": 1_500, "gpu": 20_000, "tpu": 50_000}[device] if text else config.steps == 1_500
-    assert model.dtype == ("bfloat16" if device == "tpu" else "float32")
+    assert model.dtype == ("float32" if device == "cpu" else "bfloat16")
     assert (
         float(build_schedule(config.optimizer, config.steps)(config.steps // 10)) > config.optimizer.learning_rate / 2
     )
@@ -56,7 +56,7 @@ def install(monkeypatch, chips=(), programs=(), there=False):
     [
         (["/dev/vfio/0", "/dev/vfio/vfio"], [], "tpu", "jax[tpu]"),
         (["/dev/accel0", "/dev/accel1"], ["nvidia-smi"], "tpu", "jax[tpu]"),
-        (["/dev/vfio/vfio"], ["nvidia-smi"], "gpu", "jax[cuda12]"),
+        (["/dev/vfio/vfio"], ["nvidia-smi"], "gpu", "jax[cuda13]"),
         (["/dev/vfio/vfio"], [], "cpu", "jax"),  # the control node is no chip
     ],
 )

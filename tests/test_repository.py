@@ -69,3 +69,16 @@ def test_old_interpreter_is_named(make, tmp_path):
     python.chmod(0o755)
     [line] = make(python)
     assert "needs Python 3.11 or newer" in line and "is Python 3.9.1" in line and "make test PYTHON=" in line
+
+
+def test_one_address():
+    """The repository's address stands in `setup.cfg`; every other file has the same one."""
+    address = re.search(r"^url = (\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)[1]
+    files = [ROOT / "CITATION.cff", *ROOT.glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb"), *ROOT.glob("docs/**/*.md")]
+    found = {
+        (file.name, match)
+        for file in files
+        for match in re.findall(r"https://github\.com/[\w.-]+/bert_elmo_jax\b", file.read_text(encoding="utf-8"))
+    }
+    assert ("CITATION.cff", address) in found
+    assert {match for _, match in found} == {address}, "replace the address everywhere at once: git grep -l OLD | xargs sed"
