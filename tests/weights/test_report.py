@@ -39,7 +39,7 @@ def test_shapes_cover_the_whole_tree():
     shapes = bert_shapes(config, {"classify": 3, "tag": 9})
     assert len(shapes) == 5 + 2 * 16 + 2 + 5 + 2 * 5
     assert shapes["mlm/bias"] == (7,) and shapes["encoder/layer_1/feed_forward/down/kernel"] == (6, 4)
-    assert "classify/kernel" not in bert_shapes(config)
+    assert "classify/kernel" not in bert_shapes(config, {})
     assert flatten(nest(shapes)) == shapes
 
 

@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bert_elmo_jax.did_you_mean import nearest
 from bert_elmo_jax.families.family import check_choices, choose_preset
+from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 PRESETS: dict[str, dict[str, Any]] = {
@@ -197,6 +199,19 @@ class ElmoConfig:
                 if ours in str(error)
             )
             raise ValueError(f"{where}: {error}" + (f" ({named})" if named else "")) from None
+
+    @classmethod
+    def from_json(cls, path: str | Path, **changes: Any) -> "ElmoConfig":
+        """Read an options file; see `from_options`.
+
+        >>> ElmoConfig.from_json("tests/goldens/elmo_tiny/options.json").filters
+        ((1, 4), (2, 8), (3, 12), (4, 16))
+        """
+        return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write `to_options()`."""
+        write_json(path, self.to_options())
 
     def to_options(self) -> dict[str, Any]:
         """Return the content of an `options.json` for AllenNLP, as in released files."""

@@ -4,7 +4,6 @@ import json
 import pytest
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.files import read_json
 
 # As published.
 RELEASED = {
@@ -77,8 +76,9 @@ def test_what_is_absent_is_what_the_original_takes():
     ],
     ids=str,
 )
-def test_options_come_back_as_they_went(config):
-    assert ElmoConfig.from_options(json.loads(json.dumps(config.to_options()))) == config
+def test_options_come_back_as_they_went(config, tmp_path):
+    config.to_json(tmp_path / "options.json")
+    assert ElmoConfig.from_json(tmp_path / "options.json") == config
     assert ElmoConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
     assert isinstance(hash(config), int)
 
@@ -122,8 +122,20 @@ def test_every_problem_is_named_at_once_with_the_file(tmp_path):
     path = tmp_path / "elmo_2x4096_options.json"
     path.write_text(json.dumps(changed(changed(RELEASED, "lstm.dim", "big"), "bidirectional", False)), encoding="utf-8")
     with pytest.raises(ValueError) as error:
-        ElmoConfig.from_options(read_json(path), where=f"The options in {path}")
+        ElmoConfig.from_json(path)
     assert all(part in str(error.value) for part in (path.name, "lstm.dim is 'big'", "bidirectional is False"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "is not JSON"), ("[1]", "it holds a list"), ("\xff\xfe", "is not UTF-8")]
+)
+def test_files_that_are_no_options(tmp_path, text, message):
+    path = tmp_path / "options.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=message):
+        ElmoConfig.from_json(path)
+    with pytest.raises(FileNotFoundError):
+        ElmoConfig.from_json(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize(
