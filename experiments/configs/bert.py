@@ -161,7 +161,7 @@ def novels() -> ConfigDict:
 
 
 def reviews() -> ConfigDict:
-    r"""A small BERT for a laptop, from Korean film reviews: half a million of them, about eleven words each.
+    r"""A small BERT for a laptop, from Korean film reviews: half a million of them, about ten words each.
 
     It has the size of `novels`. Several reviews share a row, and each sees only itself. Prepared from the unlabelled
     part of NSMC (https://github.com/e9t/nsmc), one review per document:
@@ -171,7 +171,7 @@ def reviews() -> ConfigDict:
     Expected score: 0.295 of 14,015 held-out masked tokens (perplexity 97). The most frequent token is right in 0.179,
     the token most often seen between the two neighbours in 0.294: half a million short reviews are not much text. Where
     the row shows [MASK]: 0.225, 0.099 and 0.243 (`experiments.benchmarks.masked_baselines --run=runs/bert_reviews`).
-    The README's table of fine-tuned models shows what this pretraining is worth. Cost: 67 minutes of processor time.
+    docs/results/reproductions.md compares fine-tuning from it and from scratch. Cost: 67 minutes of processor time.
     Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:reviews --config.data=corpora/reviews \
           --workdir=runs/bert_reviews

@@ -72,8 +72,8 @@ def small() -> ConfigDict:
 
     A higher rate than the paper's, because small models need it, and dropout, although they were pretrained without.
     Paper and expected score: none in a paper; parts of speech of English EWT 92.9 (87.2 from scratch), and the other
-    rows of the README's table of what pretraining is worth, each of them a command like this one. Cost: two to eight
-    minutes of processor time per run. Command:
+    tasks in docs/results/reproductions.md, each of them a command like this one. Cost: two to eight minutes of
+    processor time per run. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:small --init=runs/bert_novels \
           --task=ud_upos --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --test=en_ewt-ud-test.conllu \
           --seeds=0,1,2 --workdir=runs/pos

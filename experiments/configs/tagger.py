@@ -6,8 +6,8 @@ encoder).
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on CoNLL-2003's test data 90.15
 without ELMo and 92.22 ± 0.10 with it (table 1). Peters et al. 2017, https://arxiv.org/abs/1705.00108: 91.93 with a
 language model between the BiLSTMs, 91.55 at the input of the first, 91.72 at the output (--config.places).
-Here, UNER English EWT, six epochs, LSTMs of 100: F1 64.7 without ELMo and 66.0 with it (the README's table), about
-five minutes of processor time per run.
+Here, UNER English EWT, six epochs, LSTMs of 100: F1 64.7 without ELMo and 66.0 with it
+(docs/results/reproductions.md), about five minutes of processor time per run.
 Command:
   python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
