@@ -17,13 +17,20 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "bert_elmo_jax"
-PROSE = {
-    "README.md": ("index.md", "Home"),
-    "README.ko.md": ("ko.md", "한국어"),
-    "docs/architecture.md": ("architecture.md", "Architecture"),
-    "docs/architecture.ko.md": ("architecture.ko.md", "구조"),
-    "CONTRIBUTING.md": ("contributing.md", "Contributing"),
-    "CHANGELOG.md": ("changelog.md", "Changelog"),
+# The folders of docs/, in the order of the site, with their title in both languages.
+SECTIONS = {
+    "tutorials": ("Tutorials", "튜토리얼"),
+    "guides": ("Guides", "안내서"),
+    "concepts": ("Concepts", "개념"),
+    "results": ("Results", "결과"),
+    ".": ("Reference", "참고"),
+}
+# Sources outside of docs/, and their pages.
+ROOT_PAGES = {
+    "README.md": "index.md",
+    "README.ko.md": "ko.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
 }
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 # Code, which is kept; or the target of a link or picture.
@@ -173,29 +180,50 @@ def list_branch(package: str, paths: Mapping[str, Path]) -> list[Any]:
     return found
 
 
+def list_prose() -> dict[str, str]:
+    """Return the sources of all written pages, each with its place in the site."""
+    written = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+    return ROOT_PAGES | {f"docs/{page}": page for page in written if not page.startswith("static/")}
+
+
+def list_section(folder: str, korean: bool) -> list[str]:
+    """Return the pages of a folder of docs/ in one language."""
+    pages = [page for source, page in list_prose().items() if source.startswith("docs/")]
+    inside = [page for page in pages if (posixpath.dirname(page) or ".") == folder]
+    return [page for page in inside if page.endswith(".ko.md") == korean]
+
+
 def on_config(config: Any) -> Any:
-    """Set the tabs of the site."""
-    home, korean, *rest = ({title: page} for page, title in PROSE.values())
-    reference = {"Reference": list_branch(PACKAGE, dict(list_modules(ROOT / PACKAGE, PACKAGE)))}
-    config.nav = [home, korean, reference, {"Programs": "programs.md"}, *rest]
+    """Set the tabs of the site: English by goal, then the same in Korean."""
+    modules = list_branch(PACKAGE, dict(list_modules(ROOT / PACKAGE, PACKAGE)))
+    nav: list[Any] = [{"Start": "index.md"}]
+    korean: list[Any] = [{"시작": "ko.md"}]
+    for folder, (title, title_ko) in SECTIONS.items():
+        english_pages: list[Any] = list_section(folder, korean=False)
+        if folder == ".":
+            english_pages += ["programs.md", {"Modules": modules}, "contributing.md", "changelog.md"]
+        nav += [{title: english_pages}] if english_pages else []
+        korean_pages = list_section(folder, korean=True)
+        korean += [{title_ko: korean_pages}] if korean_pages else []
+    config.nav = [*nav, {"한국어": korean}]
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add all pages, and the files that README and the other documents link to."""
+    prose = list_prose()
 
-    def lead(folder: str, target: str) -> str | None:
-        target = posixpath.normpath(posixpath.join(folder, target))
-        if target in PROSE:
-            return PROSE[target][0]
-        if not (ROOT / target).is_file():
+    def lead(source: str, target: str) -> str | None:
+        """Return the link from the page of a source to a target, which is relative to the source."""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if target not in prose and not (ROOT / target).is_file():
             return None
-        if files.get_file_from_path(target) is None:
+        if target not in prose and files.get_file_from_path(target) is None:
             files.append(File.generated(config, target, abs_src_path=str(ROOT / target)))
-        return target  # all pages are in the root of the site
+        return posixpath.relpath(prose.get(target, target), posixpath.dirname(prose[source]) or ".")
 
-    for source, (page, _) in PROSE.items():
-        text = relink((ROOT / source).read_text(encoding="utf-8"), functools.partial(lead, posixpath.dirname(source)))
+    for source, page in prose.items():
+        text = relink((ROOT / source).read_text(encoding="utf-8"), functools.partial(lead, source))
         files.append(File.generated(config, page, content=text))
     package = griffe.load(PACKAGE, search_paths=[ROOT], resolve_aliases=True)
     for name, path in list_modules(ROOT / PACKAGE, PACKAGE):

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from .test_readme import links
+from .test_pages import links
 
 ROOT = Path(__file__).parents[1]
 MODULES = [
@@ -96,9 +96,11 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     for name in ("README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, tmp_path / name)
-    for link in links((ROOT / "README.ko.md").read_text(encoding="utf-8")):
-        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / link, tmp_path / link)
+    pages = [ROOT / "README.ko.md", *(ROOT / "docs").rglob("*.md")]
+    linked = {page.parent / link for page in pages for link in links(page.read_text(encoding="utf-8"))}
+    for file in {file.resolve().relative_to(ROOT.resolve()) for file in linked}:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, tmp_path / file)
     (tmp_path / "bert_elmo_jax" / "text").mkdir(parents=True)
     (tmp_path / "bert_elmo_jax" / "__init__.py").write_text('"""All."""\n', encoding="utf-8")
     (tmp_path / "bert_elmo_jax" / "text" / "__init__.py").write_text('"""See [x][no.where]."""\n', encoding="utf-8")

@@ -1,0 +1,71 @@
+"""The files that the code blocks of README and docs/ name, made small: models, corpora and run directories."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from bert_elmo_jax import inference
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
+from bert_elmo_jax.networks import TaggerConfig, init_tagger
+from bert_elmo_jax.runs.with_network import save_encoder
+from bert_elmo_jax.text import Lexicon, train_wordpiece
+
+from .data.conftest import inline, no_bar
+from .inference.test_task_model import write as write_classifier
+
+GOLDENS = Path(__file__).parent / "goldens"
+HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
+NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
+TAGS = ("B-LOC", "I-LOC", "O")
+
+
+def write_page_files(root: Path) -> None:
+    """Write everything that a page may name below a folder."""
+    for name in ("bert_tiny", "elmo_tiny"):
+        shutil.copytree(GOLDENS / name, root / "tests" / "goldens" / name)
+    (root / "novels").mkdir()
+    for number in range(4):
+        (root / "novels" / f"{number}.txt").write_text(NOVEL + "\n" + NOVEL * 10, encoding="utf-8")
+    prepare(
+        Request((str(root / "novels" / "*.txt"),), str(root / "corpora" / "novels"), vocab_size=150), inline, no_bar
+    )
+    write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
+    write_bert(root / "runs" / "bert_toy")
+    write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
+    for name in HUB_NAMES:
+        model = root / "hub" / f"models--{name.replace('/', '--')}"
+        convert(str(root / "runs" / "bert_toy"), model / "snapshots" / ("0" * 40))
+        (model / "refs").mkdir()
+        (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+
+
+def write_bert(folder: Path) -> None:
+    """Write a pretraining run with a random BERT of twelve layers, for English and Korean."""
+    tokenizer = train_wordpiece(NOVEL.splitlines() * 9, vocab_size=200)
+    sizes = {"hidden_size": 16, "num_layers": 12, "num_heads": 2, "feed_forward_size": 32, "max_positions": 64}
+    config = BertConfig(vocab_size=tokenizer.vocab_size, **sizes)
+    params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")))
+    inference.write_run_directory(folder, config, params, tokenizer, run={})
+
+
+def write_tagger(folder: Path, elmo: Path) -> None:
+    """Write a tagger of entities on the layers of an ELMo."""
+    lexicon, encoder = Lexicon(["배", "river"], "unk", width=4), word_encoder(str(elmo))
+    layers, width = layer_shape(encoder)
+    config = TaggerConfig(
+        num_tags=len(TAGS), num_words=2, word_size=4, lstm_layers=1, lstm_size=3, encoder_layers=layers,
+        encoder_width=width,
+    )  # fmt: skip
+    params = init_tagger(config, jax.random.key(0), *lexicon.table())
+    task = dataclasses.replace(task_named("uner"), labels=TAGS)
+    described = save_encoder(folder / "encoder", encoder)
+    inference.write_run_directory(folder, config, params, lexicon, run={}, task=task, encoder=described)

@@ -1,0 +1,186 @@
+"""README and the pages below docs/: Python runs, commands exist, links lead to files, both languages say the same."""
+
+import contextlib
+import functools
+import io
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bert_elmo_jax.runs.config_files import list_fields, list_recipes, override, read_config
+
+ROOT = Path(__file__).parents[1]
+DOCS = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md")) if "static" not in path.parts]
+ENGLISH = [Path("README.md"), *(page for page in DOCS if not page.name.endswith(".ko.md"))]
+TWINS = [(page, page.with_name(f"{page.stem}.ko.md")) for page in ENGLISH]
+PAGES = [page for twins in TWINS for page in twins]
+PLANNED = {"compute"}  # fields that pages describe before configs have them
+LARGEST = (12_000, 14_000)  # bytes of an English and of a Korean page
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+CODE = re.compile(r"`[^`\n]+`")
+COMMENT = re.compile(r"(^|\s+)#\s.*$", re.M)
+COMMAND = re.compile(r"python -m experiments\.([\w.]*\w)((?:[^`\n]|\\\n)*)")
+FIELD = re.compile(r"--config\.([\w.]*\w)")
+SOURCE = re.compile(r"\b(?:experiments|bert_elmo_jax|tests|notebooks|docs)/[\w/.]*\w\.(?:py|md|ipynb|css)\b")
+# With its separators and its exponent; a unit or a Korean particle behind it is no part of it, so there is no \b.
+NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]*")
+
+
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(text):
+    """The fenced blocks of a page, each as (language, code)."""
+    return BLOCK.findall(text)
+
+
+def tables(text):
+    """The tables outside of fenced blocks, each a list of rows, each a list of cells."""
+    found = re.findall(r"(?:^\|.*\n)+", FENCED.sub("", text), re.M)
+    return [[re.split(r"(?<!\\)\|", row)[1:-1] for row in table.splitlines()] for table in found]
+
+
+def links(text):
+    """The files that a text links to."""
+    found = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", FENCED.sub("", text)))
+    return [link.split("#")[0] for link in found if "://" not in link and not link.startswith(("#", "mailto:"))]
+
+
+def commands():
+    """Each command of a program in the English pages, as (page, program, flags)."""
+    return [(str(page), program, flags) for page in ENGLISH for program, flags in COMMAND.findall(read(page))]
+
+
+@functools.cache
+def known_fields():
+    """The fields of every recipe of experiments/configs."""
+    known = set()
+    for file in (ROOT / "experiments" / "configs").glob("[a-z]*.py"):
+        if "get_config" in file.read_text(encoding="utf-8"):
+            for recipe in list_recipes(str(file))[0] or [""]:
+                config, _ = read_config(f"{file}:{recipe}" if recipe else str(file))
+                known |= {field for field, _ in list_fields(config)}
+    return known
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    from .page_files import write_page_files
+
+    folder = tmp_path_factory.mktemp("pages")
+    write_page_files(folder)
+    return folder
+
+
+@pytest.fixture
+def page_folder(made_once, tmp_path, monkeypatch):
+    """A folder of its own with everything that pages name; hub names lead to small models."""
+    folder = tmp_path / "page"
+    shutil.copytree(made_once, folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
+
+
+@pytest.mark.parametrize("page", [page for page in ENGLISH if "```python" in read(page)], ids=str)
+@pytest.mark.usefixtures("page_folder", "as_users_run")
+def test_python_blocks_run(page):
+    """In order, in one namespace. A text block that follows directly is the output, except of a stand-in."""
+    from .page_files import HUB_NAMES
+
+    names, text = {}, read(page)
+    stand_ins = {*HUB_NAMES}  # and what was made of them: released models would print other things
+    for found in BLOCK.finditer(text):
+        language, code = found.groups()
+        if language != "python":
+            continue
+        before, printed = set(names), io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * text.count("\n", 0, found.start(2)) + code, str(page), "exec"), names)
+        if any(re.search(rf"(?<![\w.]){name}\b", code) for name in stand_ins):
+            stand_ins |= set(names) - before
+            continue
+        shown = re.match(r"\n*```text\n(.*?)^```$", text[found.end() :], re.M | re.S)
+        assert shown is None or printed.getvalue() == shown[1]
+
+
+@pytest.mark.parametrize(("page", "program", "flags"), commands())
+def test_commands_name_flags_and_fields_that_exist(page, program, flags):
+    file = ROOT / "experiments" / f"{program.replace('.', '/')}.py"
+    assert file.is_file(), f"{page} starts {program}"
+    source = file.read_text(encoding="utf-8")
+    ours, _, theirs = flags.partition(" -- ")  # behind which search has the flags of another program
+    for flag in re.findall(r"--(?:no)?(\w+)|$", ours):
+        exists = not flag or re.search(rf'DEFINE_\w+\(\s*"(?:no)?{flag}"', source)
+        assert exists, f"{page}: {program} has no flag --{flag}"
+    configured = re.search(r"--config=(experiments/configs/\w+\.py(?::\w+)?)", flags)
+    if configured or program == "finetune":
+        config, _ = read_config(configured[1] if configured else "experiments/configs/finetune.py")
+        for field, quoted, plain in re.findall(r"--config\.([\w.]+)=(?:'([^']*)'|([^\s`]*))", ours + theirs):
+            value = quoted or plain
+            if "…" not in value and field not in PLANNED - known_fields():
+                override(config, [f"{field}={value}"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_fields_and_files_exist(page):
+    text = read(page)
+    assert not set(FIELD.findall(text)) - known_fields() - PLANNED - {"FIELD"}
+    assert not [name for name in SOURCE.findall(text) if "NAME" not in name and not (ROOT / name).is_file()]
+
+
+def test_there_are_pages_and_commands():
+    assert len(ENGLISH) >= 10
+    assert len(commands()) >= 20
+
+
+@pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.stem)
+def test_twins_have_the_same_blocks(english, korean):
+    mine, theirs = (
+        [(language, COMMENT.sub("", code)) for language, code in blocks(read(page))] for page in (english, korean)
+    )
+    assert theirs == mine
+
+
+@pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.stem)
+def test_twins_have_the_same_headings_and_tables(english, korean):
+    texts = [read(page) for page in (english, korean)]
+    headings = [[len(level) for level in re.findall(r"^(#+) ", FENCED.sub("", text), re.M)] for text in texts]
+    assert headings[1] == headings[0] != []
+    shapes = [[[len(row) for row in table] for table in tables(text)] for text in texts]
+    assert shapes[1] == shapes[0]
+
+
+@pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.stem)
+def test_rows_of_twins_have_the_same_figures_and_code(english, korean):
+    rows = [[row for table in tables(read(page)) for row in table] for page in (english, korean)]
+    for mine, theirs in zip(*rows, strict=True):
+        numbers = [[NUMBER.findall(cell) for cell in row] for row in (mine, theirs)]
+        assert numbers[1] == numbers[0], f"{'|'.join(theirs)} has other figures than {'|'.join(mine)}"
+        code = [[sorted(CODE.findall(cell)) for cell in row] for row in (mine, theirs)]
+        assert code[1] == code[0], f"{'|'.join(theirs)} has other code than {'|'.join(mine)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_to_files(page):
+    found = links(read(page))
+    for link in found:
+        assert (ROOT / page).parent.joinpath(link).is_file(), f"a link of {page} leads to {link}, which is not there"
+
+
+@pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.stem)
+def test_pages_begin_with_a_title_and_a_link_to_the_twin(english, korean):
+    for page, twin in ((english, korean), (korean, english)):
+        title, blank, second = read(page).splitlines()[:3]
+        assert title.startswith("# ")
+        assert not blank
+        assert twin.name in links(second)
+
+
+@pytest.mark.parametrize(("english", "korean"), TWINS[1:], ids=lambda page: page.stem)
+def test_pages_are_short(english, korean):
+    for page, largest in zip((english, korean), LARGEST):
+        assert (ROOT / page).stat().st_size <= largest, f"{page} is too long: split it, or say less"
