@@ -16,7 +16,6 @@ DOCS = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md"))
 ENGLISH = [Path("README.md"), *(page for page in DOCS if not page.name.endswith(".ko.md"))]
 TWINS = [(page, page.with_name(f"{page.stem}.ko.md")) for page in ENGLISH]
 PAGES = [page for twins in TWINS for page in twins]
-PLANNED = {"compute"}  # fields that pages describe before configs have them
 LARGEST = (12_000, 14_000)  # bytes of an English and of a Korean page
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -121,14 +120,14 @@ def test_commands_name_flags_and_fields_that_exist(page, program, flags):
         config, _ = read_config(configured[1] if configured else "experiments/configs/finetune.py")
         for field, quoted, plain in re.findall(r"--config\.([\w.]+)=(?:'([^']*)'|([^\s`]*))", ours + theirs):
             value = quoted or plain
-            if "…" not in value and field not in PLANNED - known_fields():
+            if "…" not in value:
                 override(config, [f"{field}={value}"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_fields_and_files_exist(page):
     text = read(page)
-    assert not set(FIELD.findall(text)) - known_fields() - PLANNED - {"FIELD"}
+    assert not set(FIELD.findall(text)) - known_fields() - {"FIELD"}
     assert not [name for name in SOURCE.findall(text) if "NAME" not in name and not (ROOT / name).is_file()]
 
 
