@@ -7,15 +7,7 @@ from pathlib import Path
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Return the end of an error message that suggests the most similar known name, or "" if none is similar.
-
-    Case is ignored, and hyphens count as underscores.
-
-    >>> "there is no task 'SST-2'" + did_you_mean("SST-2", ["cola", "sst2", "stsb"])
-    "there is no task 'SST-2'; did you mean sst2?"
-    >>> did_you_mean("강", ["frozen", "all"])
-    ''
-    """
+    """Return the end of an error message that suggests the most similar known name, or "" if none is similar."""
     near = nearest(given, known)
     return f"; did you mean {near}?" if near else ""
 
@@ -32,11 +24,7 @@ def near_file(path: str | Path) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to the given one, or None.
-
-    >>> nearest("learning_rat", ["learning_rate", "layer_decay"])
-    'learning_rate'
-    """
+    """Return the known name most similar to the given one, or None; case is ignored, hyphens are underscores."""
     folded: dict[str, str] = {}
     for name in known:
         folded.setdefault(_folded(name), name)

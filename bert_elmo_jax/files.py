@@ -23,15 +23,6 @@ def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[I
 
     Readers see the old file or the complete new one, never a part, even if the machine stops in between. Missing
     folders are made. The file is binary, or with an `encoding` text.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "new" / "words.txt"
-    >>> with open_atomically(path, encoding="utf-8") as file:
-    ...     _ = file.write("배")
-    ...     path.exists()
-    False
-    >>> path.read_text(encoding="utf-8")
-    '배'
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,35 +45,17 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def write_text(path: str | Path, text: str, encoding: str = "utf-8") -> Path:
-    r"""Write text atomically, keeping its line ends, and return the path.
-
-    >>> import tempfile
-    >>> write_text(Path(tempfile.mkdtemp()) / "a.txt", "강\n").read_bytes().decode()
-    '강\n'
-    """
+    """Write text atomically, keeping its line ends, and return the path."""
     return write_bytes(path, text.encode(encoding))
 
 
 def write_json(path: str | Path, content: Any, *, indent: int = 1) -> Path:
-    """Write readable JSON atomically and return its path.
-
-    >>> import tempfile
-    >>> print(write_json(Path(tempfile.mkdtemp()) / "facts.json", {"언어": "한국어"}).read_text(encoding="utf-8"))
-    {
-     "언어": "한국어"
-    }
-    <BLANKLINE>
-    """
+    """Write readable JSON atomically and return its path."""
     return write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
 
 
 def read_text(path: str | Path) -> str:
-    r"""Return the text of a UTF-8 file without its byte-order mark; an error names the line that is not UTF-8.
-
-    >>> import tempfile
-    >>> read_text(write_bytes(Path(tempfile.mkdtemp()) / "a.txt", b"\xef\xbb\xbfword\n"))
-    'word\n'
-    """
+    """Return the text of a UTF-8 file without its byte-order mark; an error names the line that is not UTF-8."""
     data = Path(path).read_bytes()
     try:
         return data.decode("utf-8-sig")
@@ -116,14 +89,6 @@ def lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock file, which is made where it is missing and stays; the lock ends with the process, however it ends.
 
     Raises `Held` if another process holds it, or waits for it.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "lock"
-    >>> with lock(path):
-    ...     is_locked(path)
-    True
-    >>> is_locked(path)
-    False
     """
     from filelock import FileLock, Timeout
 

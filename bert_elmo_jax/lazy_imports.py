@@ -13,10 +13,6 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
 
     `import bert_elmo_jax.nn` imports few of its modules; `nn.gelu` imports the module of `gelu`. A function with the
     name of its module is imported eagerly, because the imported module would hide it.
-
-    >>> from bert_elmo_jax import nn
-    >>> lazy_names(nn.__name__, nn.__file__)("gelu").__module__
-    'bert_elmo_jax.nn.activations'
     """
     blocks = [node for node in ast.parse(Path(file).read_text(encoding="utf-8")).body if isinstance(node, ast.If)]
     imports = [line for block in blocks for line in block.body if isinstance(line, ast.ImportFrom)]

@@ -32,10 +32,7 @@ def split_cores(jobs: int) -> list[list[int]]:
 
 
 def limit_to_cores(cores: Sequence[int]) -> None:
-    """Keep this process to some cores; where that is impossible, limit its threads to as many as there are cores.
-
-    Call it before JAX starts a device. An empty list is no limit.
-    """
+    """Keep this process (or its number of threads) to some cores, before JAX starts; an empty list is no limit."""
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
     elif cores:

@@ -69,11 +69,7 @@ def quote_shapes(annotation: Any) -> None:
 
 
 def convert_docstring(docstring: str) -> str:
-    r"""Return a docstring with its examples in fences.
-
-    >>> convert_docstring("Adds <UNK>.\n\n>>> 1 + 1\n2")
-    'Adds &lt;UNK>.\n\n```pycon\n>>> 1 + 1\n2\n```'
-    """
+    """Return a docstring with its examples in fences."""
     paragraphs = docstring.split("\n\n")
     made = [f"```pycon\n{text}\n```" if text.startswith(">>> ") else escape_tags(text) for text in paragraphs]
     return "\n\n".join(made)
@@ -85,11 +81,7 @@ def escape_tags(text: str) -> str:
 
 
 def relink(text: str, lead: Callable[[str], str | None]) -> str:
-    """Return Markdown with its relative links changed to `lead(target)`, unless that is None.
-
-    >>> relink("[a](b.md#c), `[a](b.md)`, [d](https://d.org)", {"b.md": "e.md"}.get)
-    '[a](e.md#c), `[a](b.md)`, [d](https://d.org)'
-    """
+    """Return Markdown with its relative links changed to `lead(target)`, unless that is None."""
 
     def changed(found: re.Match[str]) -> str:
         if found[0].startswith(("`", "mailto:")) or "://" in found[0]:
@@ -111,13 +103,7 @@ def list_modules(package: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def locate_page(name: str, path: Path) -> str:
-    """Return the path of a module's page.
-
-    >>> locate_page("bert_elmo_jax.nn", Path("nn/__init__.py"))
-    'reference/nn/index.md'
-    >>> locate_page("bert_elmo_jax.nn.lstm", Path("nn/lstm.py"))
-    'reference/nn/lstm.md'
-    """
+    """Return the path of a module's page, such as reference/nn/index.md or reference/nn/lstm.md."""
     folder = "/".join(["reference", *name.split(".")[1:]])
     return f"{folder}/index.md" if path.name == "__init__.py" else f"{folder}.md"
 
@@ -156,21 +142,13 @@ def first_paragraph(docstring: str) -> str:
 
 def write_programs() -> str:
     """Return the page of programs with their docstrings, benchmarks, and configs."""
-    parts = [
-        "# Programs",
-        "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields.",
-    ]
-    parts += [
-        f"## {path.stem}\n\n```text\n{said}\n```"
-        for path, said in list_documented(".")
-        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
-    ]
+    hint = "`python -m experiments.NAME --help` lists the flags, with `--config=FILE` a config's fields."
+    parts = ["# Programs", hint]
+    for path, said in list_documented("."):
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8"):
+            parts.append(f"## {path.stem}\n\n```text\n{said}\n```")
     for folder in ("benchmarks", "configs"):
-        names = (
-            (name, said)
-            for path, said in list_documented(folder)
-            for name, said in [(path.stem, said), *list_recipes(path)]
-        )
+        names = [pair for path, said in list_documented(folder) for pair in [(path.stem, said), *list_recipes(path)]]
         rows = (f"| `{name}` | {escape_tags(first_paragraph(said))} |" for name, said in names)
         parts.append("\n".join(draw_table(f"experiments/{folder}", rows)))
     return "\n\n".join(parts)

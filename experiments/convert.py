@@ -14,7 +14,7 @@ from pathlib import Path
 from absl import flags
 
 from bert_elmo_jax.inference.convert import convert
-from bert_elmo_jax.inference.detect import list_formats
+from bert_elmo_jax.inference.read_model import list_formats
 from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
@@ -46,10 +46,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start(
-        "convert",
-        define,
-        main,
-        {"from": "From what to what", "format": "If the source does not say"},
-        stopped="stopped",
-    )
+    headings = {"from": "From what to what", "format": "If the source does not say"}
+    start("convert", define, main, headings, stopped="stopped")

@@ -22,7 +22,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED
 from bert_elmo_jax.runs.finetuning import finetune
-from experiments.command_line.start import start
+from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 
@@ -47,9 +47,8 @@ def define() -> None:
 
 def main(config: ConfigDict) -> int:
     """Run or continue the fine-tuning."""
-    config.update({name: FLAGS[name].value for name in NAMED if FLAGS[name].value is not None})
-    workdir = Path(FLAGS.workdir)
-    return finetune(config, workdir, init=FLAGS.init, tokenizer=FLAGS.tokenizer, grid=FLAGS.grid, seeds=FLAGS.seeds)
+    config.update({name: value for name, value in read_values(NAMED).items() if value is not None})
+    return finetune(config, Path(FLAGS.workdir), **read_values(("init", "tokenizer", "grid", "seeds")))
 
 
 if __name__ == "__main__":

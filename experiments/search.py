@@ -15,14 +15,13 @@ status: 0 done, 2 refused, 75 stopped on request and saved.
 
 import shlex
 import sys
-from typing import Any
 
 from absl import flags
 
 from bert_elmo_jax.runs.config_files import PROGRAMS
 from bert_elmo_jax.sweeps.search.run_search import run_search
-from bert_elmo_jax.sweeps.search.study import SAMPLERS
-from experiments.command_line.start import start
+from bert_elmo_jax.sweeps.search.trials import SAMPLERS
+from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 NAMES = ("workdir", "over", "program", "trials", "sampler", "score", "lowest", "end_bad", "seed", "device")
@@ -45,8 +44,7 @@ def define() -> None:
 def main(words: list[str]) -> int:
     """Run or resume the search over a program's flags."""
     command = shlex.join(["python", "-m", "experiments.search", *sys.argv[1:]])
-    options: dict[str, Any] = {name: FLAGS[name].value for name in NAMES}
-    return run_search(words, command=command, **options)
+    return run_search(words, command=command, **read_values(NAMES))
 
 
 if __name__ == "__main__":

@@ -17,13 +17,12 @@ saved. On a GPU with a time limit, `timeout --preserve-status 540 python -m …`
 
 import shlex
 import sys
-from typing import Any
 
 from absl import flags
 
 from bert_elmo_jax.sweeps.definition import SCALES
 from bert_elmo_jax.sweeps.run_sweep import run_sweep
-from experiments.command_line.start import start
+from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
 NAMES = ("workdir", "scale", "data", "runner", "jobs", "devices", "retries", "address", "resources")
@@ -46,8 +45,7 @@ def define() -> None:
 def main() -> int:
     """Run or resume the sweep."""
     command = shlex.join(["python", "-m", "experiments.sweep", *sys.argv[1:]])
-    options: dict[str, Any] = {name: FLAGS[name].value for name in NAMES}
-    return run_sweep(FLAGS.sweep, command=command, **options)
+    return run_sweep(FLAGS.sweep, command=command, **read_values(NAMES))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import OFFSETS, at_offsets, follows, most_attended, word_maps
 from bert_elmo_jax.families.forward import Wanted, run
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
@@ -23,18 +23,12 @@ DIRECTIONS = ("from the dependant to its head", "from the head to the dependant"
 Arc = tuple[int, int, tuple[str, ...]]
 
 
-class _Hits:
+class _Hits(NamedTuple):
     """Arcs of one relation in each half of the sentences, and those that each map and each fixed offset follows."""
 
-    def __init__(self, maps: np.ndarray, offsets: np.ndarray):
-        self.arcs = np.zeros(2, np.int64)
-        self.maps = np.zeros((2, *maps.shape), np.int64)
-        self.offsets = np.zeros((2, *offsets.shape), np.int64)
-
-    def add(self, half: int, maps: np.ndarray, offsets: np.ndarray) -> None:
-        self.arcs[half] += 1
-        self.maps[half] += maps
-        self.offsets[half] += offsets
+    arcs: np.ndarray
+    maps: np.ndarray
+    offsets: np.ndarray
 
 
 def heads_and_arcs(
@@ -55,7 +49,7 @@ def heads_and_arcs(
         raise ValueError(f"{name} has no attention heads: leave it out")
     if encoder.config.implementation != "reference":
         raise ValueError(f"{name} was loaded with fused attention, which keeps no maps: load it without")
-    if encoder.config.attention != "bidirectional":
+    if encoder.family.causal(encoder.config):
         raise ValueError(f"{name} attends to one side only; its heads cannot follow arcs to the other")
     encoded = [encoder.tokenizer.encode_words(list(sentence.words)) for sentence in sentences]
     short = [n for n, text in enumerate(encoded) if len(text) <= encoder.config.max_positions]
@@ -67,8 +61,10 @@ def heads_and_arcs(
         tokens, mask = _pad(encoder, [encoded[n] for n in batch], batch_size)
         maps: Any = forward(encoder.params, tokens, None, None, mask, wanted=Wanted(attentions=True)).attentions
         for n, values in zip(batch, np.moveaxis(jax.device_get(maps), 1, 0)):
-            for relation, hits, fixed in _follow(sentences[n], values, encoded[n]):
-                found.setdefault(relation, _Hits(hits, fixed)).add(n % 2, hits, fixed)
+            for relation, *hits in _follow(sentences[n], values, encoded[n]):
+                zeros = (np.zeros((2, *np.shape(some)), np.int64) for some in hits)
+                for sums, some in zip(found.setdefault(relation, _Hits(*zeros)), hits):
+                    sums[n % 2] += some
         if at // batch_size % 20 == 0:
             report(f"attention, {name}: {at + len(batch):,} of {len(kept):,} sentences")
     left = len(sentences) - len(short)
@@ -93,14 +89,14 @@ def _pad(encoder: PieceEncoder, texts: Sequence[Encoding], batch_size: int) -> t
     return tokens, mask
 
 
-def _follow(sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield each arc's names with the maps and offsets that follow it; `maps` are [layers, heads, T, T]."""
+def _follow(sentence: ParsedSentence, maps: np.ndarray, text: Encoding) -> Iterator[tuple[Any, ...]]:
+    """Yield each arc's names with 1, and the maps and offsets that follow it; `maps` are [layers, heads, T, T]."""
     size, arcs = len(text), list_arcs(sentence)
     ends = [(dependant, head) for dependant, head, _ in arcs]
     attended = most_attended(word_maps(maps[..., :size, :size], text.word_ids, len(sentence.words)))
     hits, fixed = follows(attended, ends), at_offsets(ends)
     for n, (_, _, names) in enumerate(arcs):
-        yield from ((relation, hits[:, n], fixed[:, n]) for relation in names)
+        yield from ((relation, 1, hits[:, n], fixed[:, n]) for relation in names)
 
 
 def _score(found: dict[str, _Hits], name: str, note: str) -> tuple[list[Result], list[Grid]]:
@@ -115,12 +111,13 @@ def _score(found: dict[str, _Hits], name: str, note: str) -> tuple[list[Result],
     for relation in often:
         hits, task = found[relation], f"attention: {relation}"
         count = int(hits.arcs[1])
-        way, offset = np.unravel_index(int(hits.offsets[0].argmax()), hits.offsets[0].shape)
-        fixed = float(hits.offsets[1][way, offset]) / count
-        results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", fixed, count, DIRECTIONS[way]))
-        side, layer, head = np.unravel_index(int(hits.maps[0].argmax()), hits.maps[0].shape)
-        best = float(hits.maps[1][side, layer, head]) / count
-        results.append(Result(task, name, str(layer + 1), best, count, f"head {head + 1}, {DIRECTIONS[side]}{note}"))
+        (way, offset), (side, layer, head) = (
+            np.unravel_index(int(some[0].argmax()), some[0].shape) for some in (hits.offsets, hits.maps)
+        )
+        fixed, best = hits.offsets[1, way, offset] / count, hits.maps[1, side, layer, head] / count
+        results.append(Result(task, f"offset {OFFSETS[offset]:+}", "", float(fixed), count, DIRECTIONS[way]))
+        where = f"head {head + 1}, {DIRECTIONS[side]}{note}"
+        results.append(Result(task, name, str(layer + 1), float(best), count, where))
         if len(figures) < DRAWN or relation == PRONOUN:
             shares = hits.maps.sum(axis=0)[side] / hits.arcs.sum()
             rows, columns = ([str(n + 1) for n in range(size)] for size in shares.shape)

@@ -15,10 +15,6 @@ def layer_shares(params: Mapping[str, Any]) -> dict[str, Float[np.ndarray, " L"]
     """Return the shares of the layers, which sum to 1, in each mix in a parameter tree, by the path of the mix.
 
     A mix has `weights`, one per layer, and a scalar `gamma`: in features, or in a task network's input and output.
-
-    >>> params = {"input": {"mix_0": {"weights": np.zeros(3), "gamma": np.ones(())}}, "head": {"weights": np.ones(2)}}
-    >>> {path: shares.round(2).tolist() for path, shares in layer_shares(params).items()}
-    {'input/mix_0': [0.33, 0.33, 0.33]}
     """
     flat = {path: np.asarray(value) for path, value in flatten(params).items()}
     found = {}
@@ -36,14 +32,12 @@ def weight_results(
     """Return the shares of every mix of a model as results and figures; `layers` are the numbers of its layers."""
     shares = layer_shares(params)
     if not shares:
-        raise ValueError(
-            f"{name} has no mix of layers (weights and gamma): give a run whose task learned one, as with "
-            "features.combine=mix"
-        )
+        advice = "give a run whose task learned one, as with features.combine=mix"
+        raise ValueError(f"{name} has no mix of layers (weights and gamma): {advice}")
     results, figures = [], []
     for path, values in shares.items():
-        numbers = list(range(len(values))) if layers is None or len(layers) != len(values) else list(layers)
+        numbers = layers if layers is not None and len(layers) == len(values) else range(len(values))
         results += [Result(f"weights: {path}", name, str(n), float(v)) for n, v in zip(numbers, values)]
         labels = [f"layer {n}" for n in numbers]
-        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: [float(v) for v in values]}))
+        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: values.tolist()}))
     return results, figures

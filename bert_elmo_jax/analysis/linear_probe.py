@@ -4,7 +4,6 @@ The problem is convex and small, so L-BFGS finds its only minimum without a lear
 layers can be compared. SciPy runs the line search in double precision on the host; JAX computes value and gradient.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -13,8 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int
 from scipy.optimize import minimize
 
-STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty
-PATIENCE = 1  # weaker penalties in a row that score worse before the search stops
+STRENGTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)  # of the penalty, the strongest first
 STEPS = 2000
 SLOPE = 1e-4  # the largest partial derivative at convergence
 CHUNK = 65_536  # rows that are predicted together
@@ -37,21 +35,9 @@ class LinearProbe:
 
     def predict(self, vectors: Float32[np.ndarray, "N D"]) -> np.ndarray:
         """Return the most probable label of each vector."""
-        found = np.zeros(len(vectors), np.int64)
-        for at in range(0, len(vectors), CHUNK):
-            rows = (vectors[at : at + CHUNK] - self.mean) / self.scale
-            found[at : at + CHUNK] = np.argmax(rows @ self.weights + self.bias, axis=1)
-        return self.labels[found]
-
-
-def fit_probe(
-    vectors: Float32[np.ndarray, "N D"], labels: np.ndarray, *, strength: float, start: LinearProbe | None = None
-) -> LinearProbe:
-    """Return the probe with the least mean cross entropy + strength / 2 · ‖weights‖²; the bias has no penalty.
-
-    `start`, a probe of the same vectors and labels, makes it faster and changes nothing else.
-    """
-    return _fit(_Data(vectors, labels), strength, start)
+        parts = np.split(vectors, range(CHUNK, len(vectors), CHUNK))
+        scores = ((part - self.mean) / self.scale @ self.weights + self.bias for part in parts)
+        return self.labels[np.concatenate([np.argmax(part, axis=1) for part in scores])]
 
 
 def choose_probe(
@@ -59,28 +45,21 @@ def choose_probe(
     labels: np.ndarray,
     dev: Float32[np.ndarray, "M D"],
     dev_labels: np.ndarray,
-    strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearProbe, float]:
     """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty."""
     if not len(dev_labels):
         raise ValueError("no labelled vector to choose the penalty: give dev data of the same kind")
-    data = _Data(vectors, labels)
-    best: tuple[LinearProbe, float] | None = None
-    probe, worse = None, 0
-    for strength in sorted(strengths, reverse=True):  # each starts from the one before
-        probe = _fit(data, strength, probe)
-        accuracy = float(np.mean(probe.predict(dev) == dev_labels))
-        worse = worse + 1 if best is not None and accuracy < best[1] else 0
-        if best is None or accuracy > best[1]:
-            best = probe, accuracy
-        if worse == PATIENCE:
+    data, probe = Standardised(vectors, labels), None
+    found: list[tuple[LinearProbe, float]] = []
+    for strength in STRENGTHS:  # each starts from the one before
+        probe = fit_probe(data, strength, probe)
+        found.append((probe, float(np.mean(probe.predict(dev) == dev_labels))))
+        if len(found) > 1 and found[-1][1] < found[-2][1]:  # weaker penalties are worse
             break
-    if best is None:
-        raise ValueError("strengths is empty: give one or more penalties, such as 0.01")
-    return best
+    return max(found, key=lambda pair: pair[1])
 
 
-class _Data:
+class Standardised:
     """Standardised vectors on the device, and their label numbers."""
 
     def __init__(self, vectors: Float32[np.ndarray, "N D"], labels: np.ndarray):
@@ -107,7 +86,11 @@ def _losses(
     return -jnp.take_along_axis(logs, numbers[:, None], axis=1)[:, 0], slope
 
 
-def _fit(data: _Data, strength: float, start: LinearProbe | None) -> LinearProbe:
+def fit_probe(data: Standardised, strength: float, start: LinearProbe | None = None) -> LinearProbe:
+    """Return the probe with the least mean cross entropy + strength / 2 · ‖weights‖²; the bias has no penalty.
+
+    `start`, a probe of the same data, makes it faster and changes nothing else.
+    """
     if not strength > 0:
         raise ValueError(f"strength={strength}: expected above 0, as separable labels have no minimum without penalty")
     shape = (data.vectors.shape[1] + 1, len(data.labels))
@@ -122,9 +105,7 @@ def _fit(data: _Data, strength: float, start: LinearProbe | None) -> LinearProbe
         loss = float(np.mean(losses, dtype=np.float64)) + strength / 2 * float(np.sum(np.square(weights[:-1])))
         return loss, slope.ravel()
 
-    found = minimize(value, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "maxfun": 2 * STEPS,
-                     "gtol": SLOPE, "ftol": 1e-9})  # fmt: skip
+    limits = {"maxiter": STEPS, "maxfun": 2 * STEPS, "gtol": SLOPE, "ftol": 1e-9}
+    found = minimize(value, first.ravel(), jac=True, method="L-BFGS-B", options=limits)
     weights = found.x.reshape(shape).astype(np.float32)
-    return LinearProbe(
-        data.labels, weights[:-1], weights[-1], data.mean, data.scale, strength, converged=bool(found.success)
-    )
+    return LinearProbe(data.labels, weights[:-1], weights[-1], data.mean, data.scale, strength, bool(found.success))

@@ -1,14 +1,13 @@
 """Linear probes of every layer: predicting the annotation of a word in a treebank from its vector."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int
 
 from bert_elmo_jax.analysis.linear_probe import LinearProbe, choose_probe
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, labels_of
 from bert_elmo_jax.evals.probing import accuracy, by_word
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, VectorFolder
 from bert_elmo_jax.inference.word_layers import Source, choose_layers
@@ -23,47 +22,34 @@ Parts = Mapping[str, Sequence[ParsedSentence]]  # the sentences of each of PARTS
 Report = Callable[[str], object]
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledWords:
+class LabelledWords(NamedTuple):
     """The words of one part of a treebank that a task labels; `rows` are their places among all words."""
 
     rows: Int[np.ndarray, " N"]
     sentence: Int[np.ndarray, " N"]
-    words: Sequence[str]
+    words: np.ndarray
     labels: np.ndarray
 
-    @classmethod
-    def select(cls, sentences: Sequence[ParsedSentence], task: str) -> "LabelledWords":
-        """Return the words that a task labels."""
-        found = [
-            (number, word, label)
-            for number, sentence in enumerate(sentences)
-            for word, label in zip(sentence.words, labels_of(sentence, task))
-        ]
-        rows = [row for row, (_, _, label) in enumerate(found) if label is not None]
-        return cls(
-            np.array(rows, np.int64),
-            np.array([found[row][0] for row in rows], np.int64),
-            [found[row][1] for row in rows],
-            np.array([str(found[row][2]) for row in rows]),
-        )
 
-    def __repr__(self) -> str:
-        return f"LabelledWords({len(self.words):,} words, {len(set(self.labels.tolist()))} labels)"
-
-    def vectors(self, kept: KeptVectors, layer: int) -> Float32[np.ndarray, "N D"]:
-        """Return the vectors of these words."""
-        return np.asarray(kept.layer(layer)[self.rows])
+Words = Mapping[str, LabelledWords]  # of each of PARTS
+Arrays = Mapping[str, Float32[np.ndarray, "N D"]]
 
 
-def select_parts(parts: Parts, task: str) -> dict[str, LabelledWords]:
+def select_parts(parts: Parts, task: str) -> Words:
     """Return the words that a task labels in each part; a part without any raises."""
-    selected = {part: LabelledWords.select(parts[part], task) for part in PARTS}
-    for part, words in selected.items():
-        if not len(words.rows):
-            raise ValueError(
-                f"no word of the {part} data has {task}: name tasks that this treebank annotates, such as pos"
-            )
+    selected = {}
+    for part in PARTS:
+        places = (
+            (number, word, label)
+            for number, sentence in enumerate(parts[part])
+            for word, label in zip(sentence.words, labels_of(sentence, task))
+        )
+        found = [(row, n, word, str(label)) for row, (n, word, label) in enumerate(places) if label is not None]
+        if not found:
+            advice = "name tasks that this treebank annotates, such as pos"
+            raise ValueError(f"no word of the {part} data has {task}: {advice}")
+        rows, sentence, words, labels = zip(*found)
+        selected[part] = LabelledWords(np.array(rows), np.array(sentence), np.array(words, object), np.array(labels))
     return selected
 
 
@@ -79,15 +65,6 @@ def probe(
 
     The first result of a task is its baseline: the label that a word had most often in training. A task that the
     treebank does not annotate raises.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
-    >>> words, tags, none = ("배를", "탔다"), ("NOUN", "VERB"), ({}, {})
-    >>> sentence = ParsedSentence(words, tags, none, (2, 0), ("obj", "root"), "a.conllu", (1, 2))
-    >>> vectors = StaticVectors({"배를": np.ones(2), "탔다": np.zeros(2)})
-    >>> parts = {part: [sentence] for part in PARTS}
-    >>> probe({"my vectors": vectors}, parts, VectorFolder(tempfile.mkdtemp()), tasks=["pos"])
-    [pos, most frequent of the word: 100.0 %, pos, my vectors, layer 0: 100.0 %]
     """
     selected = {task: select_parts(parts, task) for task in tasks}  # raises before anything is computed
     kept = {name: _compute_vectors(source, parts, folder) for name, source in sources.items()}
@@ -100,8 +77,8 @@ def probe(
             for layer in vectors["train"].layers:
                 report(f"{task}, {name}, layer {layer}")
                 fitted, on_dev, right = _fit(words, _read_layer(words, vectors, layer))
-                note = f"dev {100 * on_dev:.1f}, penalty {fitted.strength:g}"
-                note += "" if fitted.converged else ", not converged"
+                end = "" if fitted.converged else ", not converged"
+                note = f"dev {100 * on_dev:.1f}, penalty {fitted.strength:g}{end}"
                 results.append(Result(task, name, str(layer), right, len(test.labels), note))
     return results
 
@@ -138,7 +115,7 @@ def sample_efficiency(
             rows = np.flatnonzero(np.isin(train.sentence, chosen))
             if not len(rows):
                 raise ValueError(f"{fraction:.0%} of the training sentences has no word with {task}: use larger shares")
-            scores.setdefault((fraction, BASELINE), []).append(_score_baseline(train, test, rows.tolist()))
+            scores.setdefault((fraction, BASELINE), []).append(_score_baseline(train, test, rows))
             for name, vectors in arrays.items():
                 report(f"{task}, {name}, {fraction:.4g} of the data, seed {seed}")
                 scores.setdefault((fraction, name), []).append(_fit(words, vectors, rows)[2])
@@ -182,22 +159,17 @@ def _compute_vectors(source: Source, parts: Parts, folder: VectorFolder) -> dict
     return {part: folder.compute(source, [sentence.words for sentence in parts[part]]) for part in PARTS}
 
 
-def _read_layer(
-    words: Mapping[str, LabelledWords], kept: Mapping[str, KeptVectors], layer: int
-) -> dict[str, Float32[np.ndarray, "N D"]]:
-    return {part: words[part].vectors(kept[part], layer) for part in PARTS}
+def _read_layer(words: Words, kept: Mapping[str, KeptVectors], layer: int) -> Arrays:
+    return {part: np.asarray(kept[part].layer(layer)[words[part].rows]) for part in PARTS}
 
 
-def _fit(
-    words: Mapping[str, LabelledWords], vectors: Mapping[str, Float32[np.ndarray, "N D"]], rows: Any = slice(None)
-) -> tuple[LinearProbe, float, float]:
+def _fit(words: Words, vectors: Arrays, rows: Any = slice(None)) -> tuple[LinearProbe, float, float]:
     """Return a probe trained on some rows of the training words, and its accuracies on dev and test."""
     dev, test = words["dev"].labels, words["test"].labels
     fitted, on_dev = choose_probe(vectors["train"][rows], words["train"].labels[rows], vectors["dev"], dev)
     return fitted, on_dev, float(np.mean(fitted.predict(vectors["test"]) == test))
 
 
-def _score_baseline(train: LabelledWords, test: LabelledWords, rows: Sequence[int] | None = None) -> float:
-    words = train.words if rows is None else [train.words[row] for row in rows]
-    labels = train.labels if rows is None else train.labels[list(rows)]
-    return accuracy(test.labels.tolist(), by_word(words, labels.tolist(), test.words))
+def _score_baseline(train: LabelledWords, test: LabelledWords, rows: Any = slice(None)) -> float:
+    words, labels = train.words[rows].tolist(), train.labels[rows].tolist()
+    return accuracy(test.labels.tolist(), by_word(words, labels, test.words.tolist()))

@@ -7,8 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from bert_elmo_jax.analysis.studies import STUDIES
-from bert_elmo_jax.analysis.study_inputs import StudyOptions
+from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
 from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
@@ -32,12 +31,8 @@ def run_study(
     check_settings(what, settings, given)
     if png:
         check_matplotlib()
-    counts = {
-        "layers": _read_numbers("layers", settings["layers"]),
-        "fractions": _read_numbers("fractions", settings["fractions"], float),
-        "seeds": _read_numbers("seeds", settings["seeds"]),
-    }
-    settings = {**settings, **counts}
+    counts = {"layers": int, "fractions": float, "seeds": int}
+    settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
     folder, models = Path(output, what), [*settings["model"], *settings["static"]]
     print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
     with tqdm(desc=what, unit="steps", delay=1) as bar:
@@ -76,11 +71,9 @@ def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str
             raise ValueError(f"--{name}= is empty: name one or more, or leave it out")
 
 
-def _read_numbers(name: str, given: Sequence[Any] | None, kind: Any = int) -> list[Any] | None:
+def _read_numbers(name: str, given: Sequence[Any] | None, kind: Any) -> list[Any] | None:
     try:
         return given and [kind(value) for value in given]  # type: ignore[return-value]
     except ValueError:
-        whole = "whole " * (kind is int)
-        raise ValueError(
-            f"--{name}={','.join(map(str, given or ()))}: use {whole}numbers with commas between"
-        ) from None
+        shown, whole = ",".join(map(str, given or ())), "whole " * (kind is int)
+        raise ValueError(f"--{name}={shown}: use {whole}numbers with commas between") from None

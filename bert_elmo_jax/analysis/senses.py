@@ -1,11 +1,12 @@
 """Senses of words by the nearest mean vector, layer by layer, compared with the first sense."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
-from bert_elmo_jax.evals.senses import first_senses, nearest_senses
+from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence
+from bert_elmo_jax.evals.probing import first_senses, nearest_senses
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import Source
 from bert_elmo_jax.report.results import Result
@@ -14,20 +15,15 @@ SEVERAL = "senses, of words with several in training"
 
 
 def split_documents(
-    sentences: Sequence[SenseSentence], *, share: float = 0.2, seed: int = 0
+    sentences: Sequence[SenseSentence], *, seed: int = 0
 ) -> tuple[list[SenseSentence], list[SenseSentence]]:
-    """Return training and test sentences; a share of the documents, drawn by the seed, is for the test."""
+    """Return training and test sentences; a fifth of the documents, drawn by the seed, is for the test."""
     documents = sorted({sentence.document for sentence in sentences})
     if len(documents) < 2:
-        raise ValueError(
-            f"{len(documents)} document{'s'[: len(documents) != 1]}: two or more are needed to train on some and test "
-            "on others (a line `# newdoc id = …` begins one)"
-        )
-    if not 0 < share < 1:
-        raise ValueError(f"share={share}: expected a part of the documents, above 0 and below 1")
+        needed = "two or more are needed to train on some and test on others (a line `# newdoc id = …` begins one)"
+        raise ValueError(f"{len(documents)} document{'s'[: len(documents) != 1]}: {needed}")
     order = np.random.default_rng(seed).permutation(len(documents))
-    count = min(max(1, round(share * len(documents))), len(documents) - 1)
-    chosen = {documents[n] for n in order[:count]}
+    chosen = {documents[n] for n in order[: max(1, round(0.2 * len(documents)))]}
     parts: tuple[list[SenseSentence], list[SenseSentence]] = ([], [])
     for sentence in sentences:
         parts[sentence.document in chosen].append(sentence)
@@ -56,29 +52,21 @@ def find_senses(
     unseen = sum(guess is None for guess in first)
     note = f"{len(known):,} of training; {unseen:,} words not in it have WordNet's first sense"
     answers = [("first sense", "", note, _check(asked, first))]
+    texts = [
+        ([sentence.words for sentence in part], [[(s.first, s.end) for s in sentence.senses] for sentence in part])
+        for part in (train, test)
+    ]
     for name, source in sources.items():
-        train_vectors, test_vectors = (
-            folder.compute(
-                source,
-                [sentence.words for sentence in part],
-                [[(s.first, s.end) for s in sentence.senses] for sentence in part],
-            )
-            for part in (train, test)
-        )
+        train_vectors, test_vectors = (folder.compute(source, words, spans) for words, spans in texts)
         for layer in train_vectors.layers:
             report(f"senses, {name}, layer {layer}")
             found = nearest_senses(train_vectors.layer(layer), items, senses, test_vectors.layer(layer), test_items)
             answers.append((name, str(layer), "", _check(asked, found)))
     results = [Result("senses", name, layer, float(right.mean()), len(right), n) for name, layer, n, right in answers]
-    kinds: dict[str, set[str]] = {}
-    for item, sense in zip(items, senses):
-        kinds.setdefault(item, set()).add(sense)
-    several = [n for n, item in enumerate(test_items) if len(kinds.get(item, ())) > 1]
-    if several:
-        results += [
-            Result(SEVERAL, name, layer, float(right[several].mean()), len(several))
-            for name, layer, _, right in answers
-        ]
+    kinds = Counter(item for item, _ in set(zip(items, senses)))
+    several = [n for n, item in enumerate(test_items) if kinds[item] > 1]
+    for name, number, _, right in answers if several else ():
+        results.append(Result(SEVERAL, name, number, float(right[several].mean()), len(several)))
     return results
 
 

@@ -1,57 +1,114 @@
 """The studies of `probe`: each reads files, computes, and returns results, figures and text."""
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.analysis import probes, senses, toy_senses
+from bert_elmo_jax import load
+from bert_elmo_jax.analysis import probes, senses, toy_senses, word_neighbours
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
 from bert_elmo_jax.analysis.layer_weights import weight_results
-from bert_elmo_jax.analysis.study_inputs import (
-    Study,
-    StudyOptions,
-    load_models,
-    load_sources,
-    read_parts,
-    shorten_names,
-)
-from bert_elmo_jax.analysis.word_neighbours import (
-    COLUMNS,
-    describe_neighbours,
-    draw_neighbours,
-    find_neighbours,
-    find_static_neighbours,
-    format_neighbours,
-    list_neighbours,
-)
 from bert_elmo_jax.data.corpora.text_files import each_text
-from bert_elmo_jax.data.tasks.semcor import read_semcor
-from bert_elmo_jax.data.tasks.treebank import read_treebank
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, read_semcor, read_treebank
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.toy_worlds import find_common_world
-from bert_elmo_jax.inference.word_layers import StaticVectors
+from bert_elmo_jax.inference.word_layers import Source, StaticVectors
 from bert_elmo_jax.report.figures import Figure
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.report.results import Result, add_published
-from bert_elmo_jax.text.running_text import choose_word_rule, split_line
 from bert_elmo_jax.text.vectors import read_vectors
+from bert_elmo_jax.text.words import choose_word_rule, split_line
 
 TOY_WORDS = ("bank", "배")
 COMMON = 50_000  # the first words of a static file, among which neighbours are searched
 
 
+@dataclass(frozen=True)
+class StudyOptions:
+    """The options of the command line."""
+
+    model: Sequence[str]
+    static: Sequence[str]
+    vectors: Path
+    train: str | None
+    dev: str | None
+    test: str | None
+    encoding: str
+    limit: int | None
+    tasks: Sequence[str]
+    layers: Sequence[int] | None
+    fractions: Sequence[float]
+    seeds: Sequence[int]
+    words: Sequence[str]
+    sentence: str | None
+    batch_size: int
+    report: Callable[[str], object]
+
+    @property
+    def folder(self) -> VectorFolder:
+        """The folder of vectors, with the layers to compute."""
+        return VectorFolder(self.vectors, self.layers, self.batch_size)
+
+
+@dataclass(frozen=True)
+class Study:
+    """The results of a study: scores, figures, sections of the page (heading, HTML), and text for a terminal.
+
+    `rows`, the column names first, are the table of a study without scores.
+    """
+
+    results: Sequence[Result]
+    figures: Sequence[Figure] = ()
+    sections: Sequence[tuple[str, str]] = ()
+    text: str = ""
+    rows: Sequence[Sequence[object]] = ()
+
+
+def load_treebank(options: StudyOptions) -> tuple[dict[str, Source], dict[str, list[ParsedSentence]]]:
+    """Return the encoders, and the parts of a treebank, after checking that it annotates all tasks."""
+    parts = {part: read_treebank(getattr(options, part), options.encoding)[: options.limit] for part in probes.PARTS}
+    for task in options.tasks:
+        probes.select_parts(parts, task)
+    return load_sources(options, chain(*parts.values())), parts
+
+
+def shorten_names(paths: Sequence[str]) -> dict[str, str]:
+    """Return the paths by name: the last part of each path if these differ, otherwise the whole path."""
+    short = [Path(path).name for path in paths]
+    return dict(zip(short if len(set(short)) == len(paths) else paths, paths))
+
+
+def load_sources(options: StudyOptions, sentences: Iterable[Any] = ()) -> dict[str, Source]:
+    """Return the encoders, and the static vectors of the sentences' words."""
+    forms = {form for sentence in sentences for word in sentence.words for form in (word, word.lower())}
+    paths = shorten_names([*options.static, *options.model])
+    return {name: read_static(path, forms) if path in options.static else load(path) for name, path in paths.items()}
+
+
+def read_static(path: str, forms: set[str] | None, most: int | None = None) -> StaticVectors:
+    """Return the static vectors of some words, or of the first ones in the file."""
+    known = read_vectors(path, forms, most=most)
+    return StaticVectors(dict(zip(known.words, known.vectors)), path)
+
+
+def load_models(options: StudyOptions) -> dict[str, Any]:
+    """Return what `load` returns of each model, by name."""
+    return {name: load(path) for name, path in shorten_names(options.model).items()}
+
+
 def probe_layers(options: StudyOptions) -> Study:
     """Train linear probes on every layer."""
-    parts = read_parts(options)
-    sources = load_sources(options, chain(*parts.values()))
+    sources, parts = load_treebank(options)
     results = probes.probe(sources, parts, options.folder, tasks=options.tasks, report=options.report)
     return Study(results, [probes.draw_layers(task, add_published(results)) for task in options.tasks])
 
 
 def probe_efficiency(options: StudyOptions) -> Study:
     """Train linear probes on growing shares of the training data."""
-    parts = read_parts(options)
-    sources = load_sources(options, chain(*parts.values()))
+    sources, parts = load_treebank(options)
     arguments: dict[str, Any] = {"fractions": options.fractions, "seeds": options.seeds, "report": options.report}
     each = [probes.sample_efficiency(sources, parts, options.folder, task=task, **arguments) for task in options.tasks]
     return Study([*chain(*each)], [probes.draw_efficiency(some) for some in each])
@@ -81,19 +138,19 @@ def study_neighbours(options: StudyOptions) -> Study:
     sections, text, rows = [], [], []
     for word in options.words:
         if encoders:
-            found = find_neighbours(encoders, sentences, word, options.folder, sentence=own)
-            about = describe_neighbours(sentences, word, found)
-            sections.append((f"Neighbours of {word}", f"<p>{html.escape(about)}</p>{draw_neighbours(found)}"))
-            text += [about, format_neighbours(found)]
-            rows += list_neighbours(found)
+            found = word_neighbours.find_neighbours(encoders, sentences, word, options.folder, sentence=own)
+            about = word_neighbours.describe_neighbours(sentences, word, found)
+            drawn = word_neighbours.draw_neighbours(found)
+            sections.append((f"Neighbours of {word}", f"<p>{html.escape(about)}</p>{drawn}"))
+            text += [about, word_neighbours.format_neighbours(found)]
+            rows += word_neighbours.list_neighbours(found)
         for name, path in shorten_names(options.static).items():
-            known = read_vectors(path, None, most=COMMON)
-            near = find_static_neighbours(StaticVectors(dict(zip(known.words, known.vectors)), path), word)
+            near = word_neighbours.find_static_neighbours(read_static(path, None, COMMON), word)
             cells = [[other, f"{cosine:.3f}"] for other, cosine in near]
             sections.append((f"{name}: words near {word}", draw_table(["word", "cosine"], cells)))
             text.append(f"{name}, words near {word}: {', '.join(other for other, _ in near) or 'it has no vector'}")
             rows += [[word, "", name, "", cosine, other, ""] for other, cosine in near]
-    return Study([], sections=sections, text="\n".join(text), rows=[COLUMNS, *rows])
+    return Study([], sections=sections, text="\n".join(text), rows=[word_neighbours.COLUMNS, *rows])
 
 
 def study_attention(options: StudyOptions) -> Study:
@@ -129,16 +186,13 @@ def study_toy_senses(options: StudyOptions) -> Study:
     return Study(*toy_senses.toy_senses(load_sources(options), options.folder, words=words, seed=options.seeds[0]))
 
 
+OF_WORDS = ("static", "limit", "layers", "encoding")
 # For each study: its function, the flags that it needs, and further flags that it reads.
 STUDIES: Mapping[str, tuple[Callable[[StudyOptions], Study], tuple[str, ...], tuple[str, ...]]] = {
-    "probe": (probe_layers, ("train", "dev", "test"), ("static", "limit", "tasks", "layers", "encoding")),
-    "efficiency": (
-        probe_efficiency,
-        ("train", "dev", "test"),
-        ("static", "limit", "tasks", "layers", "fractions", "seeds", "encoding"),
-    ),
-    "senses": (study_senses, ("train",), ("static", "test", "limit", "layers", "seeds", "encoding")),
-    "neighbours": (study_neighbours, ("train", "words"), ("static", "limit", "layers", "encoding", "sentence")),
+    "probe": (probe_layers, probes.PARTS, (*OF_WORDS, "tasks")),
+    "efficiency": (probe_efficiency, probes.PARTS, (*OF_WORDS, "tasks", "fractions", "seeds")),
+    "senses": (study_senses, ("train",), (*OF_WORDS, "test", "seeds")),
+    "neighbours": (study_neighbours, ("train", "words"), (*OF_WORDS, "sentence")),
     "attention": (study_attention, ("test",), ("limit", "encoding")),
     "weights": (study_weights, (), ()),
     "toyworld": (study_toy_senses, (), ("words", "seeds")),

@@ -27,9 +27,8 @@ def find_occurrences(world: ToyWorld, word: str, per_sense: int) -> list[Place]:
     senses = [sense for sense in world.network.senses if sense.partition(".")[0] == word]
     if len(senses) < 2:
         known = sorted({sense.partition(".")[0] for sense in world.network.senses if "." in sense})
-        raise ValueError(
-            f"{word!r} has a single sense in the toy world ({world.language}); use one of {', '.join(known)}"
-        )
+        where = f"the toy world ({world.language})"
+        raise ValueError(f"{word!r} has a single sense in {where}; use one of {', '.join(known)}")
     found: dict[str, list[Place]] = {sense: [] for sense in senses}
     for sentence in islice(sense_examples(world, "test"), READ):
         for place, tag in enumerate(sentence.tags):
@@ -55,14 +54,6 @@ def toy_senses(
     and by a linear probe, which finds it anywhere. A picture shows the words that the probe was scored on, in the
     probe's plane (see `probe_plane`). Chance, and the score of the ideal reader of a sentence (who knows all
     probabilities of the toy world), come first. `words` gives the world of each word.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.inference.word_layers import StaticVectors
-    >>> vectors = {"my vectors": StaticVectors({"bank": np.ones(2), "banks": np.zeros(2)})}
-    >>> folder = VectorFolder(tempfile.mkdtemp())
-    >>> results, _ = toy_senses(vectors, folder, words={"bank": ToyWorld("en")}, per_sense=4)
-    >>> [(result.task, result.encoder) for result in results][1:4]
-    [('bank (en), centroid', 'ideal reader'), ('bank (en), centroid', 'my vectors'), ('bank (en), probe', 'chance')]
     """
     results: list[Result] = []
     figures: list[Dots] = []
@@ -97,6 +88,5 @@ def toy_senses(
 def _score_ideal(world: ToyWorld, places: Sequence[Place]) -> float:
     chances = sense_posteriors(world, [sentence.text for sentence, _ in places])
     senses = world.network.senses
-    return float(
-        np.mean([senses[int(np.argmax(c[at]))] == sentence.tags[at] for c, (sentence, at) in zip(chances, places)])
-    )
+    guesses = [senses[int(np.argmax(some[at]))] for some, (_, at) in zip(chances, places)]
+    return float(np.mean([guess == sentence.tags[at] for guess, (sentence, at) in zip(guesses, places)]))

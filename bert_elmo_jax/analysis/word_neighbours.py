@@ -4,7 +4,7 @@ import dataclasses
 import fnmatch
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ Place = tuple[int, int]  # number of the sentence (-1: the sentence of the user)
 COLUMNS = ["asked", "asked in", "encoder", "layer", "cosine", "word", "in"]
 
 
-@dataclass(frozen=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """An occurrence of a word: its place, its sentence, and its cosine to the word in question."""
 
     place: Place
@@ -38,8 +37,7 @@ class Neighbour:
         return f"{self.text} {self.cosine:.3f}"
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
+class Neighbourhood(NamedTuple):
     """An occurrence of a word in a layer of an encoder, followed by its nearest ones."""
 
     encoder: str
@@ -53,13 +51,7 @@ class Neighbourhood:
 
 
 def find_occurrences(sentences: Sequence[Words], pattern: str) -> list[Place]:
-    """Return the places of a word, ignoring case; `*` matches any letters, as in `배*` with its particles.
-
-    >>> find_occurrences([["Play", "the", "play"], ["배를", "배우"]], "play")
-    [(0, 0), (0, 2)]
-    >>> find_occurrences([["배를", "배우"]], "배[를는가]")
-    [(0, 0)]
-    """
+    """Return the places of a word, ignoring case; `*` is any letters, as in `배*`, and `배[를는]` has one of two."""
     lower = pattern.lower()
     return [
         (n, at)
@@ -120,7 +112,7 @@ def find_neighbours(
             for layer in kept.layers:
                 near = neighbours(kept.layer(layer), np.array(alone.layer(layer)[query]), count + 1)
                 others = [(other, cosine) for other, cosine in near if other != row][:count]
-                some = (dataclasses.replace(occurrences[other], cosine=cosine) for other, cosine in others)
+                some = (occurrences[other]._replace(cosine=cosine) for other, cosine in others)
                 found.append(Neighbourhood(name, layer, (first, *some)))
     return found
 

@@ -80,15 +80,9 @@ def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[
 
 
 def to_ids(
-    name: str,
-    values: Any,
-    shape: tuple[int, ...] | None = None,
-    axes: Sequence[str] = ("batch", "pieces"),
+    name: str, values: Any, shape: tuple[int, ...] | None = None, axes: Sequence[str] = ("batch", "pieces")
 ) -> Int[np.ndarray, "..."]:
-    """Return ids as a 64-bit array with these axes; `shape` is the shape of the tokens, for their types and masks.
-
-    64 bits, so that a number beyond 32 bits is reported and not cut.
-    """
+    """Return ids as a 64-bit array, so that none is cut; `shape` is that of the tokens, for types and masks."""
     expected = f"[{', '.join(axes)}]"
     try:
         array = np.asarray(values)
@@ -111,3 +105,39 @@ def check_range(name: str, ids: Int[np.ndarray, "..."], low: int, high: int, wha
         place = np.unravel_index(int(np.argmax(outside)), ids.shape)
         where = ", ".join(f"{axis} {n}" for axis, n in zip(("row", "column", "character"), place))
         raise ValueError(f"{name} {ids[place]} at {where} is outside {low} to {high}; {what}")
+
+
+def check_batch(
+    config: Any,
+    tokens: Int[np.ndarray, "B T"],
+    types: Int[np.ndarray, "..."] | None = None,
+    positions: Int[np.ndarray, "..."] | None = None,
+) -> None:
+    """Raise if ids do not fit the sizes of a model; on the host, because compiled code cannot look at values."""
+    if positions is None and tokens.shape[1] > config.max_positions:
+        raise ValueError(too_long(tokens.shape[1], config.max_positions))
+    fields = [
+        ("token id", tokens, config.vocab_size, "the vocabulary", "vocab_size"),
+        ("type", types, getattr(config, "type_vocab_size", 2), "the model's types", "type_vocab_size"),
+        ("position", positions, config.max_positions, "the model's positions", "max_positions"),
+    ]
+    for what, ids, size, table, field in fields:
+        if ids is None:
+            continue
+        if ids.shape != tokens.shape:
+            raise ValueError(f"the batch's tokens have the shape {tokens.shape} but its {what}s {ids.shape}")
+        outside = np.argwhere((ids < 0) | (ids >= size))
+        if len(outside):
+            row, column = outside[0]
+            raise ValueError(
+                f"{what} {ids[row, column]} at row {row}, column {column} is outside {table}, "
+                f"whose {'ids' if field == 'vocab_size' else 'numbers'} are 0 to {size - 1} ({field} {size})"
+            )
+
+
+def too_long(tokens: int, max_positions: int) -> str:
+    """Return the message for rows with more tokens than the model has positions."""
+    return (
+        f"rows of {tokens} tokens were given to a model with {max_positions} positions: cut them to {max_positions} "
+        "(packed rows may be longer if they give their positions, which start again with each sequence)"
+    )

@@ -129,12 +129,7 @@ def pool_words(
 
 
 def blank(
-    texts: Sequence[Encoding],
-    word_counts: Sequence[tuple[int, int]],
-    width: int,
-    *,
-    layers: int | None,
-    pooled: bool,
+    texts: Sequence[Encoding], word_counts: Sequence[tuple[int, int]], width: int, *, layers: int | None, pooled: bool
 ) -> Encoded:
     """Return zeros for the vectors of texts, of `width` numbers each; `layers` is the number of layers, if any."""
     shape = (len(texts), max(map(len, texts)))

@@ -66,11 +66,7 @@ def score(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> 
 
 
 def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return (type, start, end) of each entity of a sentence; `end` is exclusive.
-
-    >>> entities(["B-LOC", "I-LOC", "I-PER", "O", "S-PER", "B-ORG", "E-ORG"])
-    [('LOC', 0, 2), ('PER', 2, 3), ('PER', 4, 5), ('ORG', 5, 7)]
-    """
+    """Return (type, start, end) of each entity of a sentence; `end` is exclusive."""
     return list(_entities(tags, "tag", 0))
 
 

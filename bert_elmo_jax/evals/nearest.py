@@ -20,11 +20,7 @@ class Separation(NamedTuple):
 def neighbours(
     vectors: Float[np.ndarray, "N D"], query: Float[np.ndarray, " D"], count: int
 ) -> list[tuple[int, float]]:
-    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped.
-
-    >>> neighbours(np.array([[0.0, 2.0], [1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 0.0]), 2)
-    [(1, 1.0), (2, 0.949)]
-    """
+    """Return (row, cosine) of the vectors nearest to `query`, nearest first; `vectors` may be memory-mapped."""
     near = np.concatenate(
         [_cosines(np.asarray(vectors[at : at + CHUNK], np.float64), query) for at in range(0, len(vectors), CHUNK)]
         or [np.zeros(0)]
@@ -34,15 +30,7 @@ def neighbours(
 
 
 def separation(vectors: Float[np.ndarray, "N D"], groups: Sequence[str], *, seed: int = 0) -> Separation:
-    """Measure how well vectors separate by group: classify half of each group by the centroids of the other half.
-
-    `plane` holds the first two principal components of all vectors.
-
-    >>> rows = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.0], [5.0, 5.0, 0.0], [5.1, 5.0, 0.1]])
-    >>> found = separation(rows, ["pear", "pear", "ship", "ship"])
-    >>> found.accuracy, found.chance, found.plane.shape
-    (1.0, 0.5, (4, 2))
-    """
+    """Classify half of each group by the centroids of the other half; `plane` holds two principal components of all."""
     if len(vectors) != len(groups):
         raise ValueError(f"{len(vectors)} vectors and {len(groups)} groups: give a group for each vector")
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)

@@ -42,8 +42,6 @@ def score(
     >>> figures = score(data, {"1": "A sea!", "2": "ship"}, {"1": 0.1, "2": 0.9})
     >>> figures["exact"], figures["HasAns_f1"], figures["NoAns_f1"], figures["best_f1"], figures["best_f1_thresh"]
     (50.0, 100.0, 0.0, 100.0, 0.1)
-    >>> score(data, {"1": "sea"}, rules="korquad")["f1"]
-    33.33333333333333
     """
     content = _load(data, "data")
     version = str(content.get("version", "")) if isinstance(content, Mapping) else ""

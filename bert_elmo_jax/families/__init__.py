@@ -1,7 +1,4 @@
-"""Model families, one folder each; `REGISTRY` is the only list of them.
-
-A family is imported when it is first asked for. Another package adds its own with `register`.
-"""
+"""Model families, one folder each; each is imported when it is first asked for. `REGISTRY` is the only list of them."""
 
 import importlib
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """The contract of a model family: all that the rest of the package knows about an architecture.
 
-A family is a frozen dataclass of its configuration, its Linen module and a few functions. Runs, heads, task networks,
-encoders, analyses, planning and sweeps use this contract and no family by name.
+Runs, heads, task networks, encoders, analyses, planning and sweeps use this contract and no family by name.
 """
 
 import dataclasses
@@ -9,16 +8,32 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin, no_type_check
 
 import flax.linen as nn
+from flax import struct
 from jax.sharding import PartitionSpec
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, Float32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 Params = dict[str, Any]
+
+
+@no_type_check  # tree operations put other values than arrays of these shapes into it
+@struct.dataclass
+class Output:
+    """The result of a module fed with pieces; fields that were not requested are None.
+
+    `layers` are in the order of the request, and layer 0 is the embeddings. `pooled` is one vector per row, or one per
+    entry of `nsp_positions`.
+    """
+
+    last: Float[Array, "B T D"]
+    layers: Float[Array, "N B T D"] | None = None
+    attentions: Float32[Array, "L B A T T"] | None = None
+    pooled: Float[Array, "B D"] | Float[Array, "B S D"] | None = None
 
 
 class Phase(NamedTuple):
@@ -30,10 +45,7 @@ class Phase(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """A pretraining objective for one configuration: the loss, its batches, and the names of its figures.
-
-    `loss(params, batch, key, carry) -> (terms, metrics, carry)`; see `train.make_step`.
-    """
+    """A pretraining objective for one configuration: the loss (see `train.make_step`), its batches and its figures."""
 
     init: Callable[[PRNGKeyArray], Params]  # fresh parameters
     loss: Any
@@ -101,6 +113,7 @@ class Family:
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     vocab_size: int = 30_522  # of the released models, for planning without data
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
+    causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
 
     def build(self, config: Any, *, pooler: bool = False) -> nn.Module:
@@ -127,12 +140,6 @@ class Family:
         return self.objectives[name](config, model)
 
 
-def strip_dropout(config: Any) -> Any:
-    """Return the configuration without dropout, which changes no vector."""
-    known = {name.name for name in dataclasses.fields(config)} & {"dropout", "attention_dropout"}
-    return dataclasses.replace(config, **dict.fromkeys(known, 0.0))
-
-
 def check_choices(config: Any) -> None:
     """Raise if a field of a `Literal` type has another value."""
     for part in dataclasses.fields(config):
@@ -140,3 +147,10 @@ def check_choices(config: Any) -> None:
         if get_origin(part.type) is Literal and value not in allowed:
             hint = did_you_mean(value, allowed)
             raise ValueError(f"{part.name} is {value!r}; it is one of {', '.join(allowed)}{hint}")
+
+
+def choose_preset(name: str, presets: Mapping[str, Any]) -> Any:
+    """Return the fields of a named size."""
+    if name not in presets:
+        raise ValueError(f"There is no preset {name!r}; there are {', '.join(presets)}{did_you_mean(name, presets)}")
+    return presets[name]

@@ -7,20 +7,15 @@ from flax import struct
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.encoders.encoded import show_shapes
-from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.families.output import Output
+from bert_elmo_jax.families.family import Family, Output
 from bert_elmo_jax.nn.any_array import AnyArray
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass(repr=False)
-class ForwardOutput:
+class ForwardOutput(Output):
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""
 
-    last: Float[Array, "B T D"]
-    layers: Float[Array, "L+1 B T D"] | None = None
-    attentions: Float[Array, "L B A T T"] | None = None
-    pooled: Float[Array, "B D"] | None = None
     mlm_logits: Float[Array, "B T V"] | None = None
     nsp_logits: Float[Array, "B 2"] | None = None
 
@@ -49,17 +44,12 @@ def run(
     wanted: Wanted,
 ) -> ForwardOutput:
     """Return the outputs that are wanted."""
-    output: Output = family.build(config, pooler="pooler" in params["encoder"]).apply(  # type: ignore[assignment]
-        {"params": params["encoder"]},
-        tokens,
-        types,
-        positions,
-        segments,
-        layers=wanted.layers or None,
-        attentions=wanted.attentions,
-    )
     mlm: Any = None
     nsp: Any = None
+    output: Any = family.build(config, pooler="pooler" in params["encoder"]).apply(
+        {"params": params["encoder"]}, tokens, types, positions, segments,
+        layers=wanted.layers or None, attentions=wanted.attentions,
+    )  # fmt: skip
     if wanted.mlm:
         words = params["encoder"]["embeddings"]["word"]
         mlm = family.head("mlm", config).apply({"params": params["mlm"]}, output.last, words)

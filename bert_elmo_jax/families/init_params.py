@@ -18,6 +18,7 @@ else:
 
 # A key is split among the parts of a model in this order.
 PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
+PLAIN = {"implementation": "reference", "dtype": "float32"}
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
 
@@ -28,12 +29,6 @@ def init_params(
 
     The numbers of a part depend on the key and the part's name alone. Without `pooler`, the encoder has one if the
     family has.
-
-    >>> import jax
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> sorted(init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
-    ['encoder', 'mlm']
     """
     if family.init is not None:
         return family.init(config, key, heads)
@@ -41,32 +36,23 @@ def init_params(
     if unknown:
         raise ValueError(f"{family.called} has no head {unknown[0]!r}; it has {', '.join(family.heads)}")
     keys = _split_key(key)
-    plain = _plain(config)
+    # The reference implementation has the same parameters on every device.
+    plain = dataclasses.replace(config, **{name: value for name, value in PLAIN.items() if hasattr(config, name)})
     token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
     params = {"encoder": module.lazy_init(keys["encoder"], token)["params"]}
     for name in heads:
-        width = (config.hidden_size,)
-        if name == "nsp":
-            read: tuple[Any, ...] = (jax.ShapeDtypeStruct((1, *width), jnp.float32),)
-        else:
+        shape = (1, config.hidden_size) if name == "nsp" else (1, 1, config.hidden_size)
+        read = [jax.ShapeDtypeStruct(shape, jnp.float32)]
+        if name != "nsp":
             table = params["encoder"]["embeddings"]["word"]
-            read = (jax.ShapeDtypeStruct((1, 1, *width), jnp.float32), jax.ShapeDtypeStruct(table.shape, table.dtype))
+            read.append(jax.ShapeDtypeStruct(table.shape, table.dtype))
         params[name] = family.head(name, plain).lazy_init(keys[name], *read)["params"]
     return params
 
 
 def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyArray) -> dict[str, Any]:
-    """Return the parameters of an encoder with a task head, and of the reader of its features if there is one.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> from bert_elmo_jax.heads.features import Features
-    >>> from bert_elmo_jax.heads.task_head import TaskHead
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16)
-    >>> params = init_task_params(FAMILY, config, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
-    >>> sorted(params), params["tag"]["kernel"].shape
-    (['encoder', 'tag'], (16, 3))
-    """
+    """Return the parameters of an encoder with a task head, and of the reader of its features if there is one."""
     from bert_elmo_jax.heads.task_head import init_task_head
 
     params = init_params(family, config, key, pooler=head.pooled)
@@ -97,15 +83,10 @@ def param_shapes(
     outputs: Mapping[str, int] | None = None,
     features: Any = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
-    >>> shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]
-    ((128, 512), (3,))
-    """
+    """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
     own = tuple(name for name in heads if name in family.heads)
-    shapes = _encoder_shapes(family, config, own, pooler)
+    tree = jax.eval_shape(lambda key: init_params(family, config, key, own, pooler=pooler), jax.random.key(0))
+    shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
@@ -116,19 +97,5 @@ def param_shapes(
     return shapes
 
 
-def _encoder_shapes(
-    family: Family, config: Any, heads: Sequence[str], pooler: bool | None
-) -> dict[str, tuple[int, ...]]:
-    tree = jax.eval_shape(lambda key: init_params(family, config, key, heads, pooler=pooler), jax.random.key(0))
-    return {path: leaf.shape for path, leaf in flatten(tree).items()}
-
-
 def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:
     return dict(zip(PARTS, jax.random.split(key, len(PARTS)), strict=True))
-
-
-def _plain(config: Any) -> Any:
-    """Return the configuration of the reference implementation, which has the same parameters on every device."""
-    known = {field.name for field in dataclasses.fields(config)}
-    plain = {"implementation": "reference", "dtype": "float32"}
-    return dataclasses.replace(config, **{name: value for name, value in plain.items() if name in known})

@@ -12,21 +12,12 @@ from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import height_for, width_for
-from bert_elmo_jax.encoders.arguments import (
-    Layers,
-    check_fit,
-    check_layers,
-    check_list,
-    check_stream,
-    check_whole,
-    to_ids,
-)
-from bert_elmo_jax.encoders.check_batch import check_batch
+from bert_elmo_jax.encoders import arguments
+from bert_elmo_jax.encoders.arguments import Layers
 from bert_elmo_jax.encoders.encoded import Encoded, blank, join
-from bert_elmo_jax.encoders.fingerprint import fingerprint
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
-from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
-from bert_elmo_jax.families.family import Family, strip_dropout
+from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import Tokenizer
@@ -40,7 +31,7 @@ class Guess(NamedTuple):
     probability: float
 
 
-class PieceEncoder:
+class PieceEncoder(Encoder):
     """Weights, tokenizer and compiled model; made by `load`.
 
     >>> from bert_elmo_jax import load
@@ -66,9 +57,8 @@ class PieceEncoder:
                 f"{source}: the tokenizer has {tokenizer.vocab_size} pieces, the model embeddings for "
                 f"{config.vocab_size}; they do not belong together"
             )
-        self.family, self.config, self.source = family, config, source
-        self.params: dict[str, Any] = jax.device_put(dict(params))
-        self._tokenizer = tokenizer
+        super().__init__(config, params, tokenizer, source)
+        self.family = family
         # Compiled once for each shape of batch and each set of outputs.
         self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")
 
@@ -77,36 +67,19 @@ class PieceEncoder:
         return f"{type(self).__name__}({self.source}: {self.family.name}, {self.num_layers} × {self.width}{heads})"
 
     @property
-    def num_layers(self) -> int:
-        """The number of the last layer; layer 0 is the embeddings."""
-        return self.config.num_layers
-
-    @property
     def has_maps(self) -> bool:
         """True if `forward` returns attention maps, which fused attention and models without attention do not have."""
         return getattr(self.config, "implementation", None) == "reference"
 
     @property
-    def width(self) -> int:
-        """The size of a vector."""
-        return self.config.hidden_size
-
-    @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that came with the weights."""
-        if self._tokenizer is None:
+        if self._reads is None:
             raise ValueError(
                 f"{self.source} has no tokenizer (vocab.txt, tokenizer.json or a SentencePiece model): copy one there "
                 "to encode texts; forward() takes ids"
             )
-        return self._tokenizer
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of configuration, weights and tokenizer."""
-        return fingerprint(
-            strip_dropout(self.config), self.params, self._tokenizer.fingerprint if self._tokenizer else ""
-        )
+        return self._reads
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -114,13 +87,8 @@ class PieceEncoder:
         return tuple(name for name in self.params if name != "encoder")
 
     def check_words(self) -> None:
-        """Raise if words cannot be encoded: the tokenizer is missing."""
+        """Raise if the tokenizer is missing."""
         self.tokenizer  # noqa: B018 -- raises
-
-    @property
-    def reads(self) -> Tokenizer | None:
-        """The files that belong to the weights in a run directory: the tokenizer."""
-        return self._tokenizer
 
     def encode(
         self,
@@ -141,7 +109,7 @@ class PieceEncoder:
         is split in its second text, and `pooled` comes from the first window. Results are in the order of the texts.
         By default, a progress bar shows for a few hundred texts and more.
         """
-        check_list(texts)
+        arguments.check_list(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
         read = self._reader(overflow, stride, max_length)
         rows = [read(text, number) for number, text in enumerate(texts)]
@@ -159,16 +127,8 @@ class PieceEncoder:
         stride: int | None = None,
         max_length: int | None = None,
     ) -> Iterator[Encoded]:
-        """Yield the results of `encode` in batches, for more texts than fit into memory.
-
-        Options are checked at once, texts one after the other (`check` looks at all of them beforehand).
-
-        >>> from bert_elmo_jax import load
-        >>> encoder = load("tests/goldens/bert_tiny")
-        >>> [len(batch) for batch in encoder.encode_batches(("[MASK]" for _ in range(5)), batch_size=2)]
-        [2, 2, 1]
-        """
-        check_stream(texts)
+        """Yield the results of `encode` in batches; options are checked at once, texts one after the other."""
+        arguments.check_stream(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
 
         def fill(held: list[Encoded], rows: list[Row]) -> None:
@@ -185,14 +145,8 @@ class PieceEncoder:
         stride: int | None = None,
         max_length: int | None = None,
     ) -> None:
-        """Raise the error that `encode` would raise on these texts; this runs only the tokenizer.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/bert_tiny").check(["[MASK]", ""])
-        Traceback (most recent call last):
-        bert_elmo_jax.encoders.rows.BadText: text 1 is empty, or has nothing the tokenizer knows: ''
-        """
-        check_stream(texts)
+        """Raise the error that `encode` would raise on these texts; this runs only the tokenizer."""
+        arguments.check_stream(texts)
         read = self._reader(overflow, stride, max_length)
         for number, text in enumerate(texts):
             read(text, number)
@@ -211,20 +165,15 @@ class PieceEncoder:
         `attentions` is None for fused attention, which has no maps. `mask` is 1 for real pieces and 0 for padding;
         without it all are real. Rows packed with several texts give `segments` (0 for padding, 1, 2, … for the text of
         a piece) and `positions` instead.
-
-        >>> from bert_elmo_jax import load
-        >>> output = load("tests/goldens/bert_tiny").forward(np.array([[2, 7, 9, 3]]))
-        >>> output.layers.shape, output.mlm_logits.shape, output.nsp_logits.shape
-        ((4, 1, 4, 64), (1, 4, 200), (1, 2))
         """
         if mask is not None and segments is not None:
             raise ValueError("mask and segments were both given; segments marks real pieces too: leave out mask")
-        ids = to_ids("tokens", tokens)
+        ids = arguments.to_ids("tokens", tokens)
         given = {"types": types, "mask": mask, "positions": positions, "segments": segments}
-        arrays = {name: None if a is None else to_ids(name, a, ids.shape) for name, a in given.items()}
+        arrays = {name: None if a is None else arguments.to_ids(name, a, ids.shape) for name, a in given.items()}
         if arrays["mask"] is not None and not np.isin(arrays["mask"], (0, 1)).all():
             raise ValueError("mask holds other numbers than 0 (padding) and 1 (real); packed rows give segments")
-        check_batch(self.config, ids, arrays["types"], arrays["positions"])
+        arguments.check_batch(self.config, ids, arrays["types"], arrays["positions"])
         if arrays["segments"] is not None and not ((arrays["segments"] >= 0) & (arrays["segments"] < 2**31)).all():
             raise ValueError(
                 "segments holds numbers below 0 or beyond 32 bits; 0 is padding, and 1, 2, … are the texts of a row"
@@ -249,13 +198,7 @@ class PieceEncoder:
         pool: Literal["mean", "first", "last"] = "mean",
         overflow: Overflow = "raise",
     ) -> Iterator[Float32[np.ndarray, "L units D"]]:
-        """Yield the layers of each text, one vector per piece or per word.
-
-        >>> from bert_elmo_jax import load
-        >>> bert = load("tests/goldens/bert_tiny")
-        >>> [array.shape for array in bert.extract(["강가의 은행"], [0, -1], units="words")]
-        [(2, 2, 64)]
-        """
+        """Yield the layers of each text, one vector per piece or per word."""
         for batch in self.encode_batches(texts, batch_size=batch_size, layers=layers, overflow=overflow):
             assert batch.layers is not None
             if units == "words":
@@ -271,16 +214,7 @@ class PieceEncoder:
         pieces: Literal["mean", "first", "last"] = "mean",
         batch_size: int = 32,
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; a word is the mean, the first or the last of its pieces.
-
-        Longer sentences than the model takes are read in overlapping windows. Words without pieces (a control
-        character) get zeros.
-
-        >>> from bert_elmo_jax import load
-        >>> bert = load("tests/goldens/bert_tiny")
-        >>> [layers.shape for layers in bert.word_layers([["강가의", "은행"], ["배"]], [0, -1])]
-        [(2, 2, 64), (2, 1, 64)]
-        """
+        """Yield the layers of each sentence's words, in windows if it is too long; words without pieces have zeros."""
         # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
         waiting: deque[int | None] = deque()
 
@@ -305,13 +239,7 @@ class PieceEncoder:
         yield from zeros()
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
-        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
-
-        >>> from bert_elmo_jax import load
-        >>> batch = load("tests/goldens/bert_tiny").word_batch([("강가의", "은행")], 2, 8)
-        >>> {name: array.shape for name, array in batch.items()}
-        {'pieces': (2, 16), 'segments': (2, 16), 'first': (2, 8)}
-        """
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         read = [self._piece_ids(words) for words in sentences]
         size = width_for(max(len(ids) for ids, _ in read), self.config.max_positions)
         shape = (height, size)
@@ -323,10 +251,7 @@ class PieceEncoder:
         return {"pieces": pieces, "segments": segments, "first": first}
 
     def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
-        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
-
-        A word is its first piece, as in Devlin et al. 2018. Without a key there is no dropout.
-        """
+        """Return the function of `Encoder.word_function`; a word is its first piece, as in Devlin et al. 2018."""
         module, numbers = self.family.build(self.config), tuple(range(self.num_layers + 1))
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
@@ -344,7 +269,7 @@ class PieceEncoder:
     def _piece_ids(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the ids of a sentence, and the place of each word's first piece."""
         from bert_elmo_jax.data.tasks.examples import TaggedSentence
-        from bert_elmo_jax.data.tasks.tag_rows import tag_places
+        from bert_elmo_jax.data.tasks.rows import tag_places
 
         sentence = TaggedSentence(tuple(words), None, "", (0,) * len(words), 0)
         parts = list(tag_places([sentence], self.tokenizer, self.config.max_positions))
@@ -368,7 +293,7 @@ class PieceEncoder:
             raise ValueError(
                 f"{self.source} has no masked-language-model head; it has: {', '.join(self.heads) or 'none'}"
             )
-        top = check_whole("top", top, 1, self.tokenizer.vocab_size, "the size of the vocabulary")
+        top = arguments.check_whole("top", top, 1, self.tokenizer.vocab_size, "the size of the vocabulary")
         row = self._reader("raise", None, None)(text, 0)
         places = np.flatnonzero(row.encoding.ids == self.tokenizer.mask_id)
         if not len(places):
@@ -385,11 +310,13 @@ class PieceEncoder:
         ]
 
     def _wishes(self, batch_size: int, layers: Layers) -> tuple[int, tuple[int, ...] | None]:
-        return check_whole("batch_size", batch_size, 1), check_layers(layers, self.config.num_layers)
+        return arguments.check_whole("batch_size", batch_size, 1), arguments.check_layers(
+            layers, self.config.num_layers
+        )
 
     def _reader(self, overflow: Overflow, stride: int | None, max_length: int | None) -> Callable[[Text, int], Row]:
         """Return the function from a text and its number to its row."""
-        size, overflow, stride = check_fit(overflow, stride, max_length, self.config.max_positions)
+        size, overflow, stride = arguments.check_fit(overflow, stride, max_length, self.config.max_positions)
         return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
 
     def _blank(self, rows: Sequence[Row], wanted: tuple[int, ...] | None) -> Encoded:

@@ -23,18 +23,6 @@ def piece_loss(family: Family, config: Any, pairs: bool = False) -> Loss:
 
     The batch decides what `mlm` predicts: masked pieces, or for a causal model and `Masking("next")` the next piece.
     Without a key there is no dropout. The carry is passed on.
-
-    >>> import jax, numpy as np
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> one, two = np.ones((1, 2), np.int32), np.ones((1, 1), np.int32)
-    >>> batch = {"tokens": one, "types": one, "positions": one, "segments": one}
-    >>> batch |= {"mlm_positions": two, "mlm_targets": two, "mlm_weights": two}
-    >>> batch |= {"nsp_positions": two, "nsp_targets": two, "nsp_weights": two}
-    >>> params = init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp"))
-    >>> terms, metrics, _ = jax.jit(piece_loss(FAMILY, config, pairs=True))(params, batch, None, None)
-    >>> sorted(terms), sorted(metrics)
-    (['mlm', 'nsp'], ['mlm_accuracy', 'nsp_accuracy'])
     """
     module = family.build(config, pooler=pairs)
 

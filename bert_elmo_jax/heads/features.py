@@ -22,9 +22,6 @@ class Features:
     """The layers to read (0: the embeddings, -1: the last), how to combine them, and the BiLSTMs on top.
 
     `mix` is γ · Σ softmax(w) · layer, with w and γ learned. Without `lstm_layers` the head reads the layers.
-
-    >>> Features((-4, -3, -2, -1), lstm_layers=2).width(768, 12)
-    1536
     """
 
     layers: tuple[int, ...] = (-1,)
@@ -40,10 +37,8 @@ class Features:
         if not self.layers:
             raise ValueError("features without layers; name some, such as -4,-3,-2,-1")
         if self.lstm_layers < 0 or self.lstm_size < 1 or not 0 <= self.dropout < 1:
-            raise ValueError(
-                f"features: lstm_layers={self.lstm_layers}, lstm_size={self.lstm_size}, dropout={self.dropout}: "
-                "expected 0 or more, 1 or more, and a rate from 0 to below 1"
-            )
+            given = f"lstm_layers={self.lstm_layers}, lstm_size={self.lstm_size}, dropout={self.dropout}"
+            raise ValueError(f"features: {given}: expected 0 or more, 1 or more, and a rate from 0 to below 1")
 
     def width(self, hidden_size: int, num_layers: int) -> int:
         """Return the size of a piece's vector."""
@@ -54,14 +49,7 @@ class Features:
 
 
 class Reader(nn.Module):
-    """Turn an encoder's layers into the vectors that a head reads.
-
-    >>> import jax, jax.numpy as jnp
-    >>> reader = Reader(Features((0, 1), lstm_layers=1, lstm_size=3))
-    >>> layers, real = jnp.ones((2, 4, 5, 8)), jnp.ones((4, 5), bool)
-    >>> reader.init_with_output(jax.random.key(0), layers, real)[0].shape
-    (4, 5, 6)
-    """
+    """Turn an encoder's layers into the vectors that a head reads."""
 
     features: Features
 

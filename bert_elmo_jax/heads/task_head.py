@@ -19,14 +19,8 @@ Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
-# The name of each kind's head in the parameter tree.
-NAMES: dict[Kind, str] = {
-    "classification": "classify",
-    "regression": "classify",
-    "tags": "tag",
-    "choice": "choice",
-    "questions": "span",
-}
+# The name of each kind's head in the parameter tree; the others are called "classify".
+NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span"}
 NOWHERE = -1e9  # the score of padding, and of choices that are absent
 
 
@@ -48,7 +42,7 @@ class TaskHead:
     @property
     def name(self) -> str:
         """The head's name in the parameter tree."""
-        return NAMES[self.kind]
+        return NAMES.get(self.kind, "classify")
 
     @property
     def pooled(self) -> bool:
@@ -73,12 +67,7 @@ def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, A
 
 
 def task_outputs(
-    encoder: nn.Module,
-    head: TaskHead,
-    params: Any,
-    batch: Batch,
-    key: PRNGKeyArray | None = None,
-    frozen: bool = False,
+    encoder: nn.Module, head: TaskHead, params: Any, batch: Batch, key: PRNGKeyArray | None = None, frozen: bool = False
 ) -> Any:
     """Return the float32 scores of a batch, by kind of task.
 
@@ -87,17 +76,15 @@ def task_outputs(
     `frozen` encoder has no dropout and gets no gradients, except for its pooler.
     """
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
-    choices = tokens.shape[1] if head.kind == "choice" else None
     present = segments.any(axis=-1)
-    if choices is not None:
+    if head.kind == "choice":
         tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
     own = params["encoder"]
     if frozen:
         own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
     at_end = head.pooled and head.at_end
-    ends = jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]
-    pooled_at: dict[str, Any] = {"nsp_positions": ends} if at_end else {}
+    pooled_at: Any = {"nsp_positions": jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]} if at_end else {}
     output: Any = encoder.apply(
         {"params": own}, tokens, types, None, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
@@ -114,11 +101,10 @@ def task_outputs(
         # Padding cannot hold an answer, so that a row's width changes nothing.
         sides: Any = head.module.apply(parts, x)
         return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides)
-    if choices is not None:
-        x = x.reshape(-1, choices, x.shape[-1])
-    scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
-    if choices is not None:
+    if head.kind == "choice":
+        scores: Any = head.module.apply(parts, x.reshape(*present.shape, x.shape[-1]), **_with_dropout(keys[2]))
         return jnp.where(present, scores, NOWHERE)
+    scores = head.module.apply(parts, x, **_with_dropout(keys[2]))
     return scores[:, 0] if head.kind == "regression" else scores
 
 
@@ -129,16 +115,6 @@ def task_loss(
 
     The loss is cross entropy, with each example weighted by its label's `class_weights`; for regression squared
     error; for questions the cross entropies of start and end.
-
-    >>> from bert_elmo_jax.families.bert.family import FAMILY
-    >>> from bert_elmo_jax.families.init_params import init_task_params
-    >>> config = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=1, num_heads=2, feed_forward_size=16)
-    >>> head, ones = TaskHead("classification", 2), jnp.ones((3, 5), jnp.int32)
-    >>> batch = {"tokens": ones, "types": ones, "segments": ones, "labels": ones[:, 0], "weights": ones[:, 0]}
-    >>> params = init_task_params(FAMILY, config, head, jax.random.key(0))
-    >>> terms, _, _ = jax.jit(task_loss(FAMILY.build(config, pooler=True), head))(params, batch, None, None)
-    >>> {name: float(weight) for name, (_, weight) in terms.items()}
-    {'cross_entropy': 3.0}
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
     if scale is not None and len(scale) != head.num_labels:

@@ -24,26 +24,7 @@ ENDINGS = (".h5", ".hdf5", ".npz")
 
 
 class Parts:
-    """The arrays of a run that can be stopped at any moment.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "vectors.npz"
-    >>> with Parts(path) as parts:
-    ...     parts.begin({"batch_size": 32})
-    ...     for _ in parts.write([np.zeros((1, 3, 8), np.float32)], size=1):
-    ...         pass  # and now the machine stops
-
-    Later, the same run again:
-
-    >>> with Parts(path) as parts:
-    ...     parts.resume({"batch_size": 32}), parts.done
-    ...     for _ in parts.write([np.ones((1, 1, 8), np.float32)], size=1):
-    ...         pass
-    ...     parts.merge(["강가의 작은 은행", "눈"])
-    (True, 1)
-    >>> np.load(path)["0"].shape, list(path.parent.iterdir()) == [path]
-    ((1, 3, 8), True)
-    """
+    """The arrays of a run that can be stopped at any moment."""
 
     def __init__(self, path: Path):
         _check_target(path)
@@ -160,12 +141,7 @@ def _folder(path: Path) -> Path:
 
 
 def _check_target(path: Path) -> None:
-    """Raise if the path cannot become such a file, before hours are spent on its arrays.
-
-    >>> _check_target(Path("vectors.csv"))
-    Traceback (most recent call last):
-    ValueError: vectors.csv ends in .csv; use .h5, .hdf5 or .npz
-    """
+    """Raise if the path cannot become such a file, before hours are spent on its arrays."""
     if path.suffix not in ENDINGS:
         raise ValueError(f"{path} ends in {path.suffix or 'nothing'}; use .h5, .hdf5 or .npz")
     if path.exists():

@@ -10,7 +10,7 @@ from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report
 
 
 def convert(
@@ -27,11 +27,6 @@ def convert(
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
     checkpoints of a run directory to average.
-
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> convert("tests/goldens/bert_tiny", folder, to_format="run")[0], (Path(folder) / "model.json").is_file()
-    ('run', True)
     """
     if Path(target).exists() and any(Path(target).iterdir()):
         raise ValueError(f"{target} is not empty; give another --to")

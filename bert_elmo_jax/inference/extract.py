@@ -12,14 +12,14 @@ from tqdm import tqdm
 
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
+from bert_elmo_jax.encoders.encoder import READ_AHEAD
 from bert_elmo_jax.encoders.rows import BadText
-from bert_elmo_jax.encoders.streaming import READ_AHEAD
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
-from bert_elmo_jax.text.running_text import split_texts
+from bert_elmo_jax.text.words import split_texts
 from bert_elmo_jax.train.devices import describe_devices
 
 PART = 8 * READ_AHEAD  # batches; a part that a stop can lose; it must not divide those that are sorted together
@@ -39,18 +39,11 @@ def extract(
     dtype: Literal["float32", "bfloat16"] = "float32",
     **options: Any,
 ) -> int:
-    r"""Write the layers of each text of a file to `target`, [layers, units, width], and return the number of texts.
+    """Write the layers of each text of a file to `target`, [layers, units, width], and return the number of texts.
 
     `layers` are numbers, "all", or None for those usual with the encoder. `options` (`units`, `pool`, `overflow`,
     `warmup`; None: not given) must be ones that the encoder's `extract` takes. All texts are checked first. Finished
     parts are kept next to `target`, so the same call resumes where it was stopped.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "texts.txt").write_text("강가의 은행\nbank\n", encoding="utf-8")
-    >>> extract("tests/goldens/elmo_tiny", folder / "texts.txt", folder / "vectors.npz")
-    2 texts of ...texts.txt -> ...vectors.npz, layers [0, 1, 2], on ... × cpu
-    2
     """
     with Parts(Path(target)) as parts:
         try:

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from bert_elmo_jax.encoders.streaming import BAR_FROM, READ_AHEAD
+from bert_elmo_jax.encoders.encoder import BAR_FROM, READ_AHEAD
 from bert_elmo_jax.files import Held, lock, read_json, write_json
 from bert_elmo_jax.inference.word_layers import Pieces, Source, Words, choose_layers, word_layers
 
@@ -29,11 +29,7 @@ FACTS = "vectors.json"
 
 @dataclass(frozen=True)
 class KeptVectors:
-    """One vector per requested span of words, in their order; each layer is a memory-mapped file.
-
-    >>> KeptVectors(Path("vectors"), (0, 1, 2), rows=10, width=24).layers
-    (0, 1, 2)
-    """
+    """One vector per requested span of words, in their order; each layer is a memory-mapped file."""
 
     folder: Path
     layers: tuple[int, ...]
@@ -84,7 +80,8 @@ def keep_vectors(
         ) as bar:  # fmt: skip
             files = [held.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
             # Whole rounds of sentences that are sorted together: a stop then changes no batch, and no rounding.
-            for part in _portions(zip(rest, computed), batch_size * READ_AHEAD):
+            pairs = zip(rest, computed)
+            while part := list(itertools.islice(pairs, batch_size * READ_AHEAD)):
                 for n, values in part:
                     pooled = _pool(values, asked[n])
                     width, rows = pooled.shape[2], rows + pooled.shape[1]
@@ -130,11 +127,6 @@ def _pool(values: Float32[np.ndarray, "L words D"], spans: Sequence[Span]) -> Fl
     if all(end == first + 1 for first, end in spans):
         return values[:, [first for first, _ in spans]]
     return np.stack([values[:, first:end].mean(axis=1) for first, end in spans], axis=1)
-
-
-def _portions(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while part := list(itertools.islice(items, size)):
-        yield part
 
 
 def _file(folder: Path, layer: int) -> Path:

@@ -1,11 +1,14 @@
-"""The kinds of models that a run directory can hold: encoders of every family, and task networks."""
+"""The kinds of models that a run directory can hold, families and task networks, and the checks of `model.json`."""
 
+import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
@@ -15,6 +18,37 @@ from bert_elmo_jax.weights.parameter_tree import flatten, part
 Shapes = dict[str, tuple[int, ...]]
 Reads = Tokenizer | WordVocabulary | Lexicon  # converts text to ids
 CLASSES = ("classify", "tag")  # heads whose size depends on the task
+FIELDS = {  # of all kinds of models; each kind has more
+    "family": "a string",
+    "config": "an object",
+    "heads": "a list of strings",
+    "tokenizer": "an object or null",
+}
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "an object": lambda value: isinstance(value, dict),
+    "true or false": lambda value: isinstance(value, bool),
+    "a whole number": lambda value: type(value) is int,
+    "a number": lambda value: type(value) in (int, float),
+    "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a list of pairs of whole numbers": lambda value: (
+        isinstance(value, list | tuple)
+        and all(isinstance(pair, list | tuple) and [type(item) for item in pair] == [int, int] for pair in value)
+    ),
+    "an object of whole numbers": lambda value: (
+        isinstance(value, dict) and all(type(item) is int for item in value.values())
+    ),
+}
+# The JSON type for each type of field; `Literal`s are strings.
+TYPES: dict[Any, str] = {
+    int: "a whole number",
+    int | None: "a whole number or null",
+    float: "a number",
+    float | None: "a number or null",
+    bool: "true or false",
+    str: "a string",
+    Sequence[Sequence[int]]: "a list of pairs of whole numbers",
+}
 
 
 @dataclass(frozen=True)
@@ -30,33 +64,29 @@ class ModelKind:
     find_tokenizer: Callable[[Path, Any, bool | None], Reads | None]  # lowercase comes last
     describe: Callable[[Shapes], dict[str, Any]] = field(default=lambda shapes: {})  # fields that parameters show
     folds_case: bool = False  # some of its tokenizers fold case and others do not
-    network: bool = False
 
 
-def list_kinds() -> list[str]:
-    """Return the names of all kinds of models."""
-    from bert_elmo_jax.inference.task_networks import NETWORKS
-
-    return [*REGISTRY, *NETWORKS]
-
-
-def get_kind(name: str) -> ModelKind | None:
-    """Return a kind by its name in `model.json`; None if this version does not know it."""
+def get_kind(name: str, where: str = "") -> ModelKind:
+    """Return a kind by its name in `model.json`."""
     if name in REGISTRY:
         return _family_kind(get_family(name))
     # Loading an encoder does not import the networks.
     from bert_elmo_jax.inference.task_networks import NETWORKS
 
-    return _network_kind(name, NETWORKS[name]) if name in NETWORKS else None
+    if name in NETWORKS:
+        return _network_kind(name, NETWORKS[name])
+    raise ValueError(
+        f"{where}family {name!r} is not known to this version; it knows {', '.join([*REGISTRY, *NETWORKS])} "
+        "(a family of your own: import the module that registers it before loading)"
+    )
 
 
 def find_kind(config: Any) -> ModelKind:
     """Return the kind of a configuration."""
     if hasattr(config, "CALLED"):  # a task network
-        from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
+        from bert_elmo_jax.inference.task_networks import network_name
 
-        name = network_name(config)
-        return _network_kind(name, NETWORKS[name])
+        return get_kind(network_name(config))
     return _family_kind(find_family(config))
 
 
@@ -122,7 +152,6 @@ def _network_kind(name: str, network: Any) -> ModelKind:
         optional={},
         shapes=partial(_network_shapes, network),
         find_tokenizer=lambda folder, config, lowercase: Lexicon.load(folder),
-        network=True,
     )
 
 
@@ -168,3 +197,54 @@ def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabu
             f"{files[0]} has {len(vocabulary)} words, the model {config.vocab_size}: they do not belong together"
         )
     return vocabulary
+
+
+def read_facts(file: Path) -> dict[str, Any]:
+    """Return the fields of a `model.json`; raise on a missing field or a wrong type."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
+    check_kind(str(file), "the whole", facts, "an object")
+    _check_fields(facts, FIELDS, str(file))
+    family = get_kind(facts["family"], f"{file}: ")
+    _check_fields(facts, family.fields, str(file))
+    _check_fields(facts, {name: kind for name, kind in family.optional.items() if name in facts}, str(file))
+    return facts
+
+
+def _check_fields(facts: Mapping[str, Any], kinds: Mapping[str, str], file: str) -> None:
+    for name, kind in kinds.items():
+        if name not in facts:
+            raise ValueError(f"{file} has no field {name!r}; copy it again from the run")
+        check_kind(file, name, facts[name], kind)
+
+
+def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
+    """Return the configuration; raise unless every field is given."""
+    kind = get_kind(family)
+    known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind.config)}
+    for name, value in fields.items():
+        if name not in known:
+            raise ValueError(f"{file}: no field {name!r} in {kind.called}'s config{did_you_mean(name, known)}")
+        check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
+    missing = [name for name in known if name not in fields]
+    if missing:  # a default could silently give another model
+        raise ValueError(f"{file}: the config lacks {', '.join(missing)}; copy it again from the run")
+    try:
+        return kind.config(**{name: _hashable(value) for name, value in fields.items()})
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
+def _hashable(value: Any) -> Any:
+    """Return lists as tuples, because compiled functions are cached by configuration."""
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
+
+
+def check_kind(file: str, name: str, value: Any, kind: str) -> None:
+    """Raise on a value of another type."""
+    if value is None and kind.endswith(" or null"):
+        return
+    if not KINDS[kind.removesuffix(" or null")](value):
+        raise ValueError(f"{file}: {name} is {value!r:.60}; expected {kind}")

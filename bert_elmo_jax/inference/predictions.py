@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from bert_elmo_jax.data.tasks.answers import AnswerPrediction, find_answers
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence
 from bert_elmo_jax.data.tasks.rows import Row
-from bert_elmo_jax.data.tasks.squad_answers import AnswerPrediction, find_answers
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals.entities import entities
 
@@ -29,11 +29,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Number:
-    """The number that a regression predicts.
-
-    >>> print(Number(4.21))
-    4.210
-    """
+    """The number that a regression predicts."""
 
     value: float
 
@@ -76,10 +72,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    """An answer, `context[start:end]`, or "" for none; `n_best` are the candidates, the likeliest first.
-
-    `null_score` is the score of "no answer" minus the score of the best answer.
-    """
+    """An answer, `context[start:end]`, or ""; `null_score` is the score of no answer minus that of the best."""
 
     answer: str
     start: int
@@ -101,14 +94,7 @@ Prediction = Label | Number | Tags | Choice | AnswerSpan
 def make_predictions(
     task: Task, examples: Sequence[Any], rows: Sequence[Row], outputs: Sequence[Any], n_best: int = 20
 ) -> list[Prediction]:
-    """Return the predictions for examples from the scores of their rows.
-
-    >>> from bert_elmo_jax.data.tasks.task import Task
-    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),))
-    >>> task = Task("classification", "classification", labels=("0", "1"))
-    >>> make_predictions(task, ["…"], [row], [np.array([0.0, 2.0], np.float32)])[0].label
-    '1'
-    """
+    """Return the predictions for examples from the scores of their rows."""
     if task.kind == "questions":
         return _answers(task, examples, rows, outputs, n_best)
     if task.kind == "tags":
@@ -168,10 +154,7 @@ def _tags(
 
 
 def spread_tags(characters: Sequence[str], tags: Sequence[str], shares: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Extend the tags of the first characters of pieces to all characters.
-
-    The other characters of a piece are inside its entity, and so is a space before a continued entity.
-    """
+    """Extend the tags of pieces' first characters to all, and to spaces before a continued entity."""
     whole, sure = list(tags), np.array(shares, np.float64)
     for n, character in enumerate(characters):
         if whole[n] or character.isspace():
@@ -193,14 +176,10 @@ def _answers(
     task: Task, questions: Sequence[Question], rows: Sequence[Row], outputs: Sequence[Any], n_best: int
 ) -> list[Prediction]:
     windows = [row.window for row in rows if row.window is not None]
+    starts, ends = [start for start, _ in outputs], [end for _, end in outputs]
+    threshold = task.null_threshold if task.unanswerable else None
     found = find_answers(
-        questions,
-        windows,
-        [start for start, _ in outputs],
-        [end for _, end in outputs],
-        n_best=n_best,
-        longest=task.longest_answer,
-        null_threshold=task.null_threshold if task.unanswerable else None,
+        questions, windows, starts, ends, n_best=n_best, longest=task.longest_answer, null_threshold=threshold
     )
     return [make_answer(prediction) for prediction in found]
 

@@ -1,30 +1,25 @@
-"""Read a model in any format."""
+"""Read a model in any format, and find out which format a folder holds."""
 
 import errno
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.detect import Format, detect
+from bert_elmo_jax.families import Family, all_families, find_family
+from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.inference.model_kinds import find_kind
-from bert_elmo_jax.inference.read_weights import read_weights
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
+from bert_elmo_jax.weights.parameter_tree import Report
 
 
 def read_model(
-    path: str | Path,
-    *,
-    format: Format | None = None,
-    classifier: str | None = None,
-    lowercase: bool | None = None,
+    path: str | Path, *, format: str | None = None, classifier: str | None = None, lowercase: bool | None = None
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none.
-
-    >>> read_model("tests/goldens/bert_tiny").report.heads
-    ('mlm', 'nsp')
     """
     run_of, step = _checkpoint_of(Path(path).expanduser())
     try:
@@ -67,3 +62,76 @@ def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
     if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
         return path.parent.parent, int(path.name)
     return path, None
+
+
+def read_weights(
+    path: str | Path, *, format: str | None = None, config: Any = None, classifier: str | None = None
+) -> tuple[dict[str, Any], Any, Report]:
+    """Return the parameter tree, the configuration and the report of a folder in any format."""
+    format, formats = format or detect(path), list_formats()
+    if format not in formats:
+        raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, formats))}")
+    family, reader = formats[format]
+    if config is not None and not isinstance(config, family.config):
+        raise ValueError(f"config= is {type(config).__name__}, but the weights in {path} need {family.config.__name__}")
+    if classifier is not None and not reader.classifiers:
+        raise ValueError(
+            f"classifier={classifier!r} was given for {path}, but {reader.owner} has no classifier: leave it out"
+        )
+    config = config or reader.read_config(path)
+    asked = {} if classifier is None else {"classifier": classifier}
+    params, report = reader.read_weights(path, config=config, **asked)
+    return params, config, report
+
+
+def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
+    """Return every weight format by name, with the first family that has it."""
+    formats: dict[str, tuple[Family, WeightFormat]] = {}
+    for family in all_families():
+        for name, format in family.formats.items():
+            formats.setdefault(name, (family, format))
+    return formats
+
+
+def detect(path: str | Path) -> str:
+    """Return the name of the only format of a folder's weights, of a checkpoint's prefix, or of a single file."""
+    path, formats = Path(path), list_formats()
+    if not path.is_dir():
+        for name, (_, format) in formats.items():
+            if format.is_file(path):
+                return name
+        if path.is_file():
+            raise ValueError(f"{path} is a file: give its folder, which also holds the configuration")
+        raise FileNotFoundError(
+            f"{path} is neither a folder nor the prefix of a TensorFlow checkpoint ({path.name}.index does not exist)"
+        )
+    found = _find(path)
+    if len(found) > 1:
+        listed = " and ".join(f"{formats[name][1].owner} ({', '.join(files)})" for name, files in found.items())
+        choices = " or ".join(f'format="{name}"' for name in found)
+        raise ValueError(
+            f"{path} holds weights in {len(found)} formats: {listed}. Choose one ({choices}), or move the others away."
+        )
+    if not found:
+        raise FileNotFoundError(" ".join(_explain(path)))
+    return next(iter(found))
+
+
+def _find(folder: Path) -> dict[str, list[str]]:
+    """Return the files of each format that a folder holds."""
+    found = {name: format.files(folder) for name, (_, format) in list_formats().items()}
+    return {name: files for name, files in found.items() if files}
+
+
+def _explain(path: Path) -> Iterator[str]:
+    """Yield the sentences of the error about a folder without weights."""
+    here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
+    shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
+    formats = [format for _, format in list_formats().values()]
+    looked = [f"{format.owner} ({format.looks_like})" for format in formats]
+    listed = f"{', '.join(looked[:-1])} and {looked[-1]}"
+    yield f"{path} holds no weights. Looked for {listed}. Found {shown or 'nothing'}."
+    yield from filter(None, (format.advice(path) for format in formats))
+    inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _find(child)]
+    if inside:
+        yield f"Subfolders with weights: {', '.join(inside)}; give that path."

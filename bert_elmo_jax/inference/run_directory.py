@@ -1,8 +1,4 @@
-"""Run directories: all files of a model, for `load`.
-
-`model.json` describes the model, `tokenizer/` holds the tokenizer's files, `checkpoints/` the parameters, and
-`run.json` the options of the program that wrote them.
-"""
+"""Run directories, all files of a model: `model.json`, `tokenizer/`, `checkpoints/`, `run.json` (how it was made)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -15,12 +11,10 @@ import numpy as np
 from bert_elmo_jax.families import REGISTRY
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.inference.model_json import read_config, read_facts
-from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_features
+from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, flatten
 
 if TYPE_CHECKING:
     from bert_elmo_jax.data.tasks.task import Task
@@ -71,25 +65,13 @@ def write_run_directory(
     *,
     run: Mapping[str, Any],
     step: int = 0,
-    labels: Sequence[str] | None = None,
-    problem_type: str | None = None,
-    task: Task | None = None,
-    features: Features | None = None,
-    encoder: Mapping[str, Any] | None = None,
+    **known: Any,
 ) -> None:
-    """Write a model as a run directory; `run` are the options that made it. `model.json` is written last.
-
-    `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
-    `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
-    (`describe_encoder`), which is stored in the folder `encoder/`.
-    """
+    """Write a model as a run directory; `run` are the options that made it, `known` those of `describe`."""
     folder = Path(path)
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")
-    facts = describe(
-        config, params, tokenizer, labels=labels, problem_type=problem_type, task=task, features=features,
-        encoder=encoder,
-    )  # fmt: skip
+    facts = describe(config, params, tokenizer, **known)
     folder.mkdir(parents=True, exist_ok=True)
     save_params(folder, step, params)
     write_json(folder / "run.json", dict(run))
@@ -97,23 +79,12 @@ def write_run_directory(
 
 
 def describe_run(
-    path: str | Path,
-    config: Any,
-    params: Mapping[str, Any],
-    tokenizer: Reads | None,
-    *,
-    task: Task | None = None,
-    features: Features | None = None,
-    encoder: Mapping[str, Any] | None = None,
+    path: str | Path, config: Any, params: Mapping[str, Any], tokenizer: Reads | None, **known: Any
 ) -> None:
-    """Write the description of a training run before its first checkpoint, unless it exists.
-
-    The run can be loaded after its first checkpoint.
-    """
+    """Write the description of a training run, unless it exists; the first checkpoint then makes it a model to load."""
     folder = Path(path)
     if not is_run_directory(folder):
-        facts = describe(config, params, tokenizer, task=task, features=features, encoder=encoder)
-        write_description(folder, facts, tokenizer)
+        write_description(folder, describe(config, params, tokenizer, **known), tokenizer)
 
 
 def describe(
@@ -127,7 +98,12 @@ def describe(
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the content of `model.json`; raise on parameters that do not fit the configuration."""
+    """Return the content of `model.json`; raise on parameters that do not fit the configuration.
+
+    `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
+    `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
+    (`describe_encoder`).
+    """
     family = find_kind(config)
     if task is not None:
         labels = task.labels or labels
@@ -148,8 +124,11 @@ def describe(
         **({} if task is None else {"task": task_to_json(task)}),
         **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
-        "tokenizer": None if tokenizer is None else {"kind": _kind(tokenizer), "fingerprint": tokenizer.fingerprint},
+        "tokenizer": None,
     }
+    if tokenizer is not None:
+        kind = "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
+        facts["tokenizer"] = {"kind": kind, "fingerprint": tokenizer.fingerprint}
     check_shapes(shapes, family.shapes(config, facts, "the parameters"), "the parameters that were given")
     return facts
 
@@ -167,7 +146,6 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     file = folder / "model.json"
     facts = read_facts(file)
     family = get_kind(facts["family"])
-    assert family is not None  # read_facts has checked it
     config = read_config(facts["config"], facts["family"], str(file))
     tokenizer = family.find_tokenizer(folder / "tokenizer", config, None)
     written = (facts["tokenizer"] or {}).get("fingerprint")
@@ -204,21 +182,12 @@ def best_step(path: str | Path) -> int | None:
 
 
 def read_figures(path: str | Path, step: int) -> dict[str, float]:
-    """Return the held-out figures of a checkpoint.
-
-    >>> import tempfile
-    >>> read_figures(tempfile.mkdtemp(), 10)
-    {}
-    """
+    """Return the held-out figures of a checkpoint."""
     return _facts(path, step).get("figures", {})
 
 
 def _facts(path: str | Path, step: int) -> dict[str, Any]:
     return read_json(Path(path) / "checkpoints" / str(step) / "facts.json", default={})
-
-
-def _kind(tokenizer: Reads) -> str:
-    return "words" if isinstance(tokenizer, WordVocabulary) else tokenizer.kind
 
 
 def check_finite(params: Mapping[str, Any], source: str) -> None:

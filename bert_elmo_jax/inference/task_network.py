@@ -1,20 +1,18 @@
 """A trained task network: examples in, predictions out."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
-from bert_elmo_jax.encoders.arguments import check_list, check_whole
-from bert_elmo_jax.encoders.streaming import BAR_FROM
 from bert_elmo_jax.inference.predictions import Prediction
 from bert_elmo_jax.inference.run_directory import StoredModel
-from bert_elmo_jax.inference.task_forward import compute_outputs
-from bert_elmo_jax.inference.task_model import to_example
+from bert_elmo_jax.inference.task_model import Predictor
 from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
 from bert_elmo_jax.inference.word_encoder import frozen_layers, layer_shape, trained_layers, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
@@ -23,7 +21,7 @@ from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
 
 
-class TaskNetwork:
+class TaskNetwork(Predictor):
     """A network with its lexicon and the encoder that it reads, if any; made by `load` from a run directory."""
 
     def __init__(
@@ -42,37 +40,16 @@ class TaskNetwork:
         # Compiled once for each shape of batch.
         self._outputs = jax.jit(self.network.outputs(config, task, build_encode(config, encoder)))
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels or tags of the task."""
-        return self.task.labels
-
-    def predict(
-        self, inputs: Sequence[Any], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
-    ) -> list[Prediction]:
-        """Return a prediction for each input: a text, a pair (tuple), a list of words, or a (question, context).
-
-        A question has `n_best` candidates. Texts are cut to `task.max_length` words, as in training.
-        """
-        check_list(inputs)
-        examples = [to_example(self.task, value, number) for number, value in enumerate(inputs)]
-        return self.predict_examples(examples, batch_size=batch_size, n_best=n_best, progress=progress)
-
-    def predict_examples(
-        self, examples: Sequence[Example], *, batch_size: int = 32, n_best: int = 20, progress: bool | None = None
-    ) -> list[Prediction]:
-        """Return a prediction for each example of `read_examples`."""
-        batch_size = check_whole("batch_size", batch_size, 1)
-        n_best = check_whole("n_best", n_best, 1)
-        rows = self.network.reading_rows(self.task, examples, self.lexicon)
+    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., Any], Collate]:
+        """Return the rows of examples with their functions."""
         layers = build_layers(self.config, self.encoder)
-        found = compute_outputs(
-            functools.partial(self._outputs, self.params),
-            rows,
-            batch_size,
-            functools.partial(self.network.collate, lexicon=self.lexicon, layers=layers, targets=False),
-            progress=len(rows) >= BAR_FROM if progress is None else progress,
-        )
+        make = functools.partial(self.network.collate, lexicon=self.lexicon, layers=layers, targets=False)
+        return self.network.reading_rows(self.task, examples, self.lexicon), self._outputs, make
+
+    def predictions(
+        self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
+    ) -> list[Prediction]:
+        """Return the predictions from the outputs of rows."""
         return self.network.predictions(self.task, examples, rows, found, n_best)
 
 

@@ -7,44 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from bert_elmo_jax.data.tasks.answers import answers_of_words
 from bert_elmo_jax.data.tasks.batches import Batch
-from bert_elmo_jax.data.tasks.question_answers import answers_of_words
+from bert_elmo_jax.data.tasks.labels import legal_transitions
 from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows, words_of_questions
 from bert_elmo_jax.data.tasks.task import Kind, Task
-from bert_elmo_jax.data.tasks.text_rows import collate_texts, count_cut, make_text_rows, words_of_texts
-from bert_elmo_jax.data.tasks.transitions import legal_transitions
-from bert_elmo_jax.data.tasks.word_rows import Layers, WordRow, collate_words, make_word_rows
+from bert_elmo_jax.data.tasks.word_rows import (
+    Layers,
+    WordRow,
+    collate_texts,
+    collate_words,
+    count_cut,
+    make_text_rows,
+    make_word_rows,
+    words_of_texts,
+)
 from bert_elmo_jax.inference.predictions import Prediction, Tags, make_answer, make_label
-from bert_elmo_jax.networks import NetworkConfig
-from bert_elmo_jax.networks.bcn import BcnConfig, bcn_loss, bcn_scores, bcn_shapes, init_bcn
-from bert_elmo_jax.networks.bidaf import (
-    BidafConfig,
-    answer_scores,
-    bidaf_coefficients,
-    bidaf_loss,
-    bidaf_shapes,
-    init_bidaf,
-)
-from bert_elmo_jax.networks.esim import EsimConfig, esim_loss, esim_scores, esim_shapes, init_esim
-from bert_elmo_jax.networks.tagger import (
-    TaggerConfig,
-    best_tags,
-    init_tagger,
-    tagger_coefficients,
-    tagger_loss,
-    tagger_shapes,
-)
-from bert_elmo_jax.networks.texts import label_coefficients
+from bert_elmo_jax.networks import NetworkConfig, bidaf, tagger, text_classifiers
 from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network as functions.
-
-    Rows have a `width`, a `content` that identifies them, and `texts`, which an encoder can read.
-    """
+    """A network as functions; rows have a `width`, a `content` that identifies them, and `texts` for an encoder."""
 
     config: type[NetworkConfig]
     kind: Kind  # kind of its tasks
@@ -54,9 +40,8 @@ class Network:
     shapes: Callable[[Any], Any]  # of all parameters except an encoder's
     loss: Callable[[Any, Encode | None], Any]  # for `train.make_step`
     coefficients: Callable[[Any], dict[str, float]]
-    outputs: Callable[
-        [Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]
-    ]  # function of parameters and a batch
+    # (configuration, task, encode) -> function of parameters and a batch
+    outputs: Callable[[Any, Task, Encode | None], Callable[[Any, Mapping[str, Any]], Any]]
     words: Callable[[Task, Sequence[Any]], Iterable[Sequence[str]]]  # all texts of examples, for the lexicon
     training_rows: Callable[[Task, Sequence[Any], Lexicon], tuple[list[Any], list[str]]]  # with notes for the user
     reading_rows: Callable[[Task, Sequence[Any], Lexicon], list[Any]]  # of examples without labels
@@ -101,19 +86,17 @@ def tag_predictions(task: Task, rows: Sequence[WordRow], found: Sequence[tuple[n
     return made
 
 
-def _best_tags(config: TaggerConfig, task: Task, encode: Encode | None) -> Callable[[Any, Mapping[str, Any]], Any]:
+def _best_tags(
+    config: tagger.TaggerConfig, task: Task, encode: Encode | None
+) -> Callable[[Any, Mapping[str, Any]], Any]:
     legal = legal_transitions(task.labels, config.scheme or None)
-    return functools.partial(best_tags, config, legal, encode=encode)
+    return functools.partial(tagger.best_tags, config, legal, encode=encode)
 
 
 def _collate_words(
     rows: Sequence[Any], height: int, lexicon: Lexicon, layers: Layers | None = None, *, targets: bool = True
 ) -> Batch:
     return collate_words(rows, height, lexicon, layers, tags=targets)
-
-
-def _words_of_texts(task: Task, examples: Sequence[Any]) -> Iterable[Sequence[str]]:
-    return (words for example in examples for words in words_of_texts(example, task.max_length))
 
 
 def _labelled_rows(task: Task, examples: Sequence[Any], lexicon: Lexicon) -> tuple[list[Any], list[str]]:
@@ -155,9 +138,11 @@ def _of_texts(
         init=init,
         shapes=shapes,
         loss=loss,
-        coefficients=label_coefficients,
+        coefficients=text_classifiers.label_coefficients,
         outputs=lambda config, task, encode: lambda params, batch: scores(config, params, batch, encode=encode)[0],
-        words=_words_of_texts,
+        words=lambda task, examples: (
+            words for example in examples for words in words_of_texts(example, task.max_length)
+        ),
         training_rows=_labelled_rows,
         reading_rows=lambda task, examples, lexicon: make_text_rows(
             examples, lexicon, task.labels, task.max_length, labelled=False
@@ -169,14 +154,14 @@ def _of_texts(
 
 NETWORKS: Mapping[str, Network] = {
     "tagger": Network(
-        config=TaggerConfig,
+        config=tagger.TaggerConfig,
         kind="tags",
         pairs=None,
         counted="num_tags",
-        init=init_tagger,
-        shapes=tagger_shapes,
-        loss=tagger_loss,
-        coefficients=tagger_coefficients,
+        init=tagger.init_tagger,
+        shapes=tagger.tagger_shapes,
+        loss=tagger.tagger_loss,
+        coefficients=tagger.tagger_coefficients,
         outputs=_best_tags,
         words=lambda task, examples: (sentence.words for sentence in examples),
         training_rows=lambda task, examples, lexicon: (make_word_rows(examples, lexicon, task.labels), []),
@@ -184,18 +169,32 @@ NETWORKS: Mapping[str, Network] = {
         collate=_collate_words,
         predictions=lambda task, examples, rows, found, n_best: tag_predictions(task, rows, found),
     ),
-    "bcn": _of_texts(BcnConfig, None, init=init_bcn, shapes=bcn_shapes, loss=bcn_loss, scores=bcn_scores),
-    "esim": _of_texts(EsimConfig, True, init=init_esim, shapes=esim_shapes, loss=esim_loss, scores=esim_scores),
+    "bcn": _of_texts(
+        text_classifiers.BcnConfig,
+        None,
+        init=text_classifiers.init_bcn,
+        shapes=text_classifiers.bcn_shapes,
+        loss=text_classifiers.bcn_loss,
+        scores=text_classifiers.bcn_scores,
+    ),
+    "esim": _of_texts(
+        text_classifiers.EsimConfig,
+        True,
+        init=text_classifiers.init_esim,
+        shapes=text_classifiers.esim_shapes,
+        loss=text_classifiers.esim_loss,
+        scores=text_classifiers.esim_scores,
+    ),
     "bidaf": Network(
-        config=BidafConfig,
+        config=bidaf.BidafConfig,
         kind="questions",
         pairs=None,
         counted=None,
-        init=init_bidaf,
-        shapes=bidaf_shapes,
-        loss=bidaf_loss,
-        coefficients=bidaf_coefficients,
-        outputs=lambda config, task, encode: functools.partial(answer_scores, config, encode=encode),
+        init=bidaf.init_bidaf,
+        shapes=bidaf.bidaf_shapes,
+        loss=bidaf.bidaf_loss,
+        coefficients=bidaf.bidaf_coefficients,
+        outputs=lambda config, task, encode: functools.partial(bidaf.answer_scores, config, encode=encode),
         words=lambda task, questions: words_of_questions(questions),
         training_rows=_answered_rows,
         reading_rows=lambda task, questions, lexicon: reading_rows(questions, lexicon),

@@ -15,11 +15,7 @@ def load_worlds(config: Mapping[str, Any]) -> dict[str, ToyWorld]:
 
 
 def find_common_world(runs: Sequence[str], language: str) -> ToyWorld:
-    """Return the world whose words all of these models know: the smallest that one of them was trained on.
-
-    A smaller world has the first topics of a larger one, and the first words of each of its lists. Models that were
-    not trained on the toy world are ignored.
-    """
+    """Return the smallest world that one of these models was trained on; larger ones contain its words."""
     worlds = [ToyWorld(language)]
     for run in runs:
         config = read_json(Path(run) / "run.json", default={})

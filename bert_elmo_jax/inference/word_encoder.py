@@ -1,26 +1,23 @@
-"""Encoders as inputs of task networks: layers [L, T, D] with one vector per word of a sentence.
-
-Encoders fed with pieces use the first piece of a word.
-"""
+"""Encoders as inputs of task networks: layers [L, T, D] of a sentence's words (first pieces), computed or cached."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 
-from bert_elmo_jax.data.tasks.word_rows import Batch, Layers
+from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.piece_encoder import make_encoder
+from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_vectors
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.word_layers import Encoder
 
+Sentences = Sequence[Sequence[str]]
+
 
 def word_encoder(path: str) -> Encoder:
-    """Return the encoder of a model without its heads, so that its fingerprint does not depend on them.
-
-    >>> word_encoder("tests/goldens/elmo_tiny").params.keys()
-    dict_keys(['encoder'])
-    """
+    """Return the encoder of a model without its heads, so that its fingerprint does not depend on them."""
     stored = read_model(path)
     if stored.network:
         raise ValueError(f"{path} is a task network and has no layers; give the encoder that it was trained with")
@@ -59,3 +56,29 @@ def stack_layers(found: Sequence[Float32[np.ndarray, "L _ D"]], height: int, wid
 def trained_layers(encoder: Encoder) -> Layers:
     """Return the function that adds an encoder's inputs to the batches of a network that fine-tunes it."""
     return lambda rows, height, width: encoder.word_batch([row.words for row in rows], height, width)
+
+
+class VectorCache:
+    """The layers of a folder's sentences, read from the disk one sentence at a time."""
+
+    def __init__(self, kept: KeptVectors, sentences: Sentences):
+        ends = np.cumsum([0, *map(len, sentences)])
+        self._places = {tuple(words): int(at) for words, at in zip(sentences, ends)}
+        self._layers = [kept.layer(number) for number in kept.layers]
+
+    def layers(self, words: Sequence[str]) -> Float32[np.ndarray, "L T D"]:
+        """Return the layers of a sentence."""
+        at = self._places[tuple(words)]
+        return np.stack([layer[at : at + len(words)] for layer in self._layers])
+
+    def batch(self, rows: Sequence[WordRow], height: int, width: int) -> Batch:
+        """Return the layers of a batch, padded."""
+        return stack_layers([self.layers(row.words) for row in rows], height, width)
+
+
+def fill_cache(
+    folder: str | Path, encoder: Encoder, sentences: Sentences, *, progress: bool | None = None
+) -> VectorCache:
+    """Return the cache in a folder, after computing what it lacks; each distinct sentence is in it once."""
+    distinct = list(dict.fromkeys(map(tuple, sentences)))
+    return VectorCache(keep_vectors(encoder, distinct, folder, pieces="first", progress=progress), distinct)

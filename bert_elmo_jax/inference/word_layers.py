@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float32
@@ -15,14 +15,7 @@ STATIC = "static"  # the name of the only layer that static vectors have
 
 
 class StaticVectors:
-    """One vector per word in every context, for example GloVe's; zeros for unknown words.
-
-    An unknown word is looked up in lower case too.
-
-    >>> vectors = StaticVectors({"bank": np.ones(2, np.float32)}, "glove")
-    >>> vectors.of(["Bank", "강둑"]).tolist(), vectors.width
-    ([[1.0, 1.0], [0.0, 0.0]], 2)
-    """
+    """One vector per word in every context, such as GloVe's, found also in lower case; zeros for unknown words."""
 
     def __init__(self, table: Mapping[str, Any], source: str = "vectors"):
         if not table:
@@ -56,37 +49,9 @@ class StaticVectors:
 
 
 if TYPE_CHECKING:
-
-    class Encoder(Protocol):
-        """The interface of all encoders that `load` returns."""
-
-        source: str
-        config: Any
-        params: dict[str, Any]
-
-        @property
-        def num_layers(self) -> int: ...  # noqa: D102
-
-        @property
-        def width(self) -> int: ...  # noqa: D102
-
-        @property
-        def fingerprint(self) -> str: ...  # noqa: D102
-
-        @property
-        def reads(self) -> Any: ...  # noqa: D102
-
-        def check_words(self) -> None: ...  # noqa: D102
-
-        def word_layers(  # noqa: D102
-            self, sentences: Iterable[Words], layers: Sequence[int], *, pieces: Pieces = "mean", batch_size: int = 32
-        ) -> Iterator[Float32[np.ndarray, "L words D"]]: ...
-
-        def word_batch(self, sentences: Sequence[Words], height: int, width: int) -> dict[str, np.ndarray]: ...  # noqa: D102
-
-        def word_function(self) -> Any: ...  # noqa: D102
+    from bert_elmo_jax.encoders.encoder import Encoder
 else:
-    Encoder = Any  # a check of its properties at run time would compute fingerprints
+    Encoder = Any  # another package's encoder needs the same methods, not the same class
 
 Source = Any  # an Encoder or StaticVectors
 

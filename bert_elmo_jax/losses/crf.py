@@ -13,17 +13,17 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32
 from bert_elmo_jax.losses.cross_entropy import Sums
 
 AnyArray = Array | np.ndarray
+Scores = Float[AnyArray, "B T K"]
+Transitions = Float[AnyArray, "K+1 K+1"]
+Lengths = Int[AnyArray, " B"]
+Tags = Int[AnyArray, "B T"]
 FORBIDDEN = -1e9  # finite, so that gradients are finite; its exponential is 0
 
 
-def log_partition(
-    scores: Float[AnyArray, "B T K"], transitions: Float[AnyArray, "K+1 K+1"], lengths: Int[AnyArray, " B"]
-) -> Float32[Array, " B"]:
+def log_partition(scores: Scores, transitions: Transitions, lengths: Lengths) -> Float32[Array, " B"]:
     """Return log Σ exp(score) over all paths of each row.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> [round(float(z), 4) for z in crf.log_partition(jnp.zeros((2, 3, 2)), jnp.zeros((3, 3)), jnp.array([3, 1]))]
+    >>> [round(float(z), 4) for z in log_partition(jnp.zeros((2, 3, 2)), jnp.zeros((3, 3)), jnp.array([3, 1]))]
     [2.0794, 0.6931]
     """
     scores, transitions = _real(scores, lengths), jnp.asarray(transitions, jnp.float32)
@@ -41,16 +41,10 @@ def log_partition(
     return jnp.where(jnp.asarray(lengths) > 0, jax.nn.logsumexp(ways + transitions[None, :k, k], axis=1), 0.0)
 
 
-def path_score(
-    scores: Float[AnyArray, "B T K"],
-    transitions: Float[AnyArray, "K+1 K+1"],
-    lengths: Int[AnyArray, " B"],
-    tags: Int[AnyArray, "B T"],
-) -> Float32[Array, " B"]:
+def path_score(scores: Scores, transitions: Transitions, lengths: Lengths, tags: Tags) -> Float32[Array, " B"]:
     """Return the score of a path of each row; NaN if a tag is out of range."""
     scores, transitions = _real(scores, lengths), jnp.asarray(transitions, jnp.float32)
-    rows, size, k = scores.shape
-    lengths = jnp.asarray(lengths)
+    (rows, size, k), lengths = scores.shape, jnp.asarray(lengths)
     if not size:
         return jnp.zeros(rows)
     real = jnp.arange(size)[None, :] < lengths[:, None]
@@ -65,49 +59,26 @@ def path_score(
     return jnp.where(wrong, jnp.nan, total)
 
 
-def log_likelihood(
-    scores: Float[AnyArray, "B T K"],
-    transitions: Float[AnyArray, "K+1 K+1"],
-    lengths: Int[AnyArray, " B"],
-    tags: Int[AnyArray, "B T"],
-) -> Float32[Array, " B"]:
-    """Return the log-probability of a path of each row.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> found = crf.log_likelihood(jnp.zeros((1, 3, 2)), jnp.zeros((3, 3)), jnp.array([3]), jnp.array([[0, 1, 1]]))
-    >>> round(float(jnp.exp(found[0])), 4)
-    0.125
-    """
+def log_likelihood(scores: Scores, transitions: Transitions, lengths: Lengths, tags: Tags) -> Float32[Array, " B"]:
+    """Return the log-probability of a path of each row."""
     return path_score(scores, transitions, lengths, tags) - log_partition(scores, transitions, lengths)
 
 
-def crf_loss(
-    scores: Float[AnyArray, "B T K"],
-    transitions: Float[AnyArray, "K+1 K+1"],
-    lengths: Int[AnyArray, " B"],
-    tags: Int[AnyArray, "B T"],
-) -> Sums:
+def crf_loss(scores: Scores, transitions: Transitions, lengths: Lengths, tags: Tags) -> Sums:
     """Return Σ −log likelihood, and the number of rows that have words.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
     >>> rows = jnp.zeros((2, 3, 2)), jnp.zeros((3, 3)), jnp.array([3, 0]), jnp.zeros((2, 3), jnp.int32)
-    >>> [round(float(part), 4) for part in crf.crf_loss(*rows)]
+    >>> [round(float(part), 4) for part in crf_loss(*rows)]
     [2.0794, 1.0]
     """
     weight = (jnp.asarray(lengths) > 0).astype(jnp.float32).sum()
     return -log_likelihood(scores, transitions, lengths, tags).sum(), weight
 
 
-def marginals(
-    scores: Float[AnyArray, "B T K"], transitions: Float[AnyArray, "K+1 K+1"], lengths: Int[AnyArray, " B"]
-) -> Float32[Array, "B T K"]:
+def marginals(scores: Scores, transitions: Transitions, lengths: Lengths) -> Float32[Array, "B T K"]:
     """Return the marginal probability of each tag at each word; zeros at padding.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
-    >>> crf.marginals(jnp.zeros((1, 2, 2)), jnp.zeros((3, 3)), jnp.array([1])).tolist()
+    >>> marginals(jnp.zeros((1, 2, 2)), jnp.zeros((3, 3)), jnp.array([1])).tolist()
     [[[0.5, 0.5], [0.0, 0.0]]]
     """
     # The gradient of the log-partition is the expected count of each tag.
@@ -121,24 +92,18 @@ def forbid(transitions: Float[AnyArray, "N N"], legal: Bool[AnyArray, "N N"]) ->
 
 
 def viterbi(
-    scores: Float[AnyArray, "B T K"],
-    transitions: Float[AnyArray, "K+1 K+1"],
-    lengths: Int[AnyArray, " B"],
-    legal: Bool[AnyArray, "K+1 K+1"] | None = None,
+    scores: Scores, transitions: Transitions, lengths: Lengths, legal: Bool[AnyArray, "K+1 K+1"] | None = None
 ) -> tuple[Int32[Array, "B T"], Float32[Array, " B"]]:
     """Return the best legal path of each row (0 at padding) and its score, -inf if there is none.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import crf
     >>> scores, legal = jnp.array([[[9.0, 0.0], [0.0, 1.0]]]), jnp.ones((3, 3), bool).at[0, 1].set(False)
-    >>> crf.viterbi(scores, jnp.zeros((3, 3)), jnp.array([2]))[0].tolist()
+    >>> viterbi(scores, jnp.zeros((3, 3)), jnp.array([2]))[0].tolist()
     [[0, 1]]
-    >>> crf.viterbi(scores, jnp.zeros((3, 3)), jnp.array([2]), legal)[0].tolist()
+    >>> viterbi(scores, jnp.zeros((3, 3)), jnp.array([2]), legal)[0].tolist()
     [[0, 0]]
     """
     scores, transitions = _real(scores, lengths), jnp.asarray(transitions, jnp.float32)
-    rows, size, k = scores.shape
-    lengths = jnp.asarray(lengths)
+    (rows, size, k), lengths = scores.shape, jnp.asarray(lengths)
     if legal is not None:  # -inf, which no score can outweigh; no gradient is needed here
         transitions = jnp.where(jnp.asarray(legal), transitions, -jnp.inf)
     if not size:
@@ -165,7 +130,7 @@ def viterbi(
     return jnp.where(real, path, 0), jnp.where(lengths > 0, ends.max(axis=1), 0.0)
 
 
-def _real(scores: Float[AnyArray, "B T K"], lengths: Int[AnyArray, " B"]) -> Float32[Array, "B T K"]:
+def _real(scores: Scores, lengths: Lengths) -> Float32[Array, "B T K"]:
     real = jnp.arange(scores.shape[1])[None, :] < jnp.asarray(lengths)[:, None]
     return jnp.where(real[:, :, None], jnp.asarray(scores, jnp.float32), 0.0)
 

@@ -1,6 +1,6 @@
-"""Cross entropy and accuracy.
+"""Cross entropy, accuracy, and the loss of answer spans.
 
-Both return sums `(total, weight)`, so that devices and accumulation steps can be added before the division. Positions
+All return sums `(total, weight)`, so that devices and accumulation steps can be added before the division. Positions
 of weight zero affect neither values nor gradients, even with NaN logits or a target of -100.
 """
 
@@ -18,8 +18,6 @@ def cross_entropy(
 
     A target outside the vocabulary makes the total NaN.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import cross_entropy
     >>> logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
     >>> total, weight = cross_entropy(logits, jnp.array([1, -100]), jnp.array([1.0, 0.0]))
     >>> round(float(total), 4), float(weight)
@@ -38,8 +36,6 @@ def accuracy(
 ) -> Sums:
     """Return the weight of the positions whose largest logit is the target's, and the total weight.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.losses import accuracy
     >>> right, weight = accuracy(jnp.eye(3), jnp.array([0, 1, 0]), jnp.array([1.0, 1.0, 2.0]))
     >>> float(right), float(weight)
     (2.0, 4.0)
@@ -65,3 +61,46 @@ def inside(targets: Int[Array, "*B"], counts: Bool[Array, "*B"], size: int) -> I
     # JAX would count negative indices from the end.
     kept = jnp.where((targets >= 0) & (targets < size), targets, jnp.full_like(targets, size))
     return jnp.where(counts, kept, jnp.zeros_like(targets))
+
+
+def answer_loss(
+    start: Float[Array, "B T"],
+    end: Float[Array, "B T"],
+    none: Float[Array, " B"] | None,
+    answers: Int[Array, "B G 2"],
+    weights: Float[Array, " B"],
+) -> Sums:
+    """Return Σ weight · −log p(any right answer), and Σ weight: Clark and Gardner 2018, arXiv:1710.10723.
+
+    One softmax covers all pairs of a start and an end, and "no answer" with its own score.
+    `answers` are distinct (first, last) positions, padded with -1. p(first, last) ∝ exp(start[first] + end[last]), and
+    a row without an answer has p ∝ exp(none). If `none` is None, such rows get no weight, and the loss of one answer is
+    the sum of the cross entropies of start and end.
+
+    >>> start, end, one = jnp.log(jnp.array([[3.0, 1.0]])), jnp.log(jnp.array([[1.0, 1.0]])), jnp.ones(1)
+    >>> total, weight = answer_loss(start, end, None, jnp.array([[[0, 0], [0, 1]]]), one)
+    >>> round(float(jnp.exp(-total)), 4), float(weight)
+    (0.75, 1.0)
+    """
+    right = answers[..., 0] >= 0
+    weights = weights.astype(jnp.float32)
+    if none is None:
+        weights = jnp.where(right.any(axis=1), weights, 0.0)
+    counts = weights != 0
+    # Masked first, because a NaN that is masked later still poisons the gradient.
+    start, end = (jnp.where(counts[:, None], side.astype(jnp.float32), 0.0) for side in (start, end))
+    right = right & counts[:, None]
+    joint = _at(start, answers[..., 0], right) + _at(end, answers[..., 1], right)
+    # Missing answers score -inf, except in rows without any, where the gradient would be NaN.
+    some = right.any(axis=1)
+    chosen = jax.nn.logsumexp(jnp.where(right | ~some[:, None], joint, -jnp.inf), axis=1)
+    every = jax.nn.logsumexp(start, axis=1) + jax.nn.logsumexp(end, axis=1)
+    if none is not None:
+        none = jnp.where(counts, none.astype(jnp.float32), 0.0)
+        chosen, every = jnp.where(some, chosen, none), jnp.logaddexp(every, none)
+    return jnp.sum(weights * (every - chosen)), weights.sum()
+
+
+def _at(scores: Float32[Array, "B T"], places: Int[Array, "B G"], right: Array) -> Float32[Array, "B G"]:
+    """Return the scores at these positions; NaN outside the text."""
+    return jnp.take_along_axis(scores, inside(places, right, scores.shape[1]), axis=1, mode="fill")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.networks.bcn import Bcn, BcnConfig, bcn_loss, bcn_scores, init_bcn
     from bert_elmo_jax.networks.bidaf import (
         AnswerScores,
         Bidaf,
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
         bidaf_loss,
         init_bidaf,
     )
-    from bert_elmo_jax.networks.esim import Esim, EsimConfig, esim_loss, esim_scores, init_esim
     from bert_elmo_jax.networks.tagger import (
         Tagger,
         TaggerConfig,
@@ -24,8 +22,19 @@ if TYPE_CHECKING:
         tagger_coefficients,
         tagger_loss,
     )
-    from bert_elmo_jax.networks.word_input import WordInput
-    from bert_elmo_jax.networks.word_network import NetworkConfig
+    from bert_elmo_jax.networks.text_classifiers import (
+        Bcn,
+        BcnConfig,
+        Esim,
+        EsimConfig,
+        bcn_loss,
+        bcn_scores,
+        esim_loss,
+        esim_scores,
+        init_bcn,
+        init_esim,
+    )
+    from bert_elmo_jax.networks.word_network import NetworkConfig, WordInput
 
 __all__ = [
     "AnswerScores",

@@ -1,4 +1,4 @@
-"""Shared parts of word networks: the config, the mixtures of an encoder's layers, and running a network."""
+"""Shared parts of word networks: config, word vectors, mixtures of an encoder's layers, parameters, losses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,16 +8,22 @@ from typing import Any, ClassVar
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.nn import dropout, scalar_mix
+from bert_elmo_jax.nn import CharCNN, dropout, embed, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
 
 Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
+Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
+Key = Callable[[float], PRNGKeyArray | None]
 # Computes the layers of a fine-tuned encoder from its parameters, a batch and a random key.
 Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
+
+NEW = -1  # the id of a word whose vector is in `brought`
+CHARACTER_SIZE = 16
+FILTERS = ((3, 128),)  # Peters et al. 2018: 128 filters over three characters, max-pooled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +66,30 @@ class NetworkConfig:
                 raise ValueError(f"{name}={getattr(self, name)}: a rate must be at least 0 and below 1")
         if self.mix_l2 < 0:
             raise ValueError(f"mix_l2={self.mix_l2}: it must be at least 0")
-        where = self.at
-        if not where or len(set(where)) < len(where) or not set(where) <= set(self.PLACES):
-            hint = "".join(did_you_mean(place, self.PLACES) for place in where if place not in self.PLACES)
+        if len(set(self.at)) < len(self.at) or not set(self.at) <= set(self.PLACES):
+            hint = "".join(did_you_mean(place, self.PLACES) for place in self.at if place not in self.PLACES)
             known = ", ".join(self.PLACES)
             raise ValueError(f"places={self.places!r}: use {known}, or several of them with commas{hint}")
         if bool(self.encoder_layers) != bool(self.encoder_width):
-            raise ValueError(
-                f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}: set both or neither"
-            )
+            given = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
+            raise ValueError(f"{given}: set both or neither")
         self.mixed_layers  # noqa: B018 -- raises if there is no such layer
+
+    @property
+    def term(self) -> str:
+        """The name of the network's own term of the loss."""
+        return "cross_entropy"
+
+    def module(self) -> nn.Module:
+        """Return the network."""
+        raise NotImplementedError
+
+    def smallest_inputs(self) -> dict[str, Any]:
+        """Return the inputs of the smallest batch: two texts of one word, because a pair has two rows."""
+        layers = jnp.zeros((self.encoder_layers, 2, 1, self.encoder_width)) if self.encoder_layers else None
+        characters = jnp.ones((2, 1, 3), jnp.int32) if self.characters else None
+        words, lengths = jnp.zeros((2, 1), jnp.int32), jnp.ones(2, jnp.int32)
+        return {"words": words, "lengths": lengths, "characters": characters, "layers": layers}
 
     @property
     def at(self) -> tuple[str, ...]:
@@ -86,30 +106,71 @@ class NetworkConfig:
         asked = [part.strip() for part in self.layers.split(",")]
         found = tuple(known[part] for part in asked if part in known)
         if len(found) < len(asked) or len(set(found)) < len(found):
-            raise ValueError(
-                f"layers={self.layers!r}: use different numbers with commas, of the {count} layers of this encoder: 0 "
-                f"to {count - 1}, or from the end -1 to -{count}"
-            )
+            known_layers = f"the {count} layers of this encoder: 0 to {count - 1}, or from the end -1 to -{count}"
+            raise ValueError(f"layers={self.layers!r}: use different numbers with commas, of {known_layers}")
         return found
 
 
+class WordInput(nn.Module):
+    """Word ids -> vectors; with `characters` followed by the output of a character CNN.
+
+    The first ids are rows of `specials`, for words without a row of their own. It is a separate parameter, so that it
+    is trained while the table is frozen.
+
+    >>> _, variables = WordInput(1, 5, 4).init_with_output(jax.random.key(0), jnp.array([[0, 3]]))
+    >>> jax.tree.map(jnp.shape, variables["params"])
+    {'specials': (1, 4), 'table': (5, 4)}
+    """
+
+    num_specials: int
+    num_words: int
+    size: int
+    characters: bool = False
+
+    @nn.compact
+    def __call__(
+        self,
+        ids: Int[AnyArray, "B T"],
+        characters: Int[AnyArray, "B T C"] | None = None,
+        brought: Float32[AnyArray, "B T D"] | None = None,
+    ) -> Float32[Array, "B T E"]:
+        """Return one vector per word, NaN for an invalid id."""
+        if self.characters != (characters is not None):
+            raise ValueError(
+                "this network reads the characters of words: pass them"
+                if self.characters
+                else "characters were given to a network that does not read them: leave them out"
+            )
+        ids = jnp.asarray(ids)
+        normal = nn.initializers.normal(self.size**-0.5)
+        specials = self.param("specials", normal, (self.num_specials, self.size))
+        # Two look-ups: concatenating the tables would copy them and their gradients in every step.
+        own = (ids >= self.num_specials) & (self.num_words > 0)
+        x = embed(specials, jnp.where(own, 0, ids if brought is None else jnp.maximum(ids, 0)))
+        if self.num_words:  # checkpoints cannot hold an empty parameter
+            table = self.param("table", normal, (self.num_words, self.size))
+            x = jnp.where(own[..., None], embed(table, jnp.where(own, ids - self.num_specials, 0)), x)
+        if brought is not None:
+            x = jnp.where((ids == NEW)[..., None], jnp.asarray(brought), x)
+        if characters is None:
+            return x
+        cnn = CharCNN(CHARACTER_SIZE, FILTERS, 0, None, name="characters")
+        return jnp.concatenate([x, cnn(characters)], axis=-1)
+
+
 def mix_at_places(
-    module: nn.Module,
-    config: NetworkConfig,
-    layers: Float[AnyArray, "L B T W"] | None,
-    real: Bool[Array, "B T"],
-    deterministic: bool,
+    module: Any, layers: Float[AnyArray, "L B T W"] | None, real: Bool[Array, "B T"], deterministic: bool
 ) -> tuple[dict[str, Float32[Array, "B T W"]], Float32[Array, ""]]:
     """Return the mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
 
     Call it inside a compact method: it creates the parameter `mix` of the module.
     """
+    config: NetworkConfig = module.config
     given = (0, 0) if layers is None else (layers.shape[0], layers.shape[3])
     if given != (config.encoder_layers, config.encoder_width):
-        raise ValueError(
-            f"encoder layers of {given[0]} x {given[1]} numbers were given to {config.CALLED} made for "
-            f"{config.encoder_layers} x {config.encoder_width}: use the encoder it was trained with"
-        )
+        made = f"{config.CALLED} made for {config.encoder_layers} x {config.encoder_width}"
+        what = f"encoder layers of {given[0]} x {given[1]} numbers were given to {made}"
+        raise ValueError(f"{what}: use the encoder it was trained with")
     penalty = jnp.zeros(())
     mixed: dict[str, Array] = {}
     if layers is None:
@@ -118,7 +179,8 @@ def mix_at_places(
     layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
     if config.layers:
         layers = layers[jnp.array(config.mixed_layers)]
-    mixes = module.param("mix", _fresh_mixes, config)
+    fresh = {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())}
+    mixes = module.param("mix", lambda key: dict.fromkeys(config.at, fresh))
     for place in config.at:
         mix = mixes[place]
         x = scalar_mix(layers, mix["weights"], mix["gamma"])
@@ -128,83 +190,126 @@ def mix_at_places(
 
 
 def beside(x: Float[Array, "B T D"], mixed: Mapping[str, Float[Array, "B T W"]], place: str) -> Float[Array, "B T E"]:
-    """Concatenate the mixture of an encoder's layers to the input of a place, if the place has one.
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.networks.word_network import beside
-    >>> x, mixed = jnp.ones((1, 2, 3)), {"input": jnp.ones((1, 2, 4))}
-    >>> beside(x, mixed, "input").shape, beside(x, mixed, "output").shape
-    ((1, 2, 7), (1, 2, 3))
-    """
+    """Concatenate the mixture of an encoder's layers to the input of a place, if the place has one."""
     return jnp.concatenate([x, mixed[place]], axis=-1) if place in mixed else x
 
 
+def dropout_keys(module: nn.Module, deterministic: bool) -> Key:
+    """Return a function that returns the next key for dropout at a rate, or None if there is no dropout."""
+    return lambda rate: None if deterministic or not rate else module.make_rng("dropout")
+
+
+class WordNetwork(nn.Module):
+    """Base class of networks on one batch of texts; `compute` is the network behind the words.
+
+    `deterministic=False` needs `rngs={"dropout": key}`.
+    """
+
+    config: Any
+
+    @nn.compact
+    def __call__(
+        self,
+        words: Int[AnyArray, "B T"],
+        lengths: Int[AnyArray, " B"],
+        *,
+        characters: Int[AnyArray, "B T C"] | None = None,
+        brought: Float32[AnyArray, "B T D"] | None = None,
+        layers: Float[AnyArray, "L B T W"] | None = None,
+        deterministic: bool = True,
+    ) -> Any:
+        """Return the outputs of `compute`, followed by the penalty on the mixture weights."""
+        c = self.config
+        lengths = jnp.asarray(lengths)
+        real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
+        mixed, penalty = mix_at_places(self, layers, real, deterministic)
+        x = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")(words, characters, brought)
+        x = jnp.where(real[..., None], x, 0.0)
+        return *self.compute(x, mixed, real, lengths, dropout_keys(self, deterministic)), penalty
+
+    def compute(
+        self, x: Float32[Array, "B T E"], mixed: Any, real: Bool[Array, "B T"], lengths: Int[Array, " B"], key: Key
+    ) -> tuple[Any, ...]:
+        """Return the outputs for word vectors and the mixtures of each place; `key` is that of `dropout_keys`."""
+        raise NotImplementedError
+
+
+def encoder_layers(config: NetworkConfig, params: Any, batch: Batch, encode: Encode | None, key: Any) -> Any:
+    """Return the layers [L, B, T, W] of a batch, computed with `encode` or stored in it, or None without an encoder."""
+    if encode is not None:
+        return encode(params["encoder"], batch, key)
+    return jnp.moveaxis(jnp.asarray(batch["layers"]), 1, 0) if config.encoder_layers else None
+
+
+def apply_network(config: NetworkConfig, params: Any, key: PRNGKeyArray | None, *args: Any, **inputs: Any) -> Any:
+    """Return the output of a network; without a key there is no dropout."""
+    own = {"params": {name: part for name, part in params.items() if name != "encoder"}}
+    rngs = {} if key is None else {"dropout": key}
+    return config.module().apply(own, *args, **inputs, deterministic=key is None, rngs=rngs)
+
+
 def run_network(
-    module: nn.Module,
-    config: NetworkConfig,
-    params: Any,
-    batch: Batch,
-    key: PRNGKeyArray | None = None,
-    encode: Encode | None = None,
+    config: NetworkConfig, params: Any, batch: Batch, key: PRNGKeyArray | None = None, encode: Encode | None = None
 ) -> Any:
-    """Return the output of a module for a batch; without a key there is no dropout.
+    """Return the outputs and the penalty of a network for a batch; without a key there is no dropout.
 
     A batch has `words` [B, T] and `lengths` [B]. Depending on the configuration it also has `characters` [B, T, C],
     `brought` [B, T, D], and an encoder's `layers` [B, L, T, D] or the inputs of `encode`.
     """
-    layers: Any = None
     own, for_encoder = (None, None) if key is None else jax.random.split(key)
-    if encode is not None:
-        layers = encode(params["encoder"], batch, for_encoder)
-    elif config.encoder_layers:
-        layers = jnp.moveaxis(jnp.asarray(batch["layers"]), 1, 0)
-    rest = {name: part for name, part in params.items() if name != "encoder"}
-    return module.apply(
-        {"params": rest}, batch["words"], batch["lengths"], characters=batch.get("characters"),
-        brought=batch.get("brought"), layers=layers, deterministic=key is None,
-        rngs={} if own is None else {"dropout": own},
-    )  # fmt: skip
+    layers = encoder_layers(config, params, batch, encode, for_encoder)
+    given = {"characters": batch.get("characters"), "brought": batch.get("brought"), "layers": layers}
+    return apply_network(config, params, own, batch["words"], batch["lengths"], **given)
 
 
 def init_network(
-    module: nn.Module,
-    config: NetworkConfig,
-    key: PRNGKeyArray,
-    specials: Float[AnyArray, "S D"],
-    words: Float[AnyArray, "V D"],
-    rows: int = 1,
+    config: NetworkConfig, key: PRNGKeyArray, specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
 ) -> dict[str, Any]:
-    """Return new parameters of a module with the given word vectors; `rows` is its smallest batch size."""
-    return with_vectors(config, jax.jit(partial(_init, module, config, rows))(key), specials, words)
+    """Return new parameters of the network of a configuration, with the given word vectors.
 
-
-def with_vectors(
-    config: NetworkConfig, params: dict[str, Any], specials: Float[AnyArray, "S D"], words: Float[AnyArray, "V D"]
-) -> dict[str, Any]:
-    """Replace the word vectors of a parameter tree by the given ones."""
+    >>> from bert_elmo_jax.networks import TaggerConfig, init_tagger
+    >>> config, tables = TaggerConfig(num_tags=3, num_words=9), (jnp.zeros((1, 100)), jnp.ones((9, 100)))
+    >>> jax.eval_shape(lambda key: init_tagger(config, key, *tables), jax.random.key(0))["tags"]["kernel"].shape
+    (400, 3)
+    """
     expected = (config.num_specials, config.word_size), (config.num_words, config.word_size)
-    if (specials.shape, words.shape) != expected:
-        raise ValueError(
-            f"word vectors of shape {specials.shape} and {words.shape} were given, "
-            f"expected {expected[0]} and {expected[1]}"
-        )
+    if (given := (specials.shape, words.shape)) != expected:
+        raise ValueError("word vectors of shape {} and {} were given, expected {} and {}".format(*given, *expected))
     vectors = {"specials": jnp.asarray(specials, jnp.float32)}
     if config.num_words:
         vectors["table"] = jnp.asarray(words, jnp.float32)
+    params = jax.jit(partial(_init, config))(key)
     return {**params, "words": {**params["words"], **vectors}}
 
 
-def network_shapes(module: nn.Module, config: NetworkConfig, rows: int = 1) -> Any:
-    """Return the shape and type of every parameter of a module except the encoder's."""
-    return jax.eval_shape(partial(_init, module, config, rows), jax.random.key(0))
+def network_shapes(config: NetworkConfig) -> Any:
+    """Return the shape and type of every parameter of a network except the encoder's."""
+    return jax.eval_shape(partial(_init, config), jax.random.key(0))
 
 
-def _init(module: nn.Module, config: NetworkConfig, rows: int, key: PRNGKeyArray) -> dict[str, Any]:
-    words, lengths = jnp.zeros((rows, 1), jnp.int32), jnp.ones(rows, jnp.int32)
-    layers = jnp.zeros((config.encoder_layers, rows, 1, config.encoder_width)) if config.encoder_layers else None
-    characters = jnp.ones((rows, 1, 3), jnp.int32) if config.characters else None
-    return dict(module.init(key, words, lengths, characters=characters, layers=layers)["params"])
+def _init(config: NetworkConfig, key: PRNGKeyArray) -> dict[str, Any]:
+    return dict(config.module().init(key, **config.smallest_inputs())["params"])
 
 
-def _fresh_mixes(key: PRNGKeyArray, config: NetworkConfig) -> dict[str, dict[str, Array]]:
-    return {place: {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())} for place in config.at}
+def make_loss(config: NetworkConfig, own: Callable[[Any, Batch, PRNGKeyArray | None], tuple[Any, Any]]) -> Loss:
+    """Return a loss for `train.make_step`, given a function that returns the sums of `config.term` and the penalty.
+
+    With an encoder it also has the term `mix_l2`, which is λ·‖w‖² of the mixture weights.
+    """
+
+    def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
+        sums, penalty = own(params, {name: jnp.asarray(values) for name, values in batch.items()}, key)
+        mixture = {"mix_l2": (penalty, jnp.ones(()))} if config.encoder_layers else {}
+        return {config.term: sums} | mixture, {}, carry
+
+    return loss
+
+
+def coefficients(config: NetworkConfig) -> dict[str, float]:
+    """Return the coefficients of the terms of the loss.
+
+    >>> from bert_elmo_jax.networks import TaggerConfig, tagger_coefficients
+    >>> tagger_coefficients(TaggerConfig(num_tags=3, num_words=9, output="softmax"))
+    {'cross_entropy': 1.0}
+    """
+    return {config.term: 1.0} | ({"mix_l2": 1.0} if config.encoder_layers else {})

@@ -3,20 +3,16 @@
 from typing import TYPE_CHECKING
 
 from bert_elmo_jax.lazy_imports import lazy_names
-from bert_elmo_jax.nn.attention_flow import attention_flow, init_similarity, self_attention_flow
-from bert_elmo_jax.nn.bilstm import bilstm, init_bilstm
-from bert_elmo_jax.nn.dense import Dense, dense, truncated_normal
 from bert_elmo_jax.nn.dropout import dropout, variational_dropout
-from bert_elmo_jax.nn.layer_norm import LayerNorm, layer_norm
-from bert_elmo_jax.nn.lstm import lstm, product, recurrence
+from bert_elmo_jax.nn.lstm import bilstm, init_bilstm, lstm, product, recurrence
 from bert_elmo_jax.nn.scalar_mix import normalise_layer, scalar_mix
 
 if TYPE_CHECKING:
     from bert_elmo_jax.nn.activations import ACTIVATIONS, activation, gelu, gelu_new
-    from bert_elmo_jax.nn.alignment import align
     from bert_elmo_jax.nn.attention import SelfAttention, attention_maps, fused, reference
     from bert_elmo_jax.nn.char_cnn import CharCNN
-    from bert_elmo_jax.nn.embedding import embed, look_up
+    from bert_elmo_jax.nn.layers import Dense, LayerNorm, dense, embed, layer_norm, look_up, truncated_normal
+    from bert_elmo_jax.nn.pooling import align, attention_flow, init_similarity, self_attention_flow
 
 __all__ = [
     "ACTIVATIONS",

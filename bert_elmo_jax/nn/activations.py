@@ -14,8 +14,6 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """Return x · Φ(x) with the exact normal distribution function, as in the first BERT release and PyTorch.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import gelu
     >>> [round(float(y), 4) for y in gelu(jnp.array([-1.0, 0.0, 1.0]))]
     [-0.1587, 0.0, 0.8413]
     """
@@ -25,8 +23,6 @@ def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
 def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """Return the tanh approximation of GELU, which the original repository has used since February 2019.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import gelu_new
     >>> [round(float(y), 4) for y in gelu_new(jnp.array([-1.0, 0.0, 1.0]))]
     [-0.1588, 0.0, 0.8412]
     """
@@ -47,7 +43,6 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 def activation(name: str) -> Callable[[Array], Array]:
     """Return the activation function with this name in configurations.
 
-    >>> from bert_elmo_jax.nn import activation, gelu
     >>> activation("gelu") is gelu
     True
     """

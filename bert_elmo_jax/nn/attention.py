@@ -15,8 +15,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.dense import Dense
 from bert_elmo_jax.nn.dropout import dropout as drop
+from bert_elmo_jax.nn.layers import Dense
 
 Implementation = Literal["reference", "fused"]
 
@@ -46,8 +46,6 @@ def attention_maps(
 ) -> Float32[Array, "B A T T"]:
     """Return the attention of each query (third axis) to each key (last axis): softmax(query · key / √H) in float32.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import attention_maps
     >>> same = jnp.ones((1, 4, 1, 8))
     >>> attention_maps(same, same, jnp.array([[1, 1, 2, 0]]))[0, 0].tolist()
     [[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
@@ -73,8 +71,6 @@ def reference(
 ) -> Float[Array, "B T A H"]:
     """Compute attention on any device and in any type, with dropout on the attention maps if a key is given.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import reference
     >>> values = jnp.arange(3.0).reshape(1, 3, 1, 1)
     >>> reference(jnp.ones((1, 3, 1, 1)), jnp.ones((1, 3, 1, 1)), values, causal=True).ravel().tolist()
     [0.0, 0.5, 1.0]
@@ -101,8 +97,6 @@ def fused(
     (outputs at padding are then undefined); `segments` become an explicit mask. On CPU and TPU it is XLA's.
     `platform` is where the computation will run, by default JAX's default backend.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import fused, reference
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 5, 4, 8))
     >>> bool(jnp.allclose(fused(q, k, v), reference(q, k, v), atol=1e-6))
     True
@@ -139,8 +133,6 @@ def fused(
 class SelfAttention(nn.Module):
     """Multi-head self-attention with projections of queries, keys, values and output.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import SelfAttention
     >>> variables = SelfAttention(num_heads=2).init(jax.random.key(0), jnp.ones((1, 3, 8)))
     >>> sorted(variables["params"])
     ['key', 'output', 'query', 'value']

@@ -14,8 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.dense import Initialiser, dense
-from bert_elmo_jax.nn.embedding import embed
+from bert_elmo_jax.nn.layers import Initialiser, dense, embed
 
 Dense = Mapping[str, AnyArray]  # `kernel` and `bias`
 PAD = 261  # pads a word behind its end mark; has a learned embedding
@@ -142,8 +141,6 @@ class CharCNN(nn.Module):
 
     Parameters are initialised as in the original.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import CharCNN
     >>> words = jnp.array([[259, 98, 260, 261], [0, 0, 0, 0]])
     >>> cnn = CharCNN(embedding_size=4, filters=((1, 2), (2, 3)), num_highways=1, size=6)
     >>> vectors, variables = cnn.init_with_output(jax.random.key(0), words)

@@ -14,8 +14,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt32
 def dropout(x: Float[Array, "*B D"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "*B D"]:
     """Zero each element with probability `rate` and scale the rest to keep the mean; without a key, return `x`.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import dropout
     >>> dropped = dropout(jnp.ones(1000), 0.5, jax.random.key(0))
     >>> sorted(set(dropped.tolist())), dropout(jnp.ones(2), 0.5, None).tolist()
     ([0.0, 2.0], [1.0, 1.0])
@@ -32,8 +30,6 @@ def dropout(x: Float[Array, "*B D"], rate: float, key: PRNGKeyArray | None) -> F
 def variational_dropout(x: Float[Array, "B T D"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "B T D"]:
     """Apply dropout with one mask for all positions of a row: Gal and Ghahramani 2016, arXiv:1512.05287.
 
-    >>> import jax, jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import variational_dropout
     >>> dropped = variational_dropout(jnp.ones((1, 3, 100)), 0.5, jax.random.key(0))
     >>> bool((dropped == dropped[:, :1]).all()), sorted(set(dropped[0, 0].tolist()))
     (True, [0.0, 2.0])

@@ -1,16 +1,18 @@
-"""An LSTM with projection and clipping, whose input products are one matrix product outside the loop."""
+"""An LSTM with projection and clipping, whose input products are one matrix product outside the loop; a BiLSTM."""
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Float32, Int
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.embedding import look_up
+from bert_elmo_jax.nn.layers import look_up
 
 Clips = tuple[float | None, float | None]
 Steps = tuple[Float32[Array, "B C"], Float32[Array, "B P"]]
@@ -33,12 +35,8 @@ def lstm(
     The G = 4 · C gates are i, j, f, o, with a forget bias of 1. Without `projection` the output is as wide as the cell.
     Outputs beyond a row's length are zeros.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import lstm
-    >>> zeros, lengths = jnp.zeros((2, 3)), jnp.array([4, 1])
-    >>> outputs, _, hidden = lstm(
-    ...     jnp.ones((2, 4, 5)), jnp.ones((5, 12)), jnp.ones((3, 12)), jnp.zeros(12), None, zeros, zeros, lengths
-    ... )
+    >>> weights, zeros = (jnp.ones((5, 12)), jnp.ones((3, 12)), jnp.zeros(12), None), jnp.zeros((2, 3))
+    >>> outputs, _, hidden = lstm(jnp.ones((2, 4, 5)), *weights, zeros, zeros, lengths=jnp.array([4, 1]))
     >>> outputs.shape, bool((hidden[1] == outputs[1, 0]).all()), outputs[1, 1:].any().item()
     ((2, 4, 3), True, False)
     """
@@ -47,6 +45,48 @@ def lstm(
         gates, state_kernel, bias, projection, cell, hidden, lengths, cell_clip, proj_clip
     )
     return outputs.swapaxes(0, 1), cell, hidden
+
+
+def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T O"]:
+    """Return the concatenated outputs of a forward and a backward LSTM; zeros beyond a row's length.
+
+    >>> params = init_bilstm(jax.random.key(0), 5, 3)
+    >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
+    (2, 4, 6)
+    """
+    outputs = []
+    for direction in ("forward", "backward"):
+        p = params[direction]
+        turned = x if direction == "forward" else turn(x, lengths)
+        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
+        y, _, _ = lstm(turned, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
+        outputs.append(y if direction == "forward" else turn(y, lengths))
+    return jnp.concatenate(outputs, axis=-1)
+
+
+def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
+    """Reverse the real positions of each row and leave the padding in place."""
+    place, lengths = jnp.arange(x.shape[1])[None, :], jnp.asarray(lengths)[:, None]
+    source = jnp.where(place < lengths, lengths - 1 - place, place)
+    return jnp.take_along_axis(x, source[..., None], axis=1)
+
+
+def init_bilstm(key: PRNGKeyArray, inputs: int, size: int) -> dict[str, dict[str, Array]]:
+    """Initialise the parameters: Glorot input kernels, orthogonal state kernels, and biases of 0.
+
+    >>> init_bilstm(jax.random.key(0), 5, 3)["backward"]["state_kernel"].shape
+    (3, 12)
+    """
+    draw_input, draw_state = nn.initializers.glorot_uniform(), nn.initializers.orthogonal()
+    fresh = {}
+    for direction, sub in zip(("forward", "backward"), jax.random.split(key, 2)):
+        keys = jax.random.split(sub, 2)
+        fresh[direction] = {
+            "input_kernel": draw_input(keys[0], (inputs, 4 * size), jnp.float32),
+            "state_kernel": draw_state(keys[1], (size, 4 * size), jnp.float32),
+            "bias": jnp.zeros(4 * size),
+        }
+    return fresh
 
 
 def product(x: Float[Array, "*N I"], kernel: Float[AnyArray, "I G"]) -> Float[Array, "*N G"]:
@@ -118,18 +158,9 @@ def _step(
     return (cell, hidden), jnp.concatenate([i, j, f, o], axis=-1)
 
 
-def _scan(
-    clips: Clips,
-    keep: bool,
-    gates: Array,
-    words: Array | None,
-    kernel: Array,
-    bias: Array,
-    projection: Array | None,
-    cell: Array,
-    hidden: Array,
-    lengths: Array,
-) -> tuple[Steps, Any]:
+def _scan(clips: Clips, keep: bool, *arrays: Any) -> tuple[Steps, Any]:
+    gates, words, kernel, bias, projection, cell, hidden, lengths = arrays
+
     def step(state: Steps, at: tuple[Array, Array]) -> tuple[Steps, Any]:
         t, read = at
         gates_t = read if words is None else look_up(gates, read[None, :])[0]

@@ -12,8 +12,6 @@ def scalar_mix(
 ) -> Float[Array, "B T D"]:
     """Return γ · Σⱼ softmax(weights)ⱼ · layerⱼ.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.nn import scalar_mix
     >>> layers = jnp.array([0.0, 1.0, 5.0]).reshape(3, 1, 1, 1)
     >>> scalar_mix(layers, weights=jnp.zeros(3), gamma=jnp.array(2.0)).item()
     4.0

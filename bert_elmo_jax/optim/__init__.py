@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.optim.averaging import average
-    from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
+    from bert_elmo_jax.optim.masks import decayed, depths, freeze, join_later, scale_by_depth
     from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
-    from bert_elmo_jax.optim.paths import matches
-    from bert_elmo_jax.optim.rows import Rows, as_rows, check_row_sparse, find_rows, places, put_rows, take_rows, values
+    from bert_elmo_jax.optim.paths import average, matches
+    from bert_elmo_jax.optim.rows import Rows, as_rows, find_rows, places, put_rows, take_rows, values
     from bert_elmo_jax.optim.schedules import (
         Schedule,
         constant,
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
         linear_from_start,
         phases,
     )
-    from bert_elmo_jax.optim.unfreezing import join_later
 
 __all__ = [
     "Rows",
@@ -29,7 +27,6 @@ __all__ = [
     "as_rows",
     "average",
     "bert_adam",
-    "check_row_sparse",
     "constant",
     "cosine",
     "decayed",

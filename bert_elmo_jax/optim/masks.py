@@ -1,13 +1,15 @@
-"""Weight decay, freezing and layer-wise learning rates, selected by parameter paths."""
+"""Weight decay, freezing, unfreezing and layer-wise learning rates, selected by parameter paths."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, Int32
 
 from bert_elmo_jax.optim.paths import PyTree, matches, path_name
+from bert_elmo_jax.optim.schedules import Schedule
 
 # BERT's rule, extended by the weights of ELMo's layer mixtures.
 NO_DECAY = (r"(.*/)?bias", r"(.*/)?norm/.*", r"(.*/)?mix(_\d+)?/.*")
@@ -16,7 +18,6 @@ NO_DECAY = (r"(.*/)?bias", r"(.*/)?norm/.*", r"(.*/)?mix(_\d+)?/.*")
 def decayed(params: PyTree) -> PyTree:
     """Return a mask that is True for matrices and embeddings, and False for biases, layer norms and layer mixtures.
 
-    >>> from bert_elmo_jax.optim import decayed
     >>> decayed({"dense": {"kernel": 0, "bias": 0}, "norm": {"scale": 0}, "mix_0": {"gamma": 0}})
     {'dense': {'bias': False, 'kernel': True}, 'mix_0': {'gamma': False}, 'norm': {'scale': False}}
     """
@@ -29,8 +30,6 @@ def freeze(optimizer: optax.GradientTransformation, patterns: Sequence[str]) -> 
     Frozen gradients are not read, so a compiled step does not compute them, and a global norm inside `optimizer`
     excludes them. Apply this wrapper last.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import freeze
     >>> params = {"encoder": {"layer_0": jnp.ones(2), "layer_1": jnp.ones(2)}, "head": jnp.ones(2)}
     >>> optimizer = freeze(optax.sgd(0.5), ["encoder/layer_0"])
     >>> updates, _ = optimizer.update(params, optimizer.init(params), params)
@@ -54,11 +53,6 @@ def nothing(like: jax.Array) -> jax.Array:
     """Return an update of -0.0, which changes no bit: x + -0.0 is x for every x, while -0.0 + 0.0 is 0.0.
 
     (A processor that flushes denormal numbers may still change those.)
-
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim.masks import nothing
-    >>> (jnp.array([-0.0, 0.0]) + nothing(jnp.ones(2))).tolist()
-    [-0.0, 0.0]
     """
     return jnp.full_like(like, -0.0)
 
@@ -68,7 +62,6 @@ def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
 
     `depth_of` maps a path below `encoder` to its layer, 0 for embeddings, or to None for parts above the last layer.
 
-    >>> from bert_elmo_jax.optim import depths
     >>> encoder = {"embeddings": 0, "layer_0": 0, "layer_1": 0, "pooler": 0}
     >>> depths({"encoder": encoder, "mlm": 0}, {"embeddings": 0, "layer_0": 1, "layer_1": 2}.get)
     {'encoder': {'embeddings': 0, 'layer_0': 1, 'layer_1': 2, 'pooler': 3}, 'mlm': 3}
@@ -95,8 +88,6 @@ def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax
 
     Chain it after an optimiser: `optax.chain(adamw(…), scale_by_depth(0.9, family.depth_of))`.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import scale_by_depth
     >>> params = {"encoder": {"layer_0": jnp.ones(1), "layer_1": jnp.ones(1)}, "classify": jnp.ones(1)}
     >>> scale = scale_by_depth(0.5, {"layer_0": 1, "layer_1": 2}.get)
     >>> updates, _ = scale.update(params, optax.EmptyState())
@@ -112,3 +103,57 @@ def scale_by_depth(decay: float, depth_of: Callable[[str], int | None]) -> optax
         return jax.tree.map(lambda u, depth: u * decay ** (top - depth), updates, of)
 
     return optax.stateless(scale)
+
+
+class Joined(NamedTuple):
+    """The number of steps, and the state of each group's optimiser."""
+
+    step: Int32[Array, ""]
+    groups: dict[str, Any]
+
+
+def join_later(
+    starts: PyTree, rate: Schedule, optimizer: Callable[[Schedule], optax.GradientTransformation], clip: float
+) -> optax.GradientTransformation:
+    """Unfreeze gradually (Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3).
+
+    Trains each parameter from its step in `starts` (a tree of integers like the parameters).
+
+    Before that, the parameter keeps every bit, and clipping by global norm excludes it. Parameters with the same start
+    share an optimiser whose moments begin then, made by `optimizer` for the rest of the schedule.
+
+    >>> params = {"encoder": jnp.ones(1), "head": jnp.ones(1)}
+    >>> method = join_later({"encoder": 2, "head": 0}, lambda step: 0.5, optax.sgd, clip=10.0)
+    >>> updates, _ = method.update(params, method.init(params), params)
+    >>> updates["encoder"].item(), updates["head"].item()
+    (-0.0, -0.5)
+    """
+    steps = sorted(set(jax.tree.leaves(starts)))
+    if not steps or steps[0] < 0:
+        raise ValueError(f"the steps from which parameters are trained are {steps[:5]}; expected 0 or more")
+
+    def group(step: int) -> optax.GradientTransformation:
+        members = jax.tree.map(lambda start: start == step, starts)
+        return optax.masked(optimizer(lambda count: rate(count + step)), members)
+
+    groups = {str(step): group(step) for step in steps}
+    norm = optax.clip_by_global_norm(clip)
+
+    def init(params: PyTree) -> Joined:
+        return Joined(jnp.zeros((), jnp.int32), {name: group.init(params) for name, group in groups.items()})
+
+    def update(updates: PyTree, state: Joined, params: PyTree = None) -> tuple[PyTree, Joined]:
+        awake = jax.tree.map(lambda start: state.step >= start, starts)
+        seen = jax.tree.map(lambda u, on: jnp.where(on, u, jnp.zeros_like(u)), updates, awake)
+        seen, _ = norm.update(seen, norm.init(params))
+        out, inner = seen, {}
+        for step in steps:
+            name = str(step)
+            # Each group changes only its own leaves.
+            out, after = groups[name].update(out, state.groups[name], params)
+            on = state.step >= step
+            inner[name] = jax.tree.map(lambda new, old, on=on: jnp.where(on, new, old), after, state.groups[name])
+        out = jax.tree.map(lambda u, on: jnp.where(on, u, nothing(u)), out, awake)
+        return out, Joined(state.step + 1, inner)
+
+    return optax.GradientTransformation(init, update)

@@ -25,8 +25,6 @@ def bert_adam(
 ) -> optax.GradientTransformation:
     """Return BERT's Adam, without bias correction and with decay scaled by the learning rate.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import bert_adam
     >>> optimizer, params = bert_adam(0.1, decay=0.0), {"kernel": jnp.ones(1)}
     >>> updates, _ = optimizer.update({"kernel": jnp.array([0.5])}, optimizer.init(params), params)
     >>> round(updates["kernel"].item(), 4)  # -0.1 · 0.1 · 0.5 / (√0.001 · 0.5): the first steps are long
@@ -51,8 +49,6 @@ def adamw(
 ) -> optax.GradientTransformation:
     """Return optax's AdamW after clipping by global norm; biases and layer norms are not decayed.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import adamw
     >>> optimizer, params = adamw(0.1, decay=0.0), {"kernel": jnp.ones(1)}
     >>> updates, _ = optimizer.update({"kernel": jnp.array([0.5])}, optimizer.init(params), params)
     >>> round(updates["kernel"].item(), 4)
@@ -78,8 +74,6 @@ def lamb(
     except for biases and layer norms. `stacked` are patterns of the paths of tensors that stack layers along their
     first axis, which are scaled layer by layer.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import lamb
     >>> optimizer, params = lamb(0.1, decay=0.0), {"kernel": jnp.array([3.0, 4.0]), "bias": jnp.zeros(1)}
     >>> updates, _ = optimizer.update({"kernel": jnp.ones(2), "bias": jnp.ones(1)}, optimizer.init(params), params)
     >>> round(float(jnp.linalg.norm(updates["kernel"])), 4)  # ten per cent of its norm, 5
@@ -100,8 +94,6 @@ def adagrad(learning_rate: Rate = 0.2, *, initial: float = 1.0, clip: float = 10
     The defaults are ELMo's. (ELMo also multiplies its loss, the mean of both directions, by 20, which belongs to the
     loss.) A zero gradient changes nothing, so row-sparse updates are possible (`bert_elmo_jax.optim.rows`).
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import adagrad
     >>> optimizer, params = adagrad(0.2), {"table": jnp.ones(2)}
     >>> updates, _ = optimizer.update({"table": jnp.array([0.0, 3.0])}, optimizer.init(params), params)
     >>> round(updates["table"][1].item(), 4)  # -0.2 · 3 / √(1 + 9)
@@ -149,10 +141,7 @@ def normalise_by_global_norm() -> optax.GradientTransformation:
 
 
 def scale_by_trust_ratio(stacked: Sequence[str] = ()) -> optax.GradientTransformation:
-    """Scale each tensor's update to the tensor's norm, separately for each stacked layer.
-
-    If either norm is zero, the update stays unchanged.
-    """
+    """Scale the update of each tensor or stacked layer to the norm of its weights, unless either norm is zero."""
 
     def scale_tensor(update: jax.Array, param: jax.Array) -> jax.Array:
         wanted, norm = jnp.linalg.norm(param.ravel()), jnp.linalg.norm(update.ravel())

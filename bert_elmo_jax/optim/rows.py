@@ -11,49 +11,11 @@ array, and put them back afterwards, in place if the buffers are donated:
     as_rows    gives the loss a `Rows` in place of the table, which finds the rows of ids.
     put_rows   writes the new rows back.
 
-The optimiser must leave rows with a zero gradient unchanged, as Adagrad and SGD do, but not Adam, whose moments decay
-(`check_row_sparse` tests this). The result then equals the dense update.
+The optimiser must leave rows with a zero gradient unchanged, as Adagrad and SGD do, but not Adam, whose moments decay.
+The result then equals the dense update.
 
-A complete step with two microbatches that share their negatives. A dense step or an evaluation can call the same loss
-with the tables themselves:
-
->>> import jax, jax.numpy as jnp, optax
->>> from bert_elmo_jax.losses import draw_negatives, sampled_softmax
->>> from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
->>> words = 1000
->>> def touched(batch):
-...     ids = jnp.concatenate([batch["targets"].ravel(), batch["negatives"].ids])
-...     return {"lm/embedding": ids, "lm/bias": ids}
->>> def loss(params, batch):
-...     table, targets, drawn = params["lm"]["embedding"], batch["targets"], batch["negatives"]
-...     return sampled_softmax(
-...         jnp.tanh(batch["x"] @ params["kernel"]), values(table), values(params["lm"]["bias"]),
-...         places(table, targets), places(table, drawn.ids), drawn.expected(targets), drawn.expected(drawn.ids),
-...         batch["weights"],
-...     )
->>> optimizer = adagrad(0.2, clip=10.0)
->>> @jax.jit  # in training, with donate_argnums=(0, 1)
-... def step(params, state, batch, key):
-...     shared = {"negatives": draw_negatives(key, 16, words)}
-...     rows = find_rows(params, touched({**batch, **shared}))
-...     small, small_state = take_rows(params, rows), take_rows(state, rows)
-...     def objective(small, part):
-...         return loss(as_rows(small, rows), {**part, **shared})[0] / batch["weights"].sum()
-...     def accumulate(total, part):
-...         return jax.tree.map(jnp.add, total, jax.grad(objective)(small, part)), None
-...     grads, _ = jax.lax.scan(accumulate, jax.tree.map(jnp.zeros_like, small), batch)
-...     updates, small_state = optimizer.update(grads, small_state, small)
-...     small = optax.apply_updates(small, updates)
-...     return put_rows(params, small, rows), put_rows(state, small_state, rows)
->>> params = {"kernel": jnp.eye(8), "lm": {"embedding": jnp.ones((words, 8)), "bias": jnp.zeros(words)}}
->>> batch = {"x": jnp.ones((2, 4, 8)), "targets": jnp.full((2, 4), 7), "weights": jnp.ones((2, 4))}
->>> after, state = step(params, optimizer.init(params), batch, jax.random.key(0))
->>> changed = (after["lm"]["bias"] != 0).sum()
->>> 16 <= int(changed) <= 17, bool(after["lm"]["bias"][7] > 0)
-(True, True)
-
-Other operations on all parameters (undoing a step that is not finite, a norm of the weights) should use the small
-trees, or they cost the time that was saved.
+`train.make_step(touched=…)` does all this. Other operations on all parameters (undoing a step that is not finite, a
+norm of the weights) should use the small trees, or they cost the time that was saved.
 
 If a table also holds the input embeddings, the words of the batch touch it, too. Give the model `values(table)` as its
 embedding, `places(table, words)` as its words and `len(values(table))` as its vocabulary size. In `pmap`, gather the
@@ -63,13 +25,12 @@ rows and gradients can be added. In `jit` with a mesh, nothing changes.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, no_type_check
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int, Int32
 
 from bert_elmo_jax.optim.paths import PyTree, path_name
@@ -96,8 +57,6 @@ def values(table: Float[Array, "V *D"] | Rows) -> Float[Array, "R *D"]:
 def places(table: Float[Array, "V *D"] | Rows, ids: Int[Array, "*B"]) -> Int[Array, "*B"]:
     """Return the positions of these ids in `values(table)`; the position after its end for other ids.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim import Rows, places
     >>> rows = Rows(jnp.array([2, 40, 999]), jnp.zeros((3, 8)))
     >>> places(rows, jnp.array([[999, 2], [3, 40]])).tolist()
     [[2, 0], [3, 1]]
@@ -114,8 +73,6 @@ def find_rows(params: PyTree, touched: Mapping[str, Int[Array, "..."]]) -> RowId
 
     The padding consists of ids beyond any table. Invalid ids are dropped; looking them up gives NaN, as in the table.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim import find_rows
     >>> find_rows({"lm": {"bias": jnp.zeros(50)}}, {"lm/bias": jnp.array([[7, 3], [7, 50]])})["lm/bias"][:2].tolist()
     [3, 7]
     """
@@ -147,11 +104,7 @@ def take_rows(tree: PyTree, rows: RowIds) -> PyTree:
 
     In an optimiser's state, this affects all leaves with the path of a table.
 
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import adagrad, take_rows
-    >>> params = {"bias": jnp.zeros(2), "table": jnp.zeros((50, 8))}
-    >>> state = take_rows(adagrad().init(params), {"table": jnp.array([3, 7])})
-    >>> optax.tree.get(state, "sum_of_squares")["table"].shape
+    >>> take_rows({"bias": jnp.zeros(2), "table": jnp.zeros((50, 8))}, {"table": jnp.array([3, 7])})["table"].shape
     (2, 8)
     """
 
@@ -164,8 +117,6 @@ def take_rows(tree: PyTree, rows: RowIds) -> PyTree:
 def put_rows(tree: PyTree, small: PyTree, rows: RowIds) -> PyTree:
     """Return the tree with the rows of `small` written back, and all other leaves taken from `small`.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim import put_rows
     >>> put_rows({"bias": jnp.zeros(4)}, {"bias": jnp.array([5.0, 6.0])}, {"bias": jnp.array([1, 2])})["bias"].tolist()
     [0.0, 5.0, 6.0, 0.0]
     """
@@ -179,8 +130,6 @@ def put_rows(tree: PyTree, small: PyTree, rows: RowIds) -> PyTree:
 def as_rows(small: PyTree, rows: RowIds) -> PyTree:
     """Return the parameters for a loss, with `Rows` in place of the tables.
 
-    >>> import jax.numpy as jnp
-    >>> from bert_elmo_jax.optim import as_rows
     >>> as_rows({"bias": jnp.ones(2), "kernel": jnp.ones(1)}, {"bias": jnp.array([1, 2])})["bias"].ids.tolist()
     [1, 2]
     """
@@ -199,39 +148,3 @@ def map_tables(function: Any, rows: RowIds, tree: PyTree, *others: PyTree) -> Py
         return function(leaf, rows[name], *rest) if name in rows else (leaf, *rest)[-1]
 
     return jax.tree_util.tree_map_with_path(one, tree, *others)
-
-
-def check_row_sparse(optimizer: optax.GradientTransformation, params: PyTree, tables: Iterable[str]) -> None:
-    """Raise if an optimiser changes a row without a gradient, or its state.
-
-    Tries two steps on a tree with the same paths and axes of length 2, so `params` may be shapes.
-
-    >>> import jax.numpy as jnp, optax
-    >>> from bert_elmo_jax.optim import adagrad, check_row_sparse
-    >>> params = {"lm": {"embedding": jnp.zeros((50, 8))}}
-    >>> check_row_sparse(adagrad(0.2), params, ["lm/embedding"])
-    >>> check_row_sparse(optax.adam(1e-3), params, ["lm/embedding"])
-    Traceback (most recent call last):
-    ValueError: this optimiser changes rows of lm/embedding that have no gradient, or their state, so it cannot ...
-    """
-    params = jax.tree.map(lambda leaf: jnp.ones((2,) * len(leaf.shape)), params)
-    gradients = jax.tree.map(jnp.ones_like, params)
-    updates, state = optimizer.update(gradients, optimizer.init(params), params)
-    before = (optax.apply_updates(params, updates), state)
-    for name in tables:
-        first = find_rows(params, {name: jnp.array([0])})
-        without = put_rows(gradients, jax.tree.map(jnp.zeros_like, take_rows(gradients, first)), first)
-        updates, state = optimizer.update(without, before[1], before[0])
-        after = (optax.apply_updates(before[0], updates), state)
-        if not rows_equal(take_rows(before, first), take_rows(after, first), first):
-            raise ValueError(
-                f"this optimiser changes rows of {name} that have no gradient, or their state, so it cannot update "
-                "touched rows alone: use another one, such as adagrad, or train the whole table"
-            )
-
-
-def rows_equal(one: PyTree, other: PyTree, rows: RowIds) -> bool:
-    """Return True if the rows of two trees are equal."""
-    equal: list[bool] = []
-    map_tables(lambda a, ids, b: equal.append(bool((a == b).all())), rows, one, other)
-    return all(equal)

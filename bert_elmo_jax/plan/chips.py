@@ -14,16 +14,12 @@ GIB = 2**30
 
 
 class Chip(NamedTuple):
-    """The memory of one chip in bytes, and its peaks per second in operations and bytes.
-
-    `link` is one wire to a neighbour in one direction. The peak of operations is for products in bfloat16, which a TPU
-    also uses for float32 by default.
-    """
+    """The memory of one chip in bytes, and its peaks per second in operations and bytes."""
 
     memory: float
-    bfloat16: float
+    bfloat16: float  # operations of products in bfloat16, which a TPU also uses for float32 by default
     bandwidth: float
-    link: float
+    link: float  # one wire to a neighbour in one direction
     wraps: int  # an axis of a slice is a ring if its length is a multiple of this, otherwise a line
     slices: str  # the existing ones
 
@@ -49,11 +45,6 @@ class Topology(NamedTuple):
     devices: list[Any]
     chip: Chip | None
     links: int  # wires that even the chip with the fewest can send over
-
-    @property
-    def platform(self) -> str:
-        """JAX's name for the kind of device."""
-        return str(self.devices[0].platform)
 
 
 def find_topology(name: str) -> Topology:
@@ -89,10 +80,8 @@ def simulate_devices(count: int) -> list[Any]:
     with contextlib.suppress(RuntimeError):  # JAX is running: its number of devices is fixed
         jax.config.update("jax_num_cpu_devices", count)
     if len(jax.devices("cpu")) < count:
-        raise ValueError(
-            f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; set "
-            f"XLA_FLAGS=--xla_force_host_platform_device_count={count}, or unset it"
-        )
+        how = f"set XLA_FLAGS=--xla_force_host_platform_device_count={count}, or unset it"
+        raise ValueError(f"--topology=cpu:{count}: JAX was started with {len(jax.devices('cpu'))} devices; {how}")
     return jax.devices("cpu")[:count]
 
 

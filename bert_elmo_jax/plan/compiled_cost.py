@@ -10,7 +10,6 @@ writes of main memory: a fusion counts as one instruction, a slice counts its ow
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,14 +80,12 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
         elif i.opcode in ("fusion", "call", "async-start") and (
             called := i.called("calls") or i.called("to_apply") or i.called("called_computation")
         ):
-            within = inside_fusion or i.opcode != "call"
-            _add(module, module.computations[called], times, cost, within)
+            _add(module, module.computations[called], times, cost, inside_fusion or i.opcode != "call")
 
 
 def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, inside_fusion: bool) -> None:
     """Add the most expensive branch of a conditional: only one branch runs."""
-    listed = re.search(r"branch_computations=\{([^}]*)\}", i.rest)
-    names = re.findall(r"[\w.\-]+", listed.group(1)) if listed else []
+    names = re.findall(r"[\w.\-]+", _between(i.rest, "branch_computations={", "}"))
     names += [name for side in ("true", "false") if (name := i.called(f"{side}_computation"))]
     costs = []
     for name in names:
@@ -105,8 +102,7 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
 
 def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
     """Return the trip count of a `while`: the compiler's, or from a condition i < limit with steps of 1, or None."""
-    said = re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest)
-    if said:
+    if said := re.search(r'"?known_trip_count"?:?\s*=?\{"?n"?:"?(\d+)"?\}', loop.rest):
         return int(said.group(1))
     condition = module.computations[loop.called("condition") or ""]
     test = condition.instructions[condition.root]
@@ -119,12 +115,8 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     start = computation.instructions[loop.operands[0]]
     while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
-    begin = _constant(start) if start.opcode == "constant" else 0
-    return max(0, _constant(limit) - begin)
-
-
-def _constant(i: Instruction) -> int:
-    return int(re.findall(r"-?\d+", i.rest)[0])
+    end, begin = (int(re.findall(r"-?\d+", i.rest)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
+    return max(0, end - begin)
 
 
 def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
@@ -132,9 +124,8 @@ def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
 
 
 def _dot(computation: Computation, i: Instruction) -> float:
-    found = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", i.rest)
     sizes = _operand(computation, i, 0).sizes
-    summed = [sizes[int(axis)] for axis in found.group(1).split(",") if axis] if found else []
+    summed = [sizes[int(axis)] for axis in _between(i.rest, "lhs_contracting_dims={", "}").split(",") if axis]
     return 2.0 * i.shapes[0].elements * math.prod(summed)
 
 
@@ -146,20 +137,16 @@ def _convolution(computation: Computation, i: Instruction) -> float:
     left, right = _operand(computation, i, 0).sizes, _operand(computation, i, 1).sizes
     inputs, kernel, output = labels.groups()
     spatial = sorted(set(kernel) - {"i", "o"})
-    window = {
-        name: values.split("x") for name, values in re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
-    }
+    fields = re.findall(r"(\w+)=([\dx_\-]+)", _between(i.rest, "window={", "}"))
+    window = {name: values.split("x") for name, values in fields}
     met = 1
     for n, axis in enumerate(spatial):
         number = {name: int(values[n]) for name, values in window.items() if name in ("size", "stride", "lhs_dilate",
                                                                                          "rhs_dilate")}  # fmt: skip
         low = int(window["pad"][n].split("_")[0]) if "pad" in window else 0
         dilation = number.get("lhs_dilate", 1)
-        at = (
-            np.arange(i.shapes[0].sizes[output.index(axis)])[:, None] * number.get("stride", 1)
-            + np.arange(right[kernel.index(axis)])[None, :] * number.get("rhs_dilate", 1)
-            - low
-        )
+        at = np.arange(i.shapes[0].sizes[output.index(axis)])[:, None] * number.get("stride", 1)
+        at = at + np.arange(right[kernel.index(axis)])[None, :] * number.get("rhs_dilate", 1) - low
         met *= int(((at >= 0) & (at <= (left[inputs.index(axis)] - 1) * dilation) & (at % dilation == 0)).sum())
     features = right[kernel.index("i")]
     batch = i.shapes[0].sizes[output.index("b")]
@@ -226,17 +213,11 @@ def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
     return float(sum(shape.size for shape in (*operands, *results) if shape.space == 0))
 
 
-def _users(computation: Computation, name: str) -> Iterator[tuple[Instruction, int]]:
-    for i in computation.instructions.values():
-        for number, operand in enumerate(i.operands):
-            if operand == name:
-                yield i, number
-
-
 def _read(module: Module, fused: Computation, name: str) -> float:
     """Return the bytes of a value that a fusion reads: all, unless it only slices it or updates it in place."""
     whole, total = float(sum(shape.size for shape in fused.instructions[name].shapes)), 0.0
-    for user, number in _users(fused, name):
+    users = [(i, n) for i in fused.instructions.values() for n, operand in enumerate(i.operands) if operand == name]
+    for user, number in users:
         if user.opcode in SLICES and number == 0:
             total += user.shapes[0].size
         elif user.opcode == "bitcast":

@@ -34,8 +34,8 @@ class Shape:
     @property
     def size(self) -> int:
         """The size in bytes."""
-        bits = BITS.get(self.dtype) if self.dtype in BITS else int((re.findall(r"\d+", self.dtype) or [0])[0])
-        return (self.elements * (bits or 0) + 7) // 8
+        bits = BITS[self.dtype] if self.dtype in BITS else int((re.findall(r"\d+", self.dtype) or [0])[0])
+        return (self.elements * bits + 7) // 8
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ class Module:
 def parse_hlo(text: str) -> Module:
     """Parse the output of `compiled.as_text()`."""
     computations: dict[str, Computation] = {}
-    entry = ""
-    name, lines, root = "", dict[str, Instruction](), ""
+    entry, name, lines, root = "", "", dict[str, Instruction](), ""
     for line in text.splitlines():
         if not name:
             header = _COMPUTATION.match(line)
@@ -85,7 +84,7 @@ def parse_hlo(text: str) -> Module:
                 name, lines, root = header.group(2), {}, ""
                 entry = name if header.group(1) else entry
         elif line.startswith("}"):
-            numbers = {_number(i): i.name for i in lines.values() if i.opcode == "parameter"}
+            numbers = {int(i.rest[1 : i.rest.index(")")]): i.name for i in lines.values() if i.opcode == "parameter"}
             computations[name] = Computation(name, lines, root or next(reversed(lines)), numbers)
             name = ""
         elif found := _INSTRUCTION.match(_COMMENT.sub("", line)):
@@ -107,11 +106,10 @@ def _instruction(name: str, text: str) -> Instruction:
     first = end + len(opcode)
     last = _closing(text, first)
     inside = text[first + 1 : last]
-    operands: tuple[str, ...] = ()
-    if opcode.strip() not in ("parameter", "constant"):
-        operands = tuple(found.group(1) for part in _commas(inside) if (found := _NAME.search(part)))
-        return Instruction(name, opcode.strip(), shapes, operands, text[last + 1 :])
-    return Instruction(name, opcode.strip(), shapes, operands, f"({inside}){text[last + 1 :]}")
+    if opcode.strip() in ("parameter", "constant"):
+        return Instruction(name, opcode.strip(), shapes, (), f"({inside}){text[last + 1 :]}")
+    operands = tuple(found.group(1) for part in _commas(inside) if (found := _NAME.search(part)))
+    return Instruction(name, opcode.strip(), shapes, operands, text[last + 1 :])
 
 
 def _shape(found: re.Match[str]) -> Shape:
@@ -120,10 +118,6 @@ def _shape(found: re.Match[str]) -> Shape:
     sizes = tuple(int(size.strip(" <=")) for size in found.group(2).split(",") if size)
     space = re.search(r"S\((\d+)\)", found.group(3) or "")
     return Shape(found.group(1), sizes, int(space.group(1)) if space else 0)
-
-
-def _number(parameter: Instruction) -> int:
-    return int(parameter.rest[1 : parameter.rest.index(")")])
 
 
 def _closing(text: str, start: int) -> int:

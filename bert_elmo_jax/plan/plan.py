@@ -1,27 +1,130 @@
 """Plan a run before renting hardware: compile a config's training step for other devices, and report what it needs."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
 from bert_elmo_jax.families.family import Objective, Phase
-from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, compile_step, find_largest
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
+from bert_elmo_jax.train.parallel import BATCH, RULES, Rules, check_rows, over_mesh, shardings
+from bert_elmo_jax.train.step import State, Step
+
+# The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
+SIZE = r"([\d.]+)([KMGT]?)"
+SHORTAGES = (
+    rf"Used {SIZE}\s+of\s+{SIZE}\s+hbm",
+    rf"total memory required for\s[^(]*\({SIZE}\)\s+exceeds available HBM\s+\({SIZE}\)",
+)
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class TooLarge(MemoryError):
+    """A program that needs `needs` bytes on a device with `has` bytes; None if the compiler does not say."""
+
+    def __init__(self, needs: float | None, has: float | None, message: str = ""):
+        super().__init__(message or f"the program needs {needs} bytes of device memory, but only {has} are available")
+        self.needs, self.has = needs, has
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled step: its text, and the compiler's figures for the memory, in bytes, and work of one device."""
+
+    text: str | None  # None if this jaxlib cannot read the program
+    arguments: int
+    outputs: int
+    aliased: int  # part of the outputs, in the memory of donated arguments
+    temporaries: int
+    code: int
+    flops: float  # XLA counts a loop body once; see `compiled_cost`
+    bytes: float
+    seconds: float  # compilation time
+
+    @property
+    def total(self) -> float:
+        """Peak memory of a device in bytes."""
+        return float(self.arguments + self.outputs - self.aliased + self.temporaries + self.code)
+
+
+def lower_step(
+    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+) -> Any:
+    """Trace the step as `over_mesh` runs it on a mesh; `state` and `batch` are shapes."""
+    check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"])
+    rows = NamedSharding(mesh, BATCH)
+    placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
+    run: Any = over_mesh(step, state, mesh, rules).step
+    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()})
+
+
+def compile_step(
+    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+) -> Compiled:
+    """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory."""
+    lowered = lower_step(step, state, batch, mesh, rules)
+    start = time.perf_counter()
+    try:
+        compiled = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        raise explain(error) from None
+    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    try:
+        text = compiled.as_text()
+    except jax.errors.JaxRuntimeError:  # jaxlib cannot parse the output of a much newer libtpu
+        text = None
+    return Compiled(
+        text, memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.alias_size_in_bytes,
+        memory.temp_size_in_bytes, memory.generated_code_size_in_bytes, cost.get("flops", 0.0),
+        cost.get("bytes accessed", 0.0), time.perf_counter() - start,
+    )  # fmt: skip
+
+
+def _place(leaf: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    # Weak types, as made by jnp.full, compile to a different program, so they are kept.
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
+
+
+def explain(error: Exception) -> Exception:
+    """Convert an out-of-memory error to `TooLarge` with the compiler's figures; return other errors unchanged."""
+    message = str(error)
+    if "RESOURCE_EXHAUSTED" not in message and "out of memory" not in message.lower():
+        return error
+    found = next(filter(None, (re.search(pattern, message) for pattern in SHORTAGES)), None)
+    if not found:
+        return TooLarge(None, None, message)
+    needs, has = (float(found.group(n)) * UNITS[found.group(n + 1)] for n in (1, 3))
+    return TooLarge(needs, has, message)
+
+
+def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tries: int = 8) -> tuple[int, int | None]:
+    """Return the largest number found that fits, and the smallest found that does not (None if all fit).
+
+    Starting at `first`, doubles or halves until the answer changes, then bisects; 0 always fits.
+    """
+    good, bad, n = 0, None, min(first, most)
+    for _ in range(tries):
+        if fits(n):
+            good = n
+        else:
+            bad = n
+        n = min(2 * good, most) if bad is None else (good + bad) // 2 or 1
+        if n in (good, bad):
+            break
+    return good, bad
 
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
-    """Print a report of each phase, and return True if all phases fit in `memory`, or in the chip's.
-
-    `tries` compilations search for the largest batch that fits.
-    """
+    """Print a report of each phase, with `tries` for a larger batch; return True if all fit in `memory`."""
     family, objective = build_objective(config, vocab_size)
     rules = (*family.sharding, *train.RULES)
     mesh = train.make_mesh(**config.mesh, devices=topology.devices)
@@ -43,7 +146,7 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
         def fits(units: int) -> bool:
             rows = units * unit
             try:
-                with trace_for(topology.platform):
+                with trace_for(topology.devices[0].platform):
                     compiled = compile_step(*build_inputs(config, objective, phase, rows, mesh), mesh, rules)
                 if memory is not None and compiled.total > memory:
                     raise TooLarge(compiled.total, memory)
@@ -75,7 +178,7 @@ def build_inputs(
 ) -> tuple[train.step.Step, Any, dict[str, jax.ShapeDtypeStruct]]:
     """Return the step of a phase, and the shapes of a state and of a batch of so many rows."""
     _, method, step = build_step(config, objective)
-    shapes = batch_shapes(phase.examples, rows, mesh.shape["data"] * mesh.shape["fsdp"])
+    shapes = phase.examples.shapes(rows, mesh.shape["data"] * mesh.shape["fsdp"])
     state = jax.eval_shape(
         lambda key: train.new_state(objective.init(key), method, key, objective.carry(rows)), jax.random.key(0)
     )
@@ -93,10 +196,7 @@ def trace_for(platform: str) -> Iterator[None]:
 
 
 def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topology) -> Sequence[str]:
-    """Return lines about the part of one device in a step of `tokens` positions.
-
-    `work` is the model's own count of operations: 6 for every weight and position, without recomputation.
-    """
+    """Return lines about one device's part in a step of `tokens`; `work` is the model's own count of operations."""
     chip = topology.chip
     limit = f" of {show_gib(chip.memory)}, including a part for the system" if chip else ""
     lines = [
@@ -105,22 +205,17 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
         f"{show_gib(compiled.code)}; in all {show_gib(compiled.total)}{limit}"
     ]
     if compiled.text is None:
-        return [
-            *lines,
-            "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu; "
-            "pip install 'jax[tpu]' installs matching versions",
-        ]
+        unknown = "operations, traffic and collectives are unknown: this jaxlib cannot read the programs of this libtpu"
+        return [*lines, f"{unknown}; pip install 'jax[tpu]' installs matching versions"]
     cost = compiled_cost(compiled.text)
-    lines += [
-        f"operations: {cost.flops:.4g} in matrix products (the model's own count {work:.4g}; XLA's, each loop once, "
-        f"{compiled.flops:.4g})",
-        f"memory traffic: {cost.bytes:.4g} bytes (XLA's, each loop once and with on-chip traffic, "
-        f"{compiled.bytes:.4g})",
-    ]
-    lines += [
-        f"{kind}: {found.count} of {found.size:.4g} bytes together, {found.sent:.4g} sent"
-        for kind, found in sorted(cost.collectives.items())
-    ] or ["no collectives"]
+    counts = f"the model's own count {work:.4g}; XLA's, each loop once, {compiled.flops:.4g}"
+    moved = f"XLA's, each loop once and with on-chip traffic, {compiled.bytes:.4g}"
+    lines.append(f"operations: {cost.flops:.4g} in matrix products ({counts})")
+    lines.append(f"memory traffic: {cost.bytes:.4g} bytes ({moved})")
+    for kind, found in sorted(cost.collectives.items()):
+        lines.append(f"{kind}: {found.count} of {found.size:.4g} bytes together, {found.sent:.4g} sent")
+    if not cost.collectives:
+        lines.append("no collectives")
     if cost.unknown_loops:
         lines.append(f"loops of unknown length, counted once: {', '.join(cost.unknown_loops)}")
     if chip is None:

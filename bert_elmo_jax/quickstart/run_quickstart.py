@@ -1,25 +1,270 @@
-"""One start of the quickstart: its task files, its runs, and its page."""
+"""The quickstart: a pretrained BERT and ELMo, three tasks with and without them, and a page about it all."""
 
+import contextlib
+import html
+import json
 import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from bert_elmo_jax import train
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import load, train
+from bert_elmo_jax.analysis.layer_weights import weight_results
+from bert_elmo_jax.analysis.toy_senses import toy_senses
+from bert_elmo_jax.files import read_json, write_text
+from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.toy_worlds import load_worlds
-from bert_elmo_jax.quickstart.page import write_quickstart_report
-from bert_elmo_jax.quickstart.parts import QuickstartFolders, Sizes, list_parts
-from bert_elmo_jax.quickstart.tasks import write_tasks
-from bert_elmo_jax.runs.start_run import cache_compiled, may_have_accelerator, say
-from bert_elmo_jax.sweeps.processes import Processes
-from bert_elmo_jax.sweeps.progress import Progress
-from bert_elmo_jax.sweeps.schedule import run_points
-from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from bert_elmo_jax.quickstart.compare_seeds import compare_seeds
+from bert_elmo_jax.report.figures import Figure, Lines
+from bert_elmo_jax.report.page import draw_code, draw_figures, draw_table, write_page
+from bert_elmo_jax.report.show import show
+from bert_elmo_jax.runs.finetuning import RESULT
+from bert_elmo_jax.runs.ideal.best_masked import masked_scores
+from bert_elmo_jax.runs.ideal.best_stream import stream_scores
+from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.start_run import Call, cache_compiled, may_have_accelerator, say, sum_costs
+from bert_elmo_jax.runs.task_data import read_data
+from bert_elmo_jax.runs.task_report import draw_attention
+from bert_elmo_jax.sweeps.folders import Folders
+from bert_elmo_jax.sweeps.points import File, Point
+from bert_elmo_jax.sweeps.runners import Processes
+from bert_elmo_jax.sweeps.schedule import Progress
+from bert_elmo_jax.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
+from bert_elmo_jax.train.metrics import read_metrics
+
+COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
+# Each task's flags for `finetune`, the ending of its files, and the config of its network.
+TASKS: Mapping[str, tuple[dict[str, str], str, str]] = {
+    "senses": ({"task": "tags", "text": "0", "label": "1"}, "conll", "tagger"),
+    "topics": ({"task": "classification", "text": "text", "label": "label"}, "tsv", "bcn"),
+    "questions": ({"task": "squad"}, "json", "bidaf"),
+}
+SHORT = 30  # words of the longest passage: the longest one decides how long all take
+PERCENT = {"questions": 1}  # the official scorer returns percentages
+TITLE = "BERT and ELMo in JAX: a quickstart"
+ABOUT = """<p>A toy BERT and a toy ELMo, pretrained on a small generated language in English and Korean whose best
+possible score is known, and what that is worth on three tasks.</p>
+<p lang="ko">가능한 최고 점수가 정확히 알려진 작은 인공 언어(영어와 한국어)로 BERT와 ELMo를 사전 학습하고, 그것이
+세 가지 과제에서 얼마나 도움이 되는지 보여 줍니다.</p>"""
+WORDS = {"bank": "en", "배": "ko"}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The size of every part, as overrides of the configs; the default takes minutes."""
+
+    bert: Mapping[str, Any] = field(default_factory=dict)
+    elmo: Mapping[str, Any] = field(default_factory=dict)
+    head: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 4})
+    network: Mapping[str, Any] = field(default_factory=lambda: {
+        "epochs": 6, "lstm_size": 50, "unknown": "unk", "dropout": 0.1, "mix_dropout": 0.1,
+        "optimizer.learning_rate": 5e-3,
+    })  # fmt: skip
+    examples: int = 500  # for training, per task and language; half as many passages, and half as many for evaluation
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run, the seconds it usually takes on one core, and its place in the table of transfer."""
+
+    point: Point
+    seconds: int
+    task: str = ""
+    column: str = ""
+
+
+CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": compare_seeds}
+
+
+@dataclass(frozen=True)
+class QuickstartFolders(Folders):
+    """The folders of the quickstart, named like their runs; a task's seeds train side by side."""
+
+    calls: Mapping[str, Call] = field(default_factory=lambda: CALLS)
+
+    def run(self, point: Point) -> Path:
+        """Return the run directory of a part."""
+        return self.workdir / point.name
+
+    def cache(self, point: Point) -> Path | None:
+        """Return None: each part computes the vectors of its texts itself."""
+        return None
+
+
+def list_parts(sizes: Sizes) -> list[Part]:
+    """Return all parts, needs first."""
+    bert = Point("bert", "pretrain", "bert:quickstart", sizes.bert)
+    elmo = Point("elmo", "pretrain", "elmo:quickstart", sizes.elmo)
+    parts = [Part(bert, 80), Part(elmo, 86)]
+    seeds = [str(seed) for seed in sizes.seeds]
+    fixed = {**sizes.network, "patience": 0, "eval_every": 100_000}
+    for task, (flags, ending, network) in TASKS.items():
+        files = {part: File(f"{task}/{part}.{ending}", made=True) for part in ("train", "dev")}
+        head = "finetune:quickstart"
+        rows: list[tuple[str, str, dict[str, Point], Mapping[str, Any], int]] = [
+            ("bert_from_scratch", head, {"tokenizer": bert, "preset": bert}, sizes.head, 15),
+            ("bert", head, {"init": bert}, sizes.head, 15),
+            ("network", network, {}, fixed, 33),
+            ("network_elmo", network, {"encoder": elmo}, fixed, 48),
+        ]
+        for column, (name, config, begin, size, seconds) in zip(COLUMNS, rows):
+            settings = {**flags, **files, **begin, **size, "seeds": seeds}
+            parts.append(Part(Point(f"{task}_{name}", "finetune", config, settings), seconds, task, column))
+    return parts
+
+
+def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None:
+    """Write `examples` training examples per task and language (half as many passages), and half as many for dev."""
+    known: set[str] = set()
+    for part, count in (("train", examples), ("dev", max(2, examples // 2))):
+        found = [s for world in worlds for s in islice(sense_examples(world, part), count)]
+        known |= {tag for s in found for tag in s.tags} if part == "train" else set()
+        # A sense that does not occur in so few training sentences cannot be learned.
+        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) for s in found if known.issuperset(s.tags))
+        write_text(folder / "senses" / f"{part}.conll", "\n".join(lines) + "\n")
+        topics = ("\t".join(row) for world in worlds for row in islice(topic_examples(world, part), count))
+        write_text(folder / "topics" / f"{part}.tsv", "\n".join(["text\tlabel", *topics]) + "\n")
+        data = []
+        for world in worlds:
+            short = (one for one in question_examples(world, part) if len(one["context"].split()) <= SHORT)
+            data.append({"title": world.language, "paragraphs": list(islice(short, count // 2))})
+        text = json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
+        write_text(folder / "questions" / f"{part}.json", f"{text}\n")
+
+
+def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld]) -> Path:
+    """Write `report.html` from the run directories of the parts."""
+    sections = [
+        ("How well the models know the language", show_scores(folders.workdir)),
+        ("How much pretraining helps", show_transfer(folders, parts)),
+        ("Senses of a word, layer by layer", show_senses(folders.workdir, worlds)),
+        ("Which layers of the ELMo the tasks use", show_weights(folders.workdir, parts)),
+        ("Where the BERT looks when it is asked", show_attention(folders, parts)),
+        ("The command of each part", show_commands(folders, parts)),
+    ]
+    return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
+
+
+def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
+    """Return a table with a line per task: means over the seeds, with their standard deviations."""
+    rows, count = [], 0
+    for task in TASKS:
+        cells, score = [], ""
+        for part in (part for part in parts if part.task == task):
+            result = read_json(folders.run(part.point) / RESULT)
+            score = result["score"]
+            values = [PERCENT.get(task, 100) * one[score] for one in result["seeds"].values()]
+            count = len(values)
+            apart = f" ± {statistics.stdev(values):.1f}" if count > 1 else ""
+            cells.append(f"{statistics.mean(values):.1f}{apart}")
+        rows.append([task, score, *cells])
+    about = f"Percent; {f'mean ± standard deviation of {count} seeds' if count > 1 else 'one seed'}."
+    return f"<p>{about}</p>" + draw_table(["task", "score", *COLUMNS], rows)
+
+
+def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
+    """Return the command of each part and the seconds it took."""
+    commands = ((part.point, sum_costs(folders.run(part.point))) for part in parts)
+    lines = "\n".join(f"# {seconds:.0f} seconds\n{folders.command(point)}" for point, seconds in commands)
+    about = (
+        "Each command makes one part, one seed after the other. Here the seeds were trained side by side, "
+        "which is faster and gives the same result except for rounding. Any field of a config can be changed."
+    )
+    return f"<p>{about}</p>{draw_code(lines)}"
+
+
+def show_scores(workdir: Path) -> str:
+    """Compare held-out scores with the best possible, and show the curves of both pretrainings."""
+    bert, elmo = workdir / "bert", workdir / "elmo"
+    masked = masked_scores(bert, ConfigDict(read_json(bert / "run.json")), bert / "toyworld").lines
+    stream = stream_scores(elmo, ConfigDict(read_json(elmo / "run.json")), elmo / "toyworld").lines
+    rows = []
+    for line in masked:
+        what, comma, language = line.name.partition(", ")
+        share = f"{line.model / line.best:.0%} of it"
+        rows.append([f"BERT: {what} right{comma}{language}", f"{line.model:.3f}", f"{line.best:.3f}", share])
+    for one in stream:
+        above = f"{one.mean / one.true - 1:.0%} above"
+        rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
+    words = next(line for line in masked if line.name == "masked words")
+    figures = [
+        compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", words.best),
+        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", stream[-1].true),
+        smooth(bert, "loss", "BERT: loss"),
+        smooth(elmo, "loss", "ELMo: loss"),
+    ]
+    return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
+
+
+def compare_with_best(run: Path, figure: str, title: str, best: float) -> Lines:
+    """Plot a held-out figure over the steps, and the best that is possible."""
+    points = [(line["step"], line[figure]) for line in read_metrics(run) if figure in line]
+    ends = [(points[0][0], best), (points[-1][0], best)]
+    return Lines(title, "steps", "", {"held-out text": points, "best possible": ends})
+
+
+def smooth(run: Path, figure: str, title: str, points: int = 12) -> Lines:
+    """Plot a figure of the steps as means of about a dozen stretches."""
+    lines = read_metrics(run)
+    size = max(1, len(lines) // points)
+    stretches = [lines[at : at + size] for at in range(0, len(lines), size)]
+    means = [(part[-1]["step"], statistics.mean(line[figure] for line in part)) for part in stretches]
+    return Lines(title, "steps", "", {"training text": means})
+
+
+def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
+    """Show how well each layer separates the senses of a word; some of the clouds also go to `senses.svg`."""
+    sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
+    own = {world.language: world for world in worlds}
+    words = {word: own[language] for word, language in WORDS.items() if language in own}
+    results, figures = toy_senses(sources, VectorFolder(workdir / "vectors"), words=words)
+    about = (
+        "How often a linear probe tells the sense of a word from its vector, in percent. The ideal reader knows every "
+        "probability of this language and reads the sentence alone. Each dot is an occurrence of the word that the "
+        "probe was not fitted on: across is the direction that the probe uses, up the largest other difference."
+    )
+    layers = sorted({result.layer for result in results if result.layer})
+    rows = []
+    for word, world in words.items():
+        found = {(r.encoder, r.layer): r.percent for r in results if r.task == f"{word} ({world.language}), probe"}
+        ends = [found["chance", ""], found["ideal reader", ""]]
+        rows += [[word, name, *(found.get((name, layer), "") for layer in layers), *ends] for name in sources]
+    first, *_, last = words
+    elmo = [figure for figure in figures if figure.title.startswith(f"{last}: ELMo")]
+    bert = [figure for figure in figures if figure.title.startswith(f"{first}: BERT")]
+    write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
+    names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
+    return f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
+
+
+def show_weights(workdir: Path, parts: Sequence[Part]) -> str:
+    """Show the layer weights that each network with ELMo has learned."""
+    figures: list[Figure] = []
+    for part in (part for part in parts if part.column == COLUMNS[-1]):
+        figures += weight_results(load(workdir / part.point.name).params, part.task)[1]
+    return draw_figures(figures)
+
+
+def show_attention(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
+    """Show the attention over a question and its answer, in each language."""
+    point = next(part.point for part in parts if part.task == "questions" and part.column == COLUMNS[1])
+    model: Any = load(folders.run(point))
+    questions = read_data(folders.config(point)).dev
+    shown = []
+    for example in (questions[0], questions[-1]):
+        answer = model.predict([(example.text, example.context)])[0]
+        shown.append(f"<h3>{html.escape(f'{example.text} — {answer}')}</h3>{draw_attention(model, example)}")
+    return "".join(shown)
 
 
 def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None = None) -> int:
-    """Run every part that is not done, and write the page; return the exit status.
-
-    By default two parts run at a time on a CPU with two cores or more, and one on an accelerator.
-    """
+    """Run every part that is not done, by default two at a time on two cores; write the page; return the status."""
     jobs = jobs or (1 if may_have_accelerator() or (os.cpu_count() or 1) < 2 else 2)
     sizes = sizes or Sizes()
     parts, folders = list_parts(sizes), QuickstartFolders(workdir)
@@ -33,15 +278,8 @@ def run_quickstart(workdir: Path, sizes: Sizes | None = None, jobs: int | None =
         progress = Progress(folders, jobs, lambda point: usual[point.identity])
         # The longest first, so that none is left alone at the end.
         points = [part.point for part in sorted(parts, key=lambda part: part.seconds, reverse=True)]
-        with stop_asked() as stop:
-            try:
-                state = run_points(
-                    points, folders, runner, retries=0, tick=progress.tick, changed=progress.changed,
-                    say=progress.say, stop=stop,
-                )  # fmt: skip
-            finally:
-                runner.close()
-                progress.close()
+        with contextlib.closing(runner):
+            state = progress.run(points, runner, 0, progress.changed)
         if state.stopping:
             say("stopped; the same command continues")
             return train.STOPPED

@@ -26,14 +26,7 @@ details{margin:.4rem 0}
 
 
 def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]], style: str = "") -> Path:
-    """Write an HTML page; a section is a heading and HTML, an empty heading is left out, `style` is further CSS.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "report.html"
-    >>> page = write_page(path, "runs/bert", [("", "<p>2 steps</p>"), ("Configuration", draw_json({"steps": 2}))])
-    >>> page.read_text(encoding="utf-8").count("<h2>")
-    1
-    """
+    """Write an HTML page; a section is a heading and HTML, an empty heading is left out, `style` is further CSS."""
     parts = [f"<h2>{html.escape(heading)}</h2>{body}" if heading else body for heading, body in sections]
     return write_text(
         path,
@@ -45,13 +38,7 @@ def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]]
 
 
 def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return an HTML table that scrolls on a narrow screen; a column named `text` keeps its width.
-
-    >>> draw_table(["a"], [["<b>"]])
-    '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
-    >>> draw_table(["text"], []).count("min-width:14em")
-    1
-    """
+    """Return an HTML table that scrolls on a narrow screen; a column named `text` keeps its width."""
     wide = {"text": ' style="min-width:14em"'}
     head = "".join(f"<th{wide.get(name, '')}>{html.escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)

@@ -11,11 +11,7 @@ from bert_elmo_jax.files import open_atomically
 
 @dataclass(frozen=True)
 class Result:
-    """One score: task, encoder, layer, and `count` test cases; a score without a layer (a baseline) has an empty one.
-
-    >>> Result("pos", "runs/elmo", "1", 0.973, 25094)
-    pos, runs/elmo, layer 1: 97.3 %
-    """
+    """One score: task, encoder, layer (empty for a baseline without one), and `count` test cases."""
 
     task: str
     encoder: str

@@ -35,11 +35,7 @@ def thin_out(points: Sequence[Point]) -> list[Point]:
 
 
 def smooth(points: Sequence[Point]) -> list[Point]:
-    """Return the running mean, over a thirtieth of the curve to either side.
-
-    >>> smooth([(1.0, 5.0), (2.0, 7.0)])
-    [(1.0, 6.0), (2.0, 6.0)]
-    """
+    """Return the running mean, over a thirtieth of the curve to either side."""
     reach = max(1, len(points) // 30)
     near = [points[max(0, n - reach) : n + reach + 1] for n in range(len(points))]
     return [(x, sum(y for _, y in part) / len(part)) for (x, _), part in zip(points, near)]

@@ -42,24 +42,20 @@ def wants_adaptation(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) 
     if not config.encoder:
         raise ValueError(f"config.adapt.epochs={config.adapt.epochs} needs an encoder: give --config.encoder=…")
     if config.adapt.epochs < 0 or config.adapt.batch_size < 1:
-        raise ValueError(
-            f"config.adapt.epochs={config.adapt.epochs}, config.adapt.batch_size={config.adapt.batch_size}: expected "
-            "0 epochs or more, of batches of 1 text or more"
-        )
+        given = f"epochs={config.adapt.epochs}, batch_size={config.adapt.batch_size}"
+        raise ValueError(f"config.adapt has {given}: expected 0 epochs or more, of batches of 1 text or more")
     return True
 
 
 def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkStart) -> tuple[NetworkStart, int]:
     """Adapt the encoder in `workdir/adapted`; return it, and the exit status: 0, or 75 if it was stopped."""
-    asked, folder = config.adapt, workdir / "adapted"
+    folder = workdir / "adapted"
     stored = read_model(config.encoder)
     family = None if stored.network else get_family(stored.kind)
     if family is None or family.inputs != "words":
-        raise ValueError(
-            f"config.adapt.epochs={asked.epochs} is for encoders that read words, and {config.encoder} is of the kind "
-            f"{stored.kind}: adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory "
-            "as --config.encoder=…"
-        )
+        kind = f"{config.encoder} is of the kind {stored.kind}"
+        how = f"adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory"
+        raise ValueError(f"config.adapt is for encoders that read words, and {kind}: {how}")
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
     say(f"the encoder is first trained as a language model on {texts:,} texts: {folder}")
@@ -69,10 +65,8 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
     )  # fmt: skip
     manifest = prepare(request, local_runner(1), quiet)
     if not manifest["counts"]["heldout"]["documents"]:
-        raise ValueError(
-            f"{config.train} has {texts:,} texts, too few to hold some out for the language model's perplexity: set "
-            "config.adapt.epochs=0, or adapt with `experiments.pretrain` on more text"
-        )
+        how = "set config.adapt.epochs=0, or adapt with `experiments.pretrain` on more text"
+        raise ValueError(f"{config.train} has {texts:,} texts, too few to hold some out: {how}")
     recipe = build_recipe(config, stored, manifest, folder / "corpus")
     status = pretrain(recipe, folder, init=config.encoder, program="adapt")
     return (start if status else NetworkStart(word_encoder(str(folder)), start.source)), status
@@ -121,7 +115,6 @@ def write_texts(file: Path, texts: Iterable[Sequence[str]]) -> int:
 
 
 @contextlib.contextmanager
-def quiet(name: str, size: int) -> Iterator[Report]:
+def quiet(*_: object) -> Iterator[Report]:
     """Report no progress; the texts of a task are prepared in a moment."""
-    del name, size
     yield lambda done: None

@@ -1,9 +1,11 @@
 """Config files, their recipes, and the one parser of values for flags, grids, searches and sweeps."""
 
 import ast
+import functools
 import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,7 @@ BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0":
 
 
 def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Callable[..., ConfigDict]:
-    """Return a `get_config(name)` that calls the recipe of that name.
-
-    >>> def tiny():
-    ...     return ConfigDict({"layers": 2})
-    >>> get_config = choose_recipe(tiny)
-    >>> get_config("tiny").layers
-    2
-    >>> get_config("tinny")
-    Traceback (most recent call last):
-    ValueError: there is no recipe 'tinny'; choose from tiny; did you mean tiny?
-    """
+    """Return a `get_config(name)` that calls the recipe of that name."""
     known = {recipe.__name__: recipe for recipe in recipes}
 
     def get_config(name: str = default) -> ConfigDict:
@@ -48,15 +40,7 @@ def choose_recipe(*recipes: Callable[[], ConfigDict], default: str = "") -> Call
 
 
 def read_config(file: str) -> tuple[ConfigDict, str]:
-    """Return the config of `path.py` or `path.py:recipe`, and its docstring.
-
-    >>> config, docstring = read_config("experiments/configs/bert.py:toy")
-    >>> config.steps, docstring.partition(":")[0]
-    (9000, 'A BERT for a laptop')
-    >>> read_config("bert_toi.py")
-    Traceback (most recent call last):
-    FileNotFoundError: --config=bert_toi.py: there is no such file; did you mean experiments/configs/bert.py:toy?
-    """
+    """Return the config of `path.py` or `path.py:recipe`, and its docstring."""
     path, _, recipe = file.partition(":")
     get_config, docstring = _run(path, file)
     if not hasattr(get_config, "recipes"):
@@ -140,18 +124,7 @@ def set_field(config: ConfigDict, name: str, text: str) -> None:
 
 
 def parse_value(config: ConfigDict, name: str, text: str) -> Any:
-    """Return the value that a text gives to a field; the field's present value decides the type.
-
-    >>> config = ConfigDict({"optimizer": {"clip": 1.0}, "split": (0.8, 0.1), "remat": False})
-    >>> parse_value(config, "optimizer.clip", "5"), parse_value(config, "split", "(1, 2)")
-    (5.0, (1, 2))
-    >>> parse_value(config, "remat", "yes")
-    Traceback (most recent call last):
-    ValueError: remat='yes': expected a value like false
-    >>> parse_value(config, "optimiser.clip", "5")
-    Traceback (most recent call last):
-    ValueError: the config has no field 'optimiser.clip'; did you mean optimizer.clip?
-    """
+    """Return the value that a text gives to a field; the field's present value decides the type."""
     fields = dict(list_fields(config))
     if name not in fields:
         last = name.rpartition(".")[2]
@@ -160,10 +133,7 @@ def parse_value(config: ConfigDict, name: str, text: str) -> Any:
         hint = f"did you mean {near}?" if near else "--config=FILE --help lists them"
         raise ValueError(f"the config has no field {name!r}; {hint}")
     *groups, last = name.split(".")
-    group = config
-    for part in groups:
-        group = group[part]
-    present, kind = fields[name], group.get_type(last)
+    present, kind = fields[name], functools.reduce(getitem, groups, config).get_type(last)
     try:
         return _parse(text, present, kind)
     except (ValueError, KeyError, SyntaxError):

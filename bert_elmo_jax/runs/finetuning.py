@@ -1,6 +1,10 @@
 """Fine-tuning runs: an encoder with a task head, or a task network, from the config to the report."""
 
 import contextlib
+import copy
+import itertools
+import shutil
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,26 +16,15 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import load, train
 from bert_elmo_jax.analysis.layer_weights import layer_shares
 from bert_elmo_jax.data.tasks.batches import TaskBatches
-from bert_elmo_jax.files import write_json
-from bert_elmo_jax.inference.run_directory import best_step, is_run_directory
+from bert_elmo_jax.files import read_json, write_json
+from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, read_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
-from bert_elmo_jax.runs.grid import (
-    RESULT,
-    Setting,
-    apply_setting,
-    drop_worse,
-    finish_grid,
-    list_settings,
-    name_folder,
-    read_result,
-)
-from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.start_run import cache_compiled, keep_freed_memory, say
+from bert_elmo_jax.runs.config_files import parse_values
+from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
-from bert_elmo_jax.runs.task_report import task_sections
-from bert_elmo_jax.runs.task_scores import figures_of, score_name
+from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.devices import describe_devices
@@ -39,6 +32,9 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
+RESULT = "result.json"  # in the directory of a finished run; written last
+Setting = dict[str, Any]
+AnyStart = Start | NetworkStart
 
 
 def finetune(
@@ -58,7 +54,7 @@ def finetune(
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
     adapt = wants_adaptation(config, settings)
     data = read_data(config)
-    start: Start | NetworkStart = (start_network if "network" in config else start_head)(config, init, tokenizer)
+    start: AnyStart = (start_network if "network" in config else start_head)(config, init, tokenizer)
     asked = {"program": "finetune", "init": init, "tokenizer": tokenizer, **config.to_dict()}
     if share := parse_share(config.dev):  # with another share, held-out examples would be trained on
         asked["dev_share"] = share
@@ -72,24 +68,18 @@ def finetune(
             start, status = adapt_encoder(config, workdir, data, start)
             if status:
                 return status
-        if settings:
-            stopped = run_grid(config, workdir, data, start, asked, settings)
-        else:
-            stopped = run(config, workdir, data, start, asked)
+        own = config, workdir, data, start, asked
+        stopped = run_grid(*own, settings) if settings else run(*own)
     return train.STOPPED if stopped else 0
 
 
 def run_grid(
-    config: ConfigDict,
-    workdir: Path,
-    data: Data,
-    start: Start | NetworkStart,
-    asked: Mapping[str, Any],
-    settings: Sequence[Setting],
+    config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any], settings: list[Setting]
 ) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
     train.same_run(workdir, asked, FREE)
-    folders = [name_folder(workdir, setting) for setting in settings]
+    names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
+    folders = [workdir / "runs" / name for name in names]
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
         if read_result(folder) is not None:
             continue
@@ -103,9 +93,7 @@ def run_grid(
     return None
 
 
-def run(
-    config: ConfigDict, workdir: Path, data: Data, start: Start | NetworkStart, asked: Mapping[str, Any]
-) -> int | None:
+def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any]) -> int | None:
     """Start or resume one run, and return the number of the signal that stopped it, or None."""
     # The model, its data and the step.
     if isinstance(start, Start):
@@ -118,11 +106,9 @@ def run(
     step = train.make_step(ready.loss, ready.method, ready.coefficients, accumulate=config.accumulate)
     mesh = train.make_mesh(**config.mesh)
     share = mesh.shape["data"] * mesh.shape["fsdp"]
-    if config.batch_size % (share * config.accumulate):
-        raise ValueError(
-            f"config.batch_size={config.batch_size} cannot be shared by {share} devices in {config.accumulate} parts: "
-            f"use a multiple of {share * config.accumulate}"
-        )
+    if config.batch_size % (unit := share * config.accumulate):
+        how = f"cannot be shared by {share} devices in {config.accumulate} parts: use a multiple of {unit}"
+        raise ValueError(f"config.batch_size={config.batch_size} {how}")
     state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE)
@@ -167,10 +153,7 @@ def run(
 
 
 def finish(workdir: Path, data: Data, batch_size: int) -> None:
-    """Score the model that is best on dev, and write the report and then `result.json`.
-
-    Batches have the size of the run, since these shapes are compiled.
-    """
+    """Score the model that is best on dev, in batches of the compiled size; write the report, then `result.json`."""
     model = load(workdir)
     assert isinstance(model, TaskModel | TaskNetwork)
     predictions = model.predict_examples(data.dev, batch_size=batch_size)
@@ -184,3 +167,81 @@ def finish(workdir: Path, data: Data, batch_size: int) -> None:
     for part, values in figures.items():
         say(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in values.items())}")
     say(f"{report}: the curves of this run, and its mistakes")
+
+
+def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | None) -> list[Setting]:
+    """Return the values of each run's fields; [] without a grid and seeds."""
+    given = {name: texts for name, _, texts in (part.partition("=") for part in (grid or "").split())}
+    if seeds and "seed" in given:
+        raise ValueError("--grid names seed, and --seeds was given: use one of both")
+    fields: dict[str, list[Any]] = {}
+    try:
+        for name, texts in (given | ({"seed": ",".join(seeds)} if seeds else {})).items():
+            fields[name] = parse_values(config, name, texts)
+    except ValueError as error:
+        raise ValueError(f"--{'seeds' if seeds and name == 'seed' else 'grid'}: {error}") from None
+    for name, values in fields.items():
+        if len(set(values)) < len(values):
+            raise ValueError(f"{name} has a value twice: {', '.join(map(str, values))}")
+    return [dict(zip(fields, values)) for values in itertools.product(*fields.values())] if fields else []
+
+
+def apply_setting(config: ConfigDict, setting: Setting, workdir: Path) -> ConfigDict:
+    """Return a copy of a config with a setting; all runs with the same encoder share its cached vectors."""
+    own = copy.deepcopy(config)
+    if "cache" in own and not own.cache and own.encoder and "encoder" not in setting:
+        own.cache = str(workdir / "vectors")
+    own.update_from_flattened_dict(setting)
+    return own
+
+
+def read_result(run: Path) -> dict[str, Any] | None:
+    """Return the scores of a finished run, or None."""
+    return read_json(run / RESULT) if (run / RESULT).is_file() else None
+
+
+def find_best(folders: Sequence[Path]) -> Path:
+    """Return the first of the finished runs with the highest score on dev."""
+    scores: dict[Path, float] = {}
+    for folder in folders:
+        if (result := read_result(folder)) is not None:
+            value = result["dev"][result["score"]]
+            scores[folder] = float("-inf") if value is None or value != value else value
+    return max(scores, key=lambda folder: scores[folder])
+
+
+def drop_worse(folders: Sequence[Path]) -> None:
+    """Delete the parameters of all finished runs except the best."""
+    best = find_best(folders)
+    for folder in folders:
+        if folder != best and read_result(folder) is not None:
+            for part in ("checkpoints", "encoder"):
+                shutil.rmtree(folder / part, ignore_errors=True)
+
+
+def finish_grid(workdir: Path, settings: Sequence[Setting], folders: Sequence[Path], asked: Mapping[str, Any]) -> None:
+    """Write `grid.json`, report the mean and deviation of each setting's seeds, and copy the best model."""
+    best = find_best(folders)
+    results = [{**setting, **(read_result(folder) or {})} for setting, folder in zip(settings, folders)]
+    write_json(workdir / "grid.json", {"runs": results, "best": best.name})
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for setting, result in zip(settings, results):
+        name = " ".join(f"{key}={value}" for key, value in setting.items() if key != "seed")
+        groups.setdefault(name or "all seeds", []).append(result)
+    for name, members in groups.items():
+        for part in ("dev", "test"):
+            values = [member[part][member["score"]] for member in members if part in member]
+            if values:
+                deviation = f" ± {statistics.stdev(values):.4f} ({len(values)} seeds)" if len(values) > 1 else ""
+                say(f"{name}: {part} {members[0]['score']} {statistics.mean(values):.4f}{deviation}")
+    say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")
+    if not is_run_directory(workdir):
+        shutil.copyfile(best / "report.html", workdir / "report.html")
+        if (best / "encoder").is_dir():
+            shutil.copytree(best / "encoder", workdir / "encoder", dirs_exist_ok=True)
+        model = read_run_directory(best)
+        write_run_directory(
+            workdir, model.config, model.params, model.tokenizer, run=asked, step=model.step, task=model.task,
+            features=model.features, encoder=model.encoder,
+        )  # fmt: skip
+    say(f"{workdir} has the model of {best.name}, the best on dev")

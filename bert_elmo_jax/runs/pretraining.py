@@ -15,8 +15,7 @@ from optax import GradientTransformation
 from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
-from bert_elmo_jax.data.pipeline.phases import Phases
+from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Objective
 from bert_elmo_jax.files import write_json
@@ -24,8 +23,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.optim import Schedule
 from bert_elmo_jax.runs.initial_state import ROW_SPARSE, adopt_config, build_optimizer, build_schedule, fill_missing
-from bert_elmo_jax.runs.start_cost import cost_kept
-from bert_elmo_jax.runs.start_run import cache_compiled, keep_freed_memory, say
+from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
@@ -122,10 +120,7 @@ def pretrain(
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
-    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
-
-    `inputs` is "pieces" or "words".
-    """
+    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory."""
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
         return {str(toy_corpus(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
@@ -153,10 +148,7 @@ def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str) -> Any:
 def start_model(
     family: Family, config: ConfigDict, init: str | None, tokenizer: Any
 ) -> tuple[Any, Mapping[str, Any] | None]:
-    """Return the model's configuration, and the parameters of `init` if given.
-
-    A word encoder of characters accepts data with another vocabulary; its softmax is then new.
-    """
+    """Return the model's configuration, and the parameters of `init`; with another vocabulary without its softmax."""
     asked = dict(config.model)
     if init is None:
         return family.config_for(tokenizer, **asked), None
@@ -176,10 +168,7 @@ def start_model(
 
 
 def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family, Objective]:
-    """Return the family and the objective of a config, without a run.
-
-    Without `vocab_size`, the vocabulary has the size of the data's, or without data of the released models'.
-    """
+    """Return family and objective of a config; the vocabulary's size is by default the data's or the released one."""
     family = get_family(config.family)
     if vocab_size is None and config.data == "toyworld":
         vocab_size = config.toyworld.vocab_size
@@ -205,20 +194,14 @@ def build_step(
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the coefficient of each term of the loss from `config.coefficients`, or the objective's `default`.
-
-    A sampled term has the coefficient of the term that it estimates. Other terms in the config are ignored, since one
-    config may serve several objectives.
-    """
+    """Return the coefficient of each term of the loss; a sampled term has that of the term that it estimates."""
     given = config.get("coefficients")
     if not given:
         return dict(default)
     names = {term: term if term in given else term.removesuffix("_sampled") for term in default}
     if not set(names.values()) <= set(given):
-        raise ValueError(
-            f"config.coefficients has {', '.join(given)}, but the loss has the terms {', '.join(names.values())}: give "
-            "a number for each term"
-        )
+        terms = f"the loss has the terms {', '.join(names.values())}: give a number for each term"
+        raise ValueError(f"config.coefficients has {', '.join(given)}, but {terms}")
     return {term: float(given[name]) for term, name in names.items()}
 
 

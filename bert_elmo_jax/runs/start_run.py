@@ -1,11 +1,13 @@
-"""Start a run in this process: exit statuses, messages, freed memory and the cache of compiled programs."""
+"""Start a run in this process: exit statuses, messages, memory, the cache of compiled programs, and recorded costs."""
 
 import contextlib
 import ctypes
+import json
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -20,18 +22,13 @@ Call = Callable[..., int | None]  # of a config and a run directory, with option
 REFUSALS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 # From glibc's malloc.h: the largest free memory at the end of a heap, and the largest separate block, that it keeps.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+COSTS = "costs.jsonl"  # in a run directory, one line per start
 
 
 def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, options: Mapping[str, Any]) -> int:
     """Call `pretrain` or `finetune` with a config file and overrides; return the exit status of its program.
 
     An expected error is one line on standard error. Other errors are raised.
-
-    >>> def greet(config, workdir, name):
-    ...     print(f"{name} trains {config.steps} steps")
-    >>> run_point(greet, "experiments/configs/bert.py:toy", {"steps": "100"}, "runs/bert", {"name": "Kim"})
-    Kim trains 100 steps
-    0
     """
     try:
         read, _ = read_config(config)
@@ -76,3 +73,47 @@ def may_have_accelerator() -> bool:
 def say(line: str) -> None:
     """Print a line on standard error."""
     print(line, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def cost_kept(run: Path, first: bool = True) -> Iterator[None]:
+    """Record the cost of the block as one start of a run; of its processes only the `first` does, unless killed."""
+    began, before = time.monotonic(), os.times()
+    try:
+        yield
+    finally:
+        if first:
+            # The processor time of this process and of its children that have ended; Windows knows its own only.
+            processor = sum(os.times()[:4]) - sum(before[:4])
+            add_cost(run, time.monotonic() - began, processor, _find_device())
+
+
+def add_cost(run: Path, seconds: float, processor: float = 0.0, device: str = "") -> None:
+    """Add the cost of one start; a run directory that cannot be written, or is gone, is left alone."""
+    cost = {"seconds": round(seconds, 3), "processor": round(processor, 3), "device": device}
+    with contextlib.suppress(OSError), (run / COSTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(cost, ensure_ascii=False) + "\n")
+
+
+def read_costs(run: Path) -> list[dict[str, Any]]:
+    """Return the costs of all starts of a run, oldest first; a line that is damaged is skipped."""
+    costs = []
+    with contextlib.suppress(OSError):
+        for line in (run / COSTS).read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                cost = json.loads(line)
+                costs.append({**cost, "seconds": float(cost["seconds"]), "processor": float(cost["processor"])})
+    return costs
+
+
+def sum_costs(run: Path, what: str = "seconds") -> float:
+    """Return what all starts of a run cost together, in seconds or in `processor` seconds."""
+    return sum((cost[what] for cost in read_costs(run)), 0.0)
+
+
+def _find_device() -> str:
+    """Return what this process has computed on, or "" if it has not computed: asking JAX would start a device."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if bridge is None or not bridge._backends:
+        return ""
+    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"

@@ -1,6 +1,5 @@
 """Read and check the data of a fine-tuning config, and count the steps that they take."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -13,7 +12,6 @@ from bert_elmo_jax.data.tasks.examples import a_number
 from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels
 from bert_elmo_jax.runs.start_run import say
 
-LENGTH, QUESTION_LENGTH = 128, 384
 OPTIONS = ("context", "stride", "question_length", "longest_answer")  # fields of tasks that a config may have
 
 
@@ -39,10 +37,9 @@ def read_data(config: ConfigDict) -> Data:
     """Read all files of a run; a task has the labels of its training data."""
     missing = [name for name in ("task", "train", "dev") if not config[name]]
     if missing:
-        raise ValueError(
-            f"{', '.join(f'--{name}' for name in missing)} {'is' if len(missing) == 1 else 'are'} needed, such as "
-            "--task=classification --train=my.csv --dev=dev.csv --text=review --label=stars (--dev=0.1: of --train)"
-        )
+        such = "--task=classification --train=my.csv --dev=dev.csv --text=review --label=stars (--dev=0.1: of --train)"
+        flags, verb = ", ".join(f"--{name}" for name in missing), "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{flags} {verb} needed, such as {such}")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
     options = {name: config[name] for name in OPTIONS if name in config}
     task = task_named(config.task, **columns, file=config.train, **options)
@@ -75,10 +72,7 @@ def parse_share(dev: str) -> float | None:
 
 
 def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Split examples into a train and a dev part by a fixed shuffle; both keep the order.
-
-    Questions about one context stay together, and so do the sentences of a document that are read with it.
-    """
+    """Split examples by a fixed shuffle, in order; questions on a context and sentences of a document stay together."""
     groups: dict[Any, list[int]] = {}
     for n, example in enumerate(examples):
         together = example.context if task.kind == "questions" else example.document if task.context else n
@@ -90,16 +84,14 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
         chosen.update(every[n])
     least = 2 if task.kind == "regression" else 1
     if not least <= len(chosen) < len(examples):
-        raise ValueError(
-            f"--dev={share:g} of {len(examples):,} examples would be {len(chosen)} of them: use another share, or give "
-            "a file"
-        )
+        would = f"would be {len(chosen)} of them: use another share, or give a file"
+        raise ValueError(f"--dev={share:g} of {len(examples):,} examples {would}")
     train, dev = ([e for n, e in enumerate(examples) if (n in chosen) == held] for held in (False, True))
     return train, dev
 
 
 def take_share(examples: Sequence[Any], share: float) -> Sequence[Any]:
-    """Return a share of the examples, in order, by a fixed shuffle: a larger share contains a smaller one."""
+    """Return a share of the examples, in order; a larger share contains a smaller one."""
     if not 0 < share <= 1:
         raise ValueError(f"config.share={share}: expected a share of the training examples, above 0 and at most 1")
     chosen = np.random.default_rng(0).permutation(len(examples))[: max(1, round(share * len(examples)))]
@@ -117,17 +109,9 @@ def count_steps(config: ConfigDict, rows: int) -> Length:
     if steps < 1 or min(eval_every, checkpoint_every) < 1:
         raise ValueError(f"config.epochs={config.epochs} of {epoch} steps is less than a step: use more epochs")
     if eval_every % checkpoint_every:
-        raise ValueError(
-            f"an evaluation every {eval_every} steps and a checkpoint every {checkpoint_every}: the best model could "
-            "not be kept; let config.checkpoint_every divide config.eval_every (an epoch by default)"
-        )
+        why = "the best model could not be kept; let config.checkpoint_every divide config.eval_every"
+        raise ValueError(f"an evaluation every {eval_every} steps and a checkpoint every {checkpoint_every}: {why}")
     return Length(steps, epoch, eval_every, checkpoint_every)
-
-
-def fit_length(task: Task, config: ConfigDict, positions: int) -> Task:
-    """Return the task with the length of its rows, at most the `positions` of the model by default."""
-    usual = QUESTION_LENGTH if task.kind == "questions" else LENGTH
-    return dataclasses.replace(task, max_length=config.max_length or min(usual, positions))
 
 
 def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] | None:
@@ -137,9 +121,8 @@ def class_weights(asked: str, task: Task, train: Sequence[Any]) -> list[float] |
     if task.kind not in ("classification", "tags"):
         raise ValueError(f"config.class_weights={asked!r} is for labels, and {task.name} has none; leave it out")
     if asked == "balanced":
-        found: Counter[Any] = Counter(
-            chain.from_iterable(e.tags for e in train) if task.kind == "tags" else (e.label for e in train)
-        )
+        tagged = task.kind == "tags"
+        found = Counter[Any](chain.from_iterable(e.tags for e in train) if tagged else (e.label for e in train))
         return [found.total() / (len(task.labels) * found[label]) if found[label] else 1.0 for label in task.labels]
     pairs = [part.rpartition("=")[::2] for part in asked.split(",")]
     try:

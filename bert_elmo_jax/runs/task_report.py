@@ -1,6 +1,9 @@
-"""Sections of a fine-tuning run's report: scores, confusions, mistakes, attention maps, layer weights."""
+"""Scores of a task's predictions, as its official scorer computes them, and the sections of the run's report."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 from typing import Any
@@ -8,32 +11,143 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.rows import make_rows
-from bert_elmo_jax.data.tasks.task import Example
-from bert_elmo_jax.evals import entities
-from bert_elmo_jax.inference.predictions import softmax
+from bert_elmo_jax.data.tasks.task import Example, Task
+from bert_elmo_jax.evals import entities, glue, squad
+from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, softmax
 from bert_elmo_jax.inference.task_model import TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.report.figures import Grid, Scatter
 from bert_elmo_jax.report.page import draw_figures, draw_table
 from bert_elmo_jax.report.svg import format_number
-from bert_elmo_jax.runs.task_scores import count_confusions, find_mistakes
 
+REACH = 6  # words shown on each side of a wrong one
+NEVER = 1e9  # larger than any score
+GIVEN: dict[type, str] = {Number: "value", Choice: "choice", Label: "label"}
 SHOWN = 24  # the most labels of a table and pieces of an attention map
 LONGEST = 200  # characters of a mistake's text
 Section = tuple[str, str]
 
 
-def task_sections(
-    model: TaskModel | TaskNetwork,
-    dev: Sequence[Any],
-    predictions: Sequence[Any],
-    scores: Mapping[str, Mapping[str, float]],
-) -> list[Section]:
-    """Return sections (heading, HTML): scores, confusions and the mistakes with the highest probability.
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong prediction: file and line, text, right and predicted answer, probability (or a number's error)."""
 
-    A task model adds its attention over an example, a task network its weights of the encoder's layers.
-    """
+    where: str
+    text: str
+    right: str
+    predicted: str
+    sure: float
+
+
+def score_name(task: Task) -> str:
+    """Return the name of the score that chooses the best model."""
+    if task.kind == "tags":
+        return "f1" if task.entities else "accuracy"
+    if task.kind == "questions":
+        return "best_f1" if task.unanswerable else "f1"  # with the threshold for no answer that is best on dev
+    return glue.TASK_METRICS[_find_metrics(task)][0]
+
+
+def _find_metrics(task: Task) -> str:
+    """Return the key of the task in `evals.glue.TASK_METRICS`."""
+    if task.name in ("mrpc", "qqp") and set(task.labels) != {"0", "1"}:
+        return "classification"
+    return task.name if task.name in glue.TASK_METRICS else task.kind
+
+
+def figures_of(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, float]:
+    """Return the scores of predictions; `null_threshold` is the best threshold for no answer to a question."""
+    if task.kind == "questions":
+        figures = _answers(task, examples, predictions)
+        return {name: float(value) for name, value in figures.items() if "total" not in name and name != "missing"}
+    if task.kind == "tags":
+        gold, found = [list(e.tags) for e in examples], [list(p.tags) for p in predictions]
+        if task.entities:
+            scores = entities.score(gold, found)
+            return {name: scores[name] for name in ("f1", "precision", "recall", "accuracy")}
+        return {"accuracy": glue.accuracy(list(chain(*gold)), list(chain(*found)))}
+    right: list[Any] = [example.label for example in examples]
+    given: list[Any] = [getattr(prediction, GIVEN[type(prediction)]) for prediction in predictions]
+    name = _find_metrics(task)
+    if task.kind == "classification" and any(metric == "f1" for metric in glue.TASK_METRICS[name]):
+        right, given = ([int(label) for label in side] for side in (right, given))
+    figures = glue.score(name, right, given)
+    if task.kind == "classification" and name != "classification":
+        figures.setdefault("accuracy", glue.accuracy(right, given))
+    return figures
+
+
+def find_mistakes(task: Task, examples: Sequence[Any], predictions: Sequence[Any], most: int = 10) -> list[Mistake]:
+    """Return the mistakes with the highest probability, highest first; for a regression the largest errors."""
+    found: list[Mistake | None] = []
+    for example, prediction in zip(examples, predictions):
+        if isinstance(prediction, Tags):
+            found += _wrong_words(example, prediction)
+        else:
+            found.append(_mistake(task, example, prediction))
+    return sorted(filter(None, found), key=lambda mistake: -mistake.sure)[:most]
+
+
+def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[AnswerSpan]) -> dict[str, float]:
+    version = "v2.0" if task.unanswerable else "1.1"
+    qas = [{"id": asked.id, "answers": [{"text": answer.text} for answer in asked.answers]} for asked in questions]
+    data: Mapping[str, Any] = {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]}
+    ids = [question.id for question in questions]
+    answers = {number: prediction.answer for number, prediction in zip(ids, predictions)}
+    if not task.unanswerable:
+        return squad.score(data, answers, rules="korquad" if task.name in ("korquad", "klue_mrc") else "squad1")
+    figures = squad.score(data, answers)
+    # The threshold is chosen among the best answers that are not empty, with and without the current threshold.
+    best = {n: next((c.answer for c in p.n_best if c.answer), "") for n, p in zip(ids, predictions)}
+    doubts = {number: max(min(prediction.null_score, NEVER), -NEVER) for number, prediction in zip(ids, predictions)}
+    tuned = squad.score(data, best, doubts)
+    threshold = tuned["best_f1_thresh"]
+    if threshold not in doubts.values():  # the script's own value for "no answer is best", meant for probabilities
+        threshold = -NEVER
+    return figures | {name: tuned[name] for name in ("best_exact", "best_f1")} | {"null_threshold": threshold}
+
+
+def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None:
+    where = f"{example.file}:{example.line}"
+    if isinstance(prediction, Number):
+        error = abs(prediction.value - example.label)
+        return Mistake(where, _text(example), f"{example.label:g}", str(prediction), error)
+    if isinstance(prediction, AnswerSpan):
+        rules = task.name == "korquad"
+        right = [squad.normalize(a.text, korean=rules) for a in example.answers] or [""]
+        if squad.normalize(prediction.answer, korean=rules) in right:
+            return None
+        shown = " / ".join(dict.fromkeys(answer.text for answer in example.answers)) or "(no answer)"
+        return Mistake(where, example.text, shown, prediction.answer or "(no answer)", prediction.probability)
+    if isinstance(prediction, Choice):
+        sure = prediction.probabilities[prediction.choice]
+        wrong = Mistake(where, example.text, example.choices[example.label], prediction.text, sure)
+        return None if prediction.choice == example.label else wrong
+    assert isinstance(prediction, Label)
+    wrong = Mistake(where, _text(example), example.label, prediction.label, prediction.probability)
+    return None if prediction.label == example.label else wrong
+
+
+def _wrong_words(sentence: Any, prediction: Tags) -> list[Mistake]:
+    found, words = [], sentence.words
+    each = zip(sentence.lines, sentence.tags, prediction.tags, prediction.probabilities)
+    for n, (line, right, tag, sure) in enumerate(each):
+        if right != tag and not math.isnan(sure):
+            around = [*words[max(0, n - REACH) : n], f"[{words[n]}]", *words[n + 1 : n + 1 + REACH]]
+            found.append(Mistake(f"{sentence.file}:{line}", " ".join(around), right, tag, sure))
+    return found
+
+
+def _text(example: Any) -> str:
+    return example.text if example.pair is None else f"{example.text} ‖ {example.pair}"
+
+
+def task_sections(
+    model: TaskModel | TaskNetwork, dev: Sequence[Any], predictions: Sequence[Any], scores: Mapping[str, Any]
+) -> list[Section]:
+    """Return sections (heading, HTML): scores, confusions, mistakes, and attention or the weights of layers."""
     task = model.task
     rows = [[part, name, format_number(value)] for part, values in scores.items() for name, value in values.items()]
     sections = [("Scores of the best model", draw_table(["", "score", ""], rows))]
@@ -54,12 +168,12 @@ def task_sections(
             sections.append(_confusion_section(task.labels, [*chain(*true_tags)], [*chain(*predicted_tags)]))
     mistakes = find_mistakes(task, dev, predictions)
     if mistakes:
-        unit, title = "sure", "The most confident mistakes"
-        if task.kind == "regression":
-            unit, title = "off by", "The largest errors"
-        cells = [
-            [PurePath(m.where).name, _shorten(m.text), m.right, m.predicted, format_number(m.sure)] for m in mistakes
-        ]
+        numbers = task.kind == "regression"
+        unit, title = ("off by", "The largest errors") if numbers else ("sure", "The most confident mistakes")
+        cells = []
+        for m in mistakes:
+            text = m.text if len(m.text) <= LONGEST else f"{m.text[: LONGEST - 1]}…"
+            cells.append([PurePath(m.where).name, text, m.right, m.predicted, format_number(m.sure)])
         sections.append((title, draw_table(["where", "text", "right", "predicted", unit], cells)))
     if isinstance(model, TaskNetwork):
         return [*sections, *_layer_weights(model)]
@@ -71,15 +185,11 @@ def task_sections(
 
 
 def draw_confusions(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> str:
-    """Return an HTML table of counts; for more than 24 labels, the most frequent confusions.
-
-    >>> draw_confusions(["0", "1"], ["0", "1"], ["1", "1"]).count("<tr>")
-    3
-    """
-    counts = count_confusions(labels, true, predicted)
+    """Return an HTML table of counts; for more than 24 labels, the most frequent confusions."""
+    counts = Counter(zip(true, predicted))
     if len(labels) <= SHOWN:
         return draw_table(["", *labels], [[a, *(counts[a, b] or "·" for b in labels)] for a in labels])
-    often = sorted(((n, a, b) for (a, b), n in counts.items() if a != b and n), reverse=True)[:SHOWN]
+    often = sorted(((n, a, b) for (a, b), n in counts.items() if a != b), reverse=True)[:SHOWN]
     return draw_table(["right", "predicted", "times"], [[a, b, n] for n, a, b in often])
 
 
@@ -87,24 +197,17 @@ def draw_attention(model: TaskModel, example: Any) -> str:
     """Return one map per layer of an example's first row: how much each piece (left) attends to each (top)."""
     names, maps = attention_maps(model, example)
     shown = maps[:, :SHOWN, :SHOWN]
-    figures = [
-        Grid(f"layer {n}", names[:SHOWN], names[:SHOWN], layer / max(float(layer.max()), 1e-9))
-        for n, layer in enumerate(shown, start=1)
-    ]
+    scaled = [layer / max(float(layer.max()), 1e-9) for layer in shown]
+    figures = [Grid(f"layer {n}", names[:SHOWN], names[:SHOWN], layer) for n, layer in enumerate(scaled, start=1)]
     cut = f"<p>The first {SHOWN} of {len(names)} pieces.</p>" if len(names) > SHOWN else ""
     return cut + draw_figures(figures)
 
 
 def attention_maps(model: TaskModel, example: Any) -> tuple[list[str], Float[np.ndarray, "L T T"]]:
-    """Return the pieces of an example's first row, and each layer's attention between them, averaged over heads.
-
-    The example is one of a task file, or an input of `predict`.
-    """
+    """Return the pieces of the first row of an example or input, and each layer's attention, averaged over heads."""
     if model.config.implementation != "reference":
-        raise ValueError(
-            f"{model.source} was loaded with {model.config.implementation} attention, which keeps no maps: load it "
-            'with implementation="reference"'
-        )
+        why = 'attention, which keeps no maps: load it with implementation="reference"'
+        raise ValueError(f"{model.source} was loaded with {model.config.implementation} {why}")
     whole = example if isinstance(example, Example) else to_example(model.task, example, 0)
     row = make_rows(model.task, [whole], model.tokenizer, labelled=False)[0]
     ids, types = row.ids[0][None], row.types[0][None]
@@ -125,7 +228,3 @@ def _layer_weights(model: TaskNetwork) -> list[Section]:
     if not rows:
         return []
     return [("Weights of the encoder's layers", draw_table(["at", *map(str, model.config.mixed_layers), "γ"], rows))]
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -23,14 +23,14 @@ from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, tas
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
-from bert_elmo_jax.inference.task_forward import collate_inputs, compute_outputs
-from bert_elmo_jax.inference.task_model import make_head
+from bert_elmo_jax.inference.task_model import collate_inputs, compute_outputs, make_head
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps, fit_length
+from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
+LENGTH, QUESTION_LENGTH = 128, 384
 WAYS = ("all", "frozen", "head_first", "top_down")  # of transfer
 Put = Callable[[Mapping[str, np.ndarray]], Any]
 
@@ -47,8 +47,7 @@ class Start(NamedTuple):
 class Prepared(NamedTuple):
     """A model for a task before its first step.
 
-    `begin(workdir)` describes the model in the run directory. It returns a function that makes batches of rows, and one
-    that predicts the dev data from parameters, given a function that places a batch on the devices.
+    `begin(workdir)` describes it there, and returns functions that make batches of rows and predict the dev data.
     """
 
     task: Task
@@ -88,12 +87,9 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         stored, family = _read_encoder(config.preset, "config.preset")
         model = stored.config
     else:
-        raise ValueError(
-            f"config.preset={config.preset!r} is neither a preset ({', '.join(presets)}) nor a model: name one of them"
-            + did_you_mean(config.preset, presets)
-        )
-    known = {field.name for field in dataclasses.fields(model)}
-    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if name in known}
+        listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
+        raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
+    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
     return Start(family, dataclasses.replace(adopt_config(model, asked), **sizes), pieces, None)
 
 
@@ -108,7 +104,8 @@ def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
 def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = True) -> Prepared:
     """Return a model with the head of the task; `report` which of its parameters are new."""
     model, tokenizer, family = start.model, start.tokenizer, start.family
-    task = fit_length(data.task, config, model.max_positions)
+    usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
+    task = dataclasses.replace(data.task, max_length=config.max_length or min(usual, model.max_positions))
     check_length(task, model.max_positions)
     features = read_features(config, family, model.num_layers, task.kind)
     head = make_head(task, features, model)
@@ -139,10 +136,7 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
 
 
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
-    """Return the layers of `config.features` that the head reads; None for the last layer.
-
-    A family without a pooler gives its last layer, averaged, to heads that read one vector per row.
-    """
+    """Return the layers of `config.features` that the head reads; None for the last layer, with its pooler."""
     f = config.features
     if not f.layers:
         no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
@@ -157,10 +151,7 @@ def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str
 def init_params(
     start: Start, task: Task, head: TaskHead, seed: int, report: bool = True
 ) -> tuple[dict[str, Any], bool]:
-    """Return the stored parameters, completed from the seed, and True if the pooler is new.
-
-    A stored head for another task or other labels is not used.
-    """
+    """Return the stored parameters, without the head of another task, completed from the seed; True: a new pooler."""
     fresh = init_task_params(start.family, start.model, head, jax.random.key(seed))
     if start.stored is None:
         return fresh, True
@@ -198,20 +189,16 @@ def build_transfer(
 
 
 def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool) -> Any:
-    """Return the step from which each parameter is trained: 0 for the head and a new pooler.
-
-    An old pooler is unfrozen with the last layer.
-    """
+    """Return the step from which each parameter is trained: 0 for head and new pooler, last layer for an old one."""
     depths = optim.depths(dict(params), family.depth_of)
     top = max(jax.tree.leaves(depths))
     first = round(config.head_epochs * epoch)
     if first < 1:
         raise ValueError(f"config.head_epochs={config.head_epochs} is less than a step; use more, or transfer=all")
 
-    def start(depth: int) -> int:
-        return first + (max(0, top - 1 - depth) * epoch if config.transfer == "top_down" else 0)
-
-    starts = jax.tree.map(lambda depth: 0, depths) | {"encoder": jax.tree.map(start, depths["encoder"])}
+    wait = epoch if config.transfer == "top_down" else 0  # steps from one layer to the next lower one
+    starts = jax.tree.map(lambda depth: 0, depths)
+    starts["encoder"] = jax.tree.map(lambda depth: first + max(0, top - 1 - depth) * wait, depths["encoder"])
     if new_pooler and "pooler" in starts["encoder"]:
         starts["encoder"]["pooler"] = jax.tree.map(lambda _: 0, starts["encoder"]["pooler"])
     return starts

@@ -18,16 +18,14 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate
-from bert_elmo_jax.data.tasks.schemes import find_scheme
-from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.model_json import read_facts
+from bert_elmo_jax.inference.model_kinds import read_facts
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
-from bert_elmo_jax.inference.task_forward import compute_outputs
+from bert_elmo_jax.inference.task_model import compute_outputs
 from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
-from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
+from bert_elmo_jax.inference.word_encoder import fill_cache, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
@@ -50,10 +48,8 @@ def start_network(config: ConfigDict, init: str | None, tokenizer: str | None) -
     choose("network", config.network, NETWORKS)
     for flag, value in (("init", init), ("tokenizer", tokenizer)):
         if value is not None:
-            raise ValueError(
-                f"--{flag}={value} has no use for a {config.network}, which is trained from scratch: give the encoder "
-                "that it reads with --config.encoder=…"
-            )
+            why = "which is trained from scratch: give the encoder that it reads with --config.encoder=…"
+            raise ValueError(f"--{flag}={value} has no use for a {config.network}, {why}")
     return NetworkStart(word_encoder(config.encoder) if config.encoder else None, config.encoder)
 
 
@@ -61,7 +57,12 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     """Return a network with its words, and with the encoder that it reads."""
     if start.source != config.encoder:  # a grid may name several
         start = start_network(config, None, None)
-    task, encoder, own = cut_texts(data.task, config), start.encoder, NETWORKS[config.network]
+    task, encoder, own = data.task, start.encoder, NETWORKS[config.network]
+    if "max_length" in config:
+        least = 2 if task.kind == "questions" else 1
+        if config.max_length < least:
+            raise ValueError(f"config.max_length={config.max_length}: expected {least} or more words")
+        task = dataclasses.replace(task, max_length=config.max_length)
     check_task(config.network, task)
     if config.tune_encoder and encoder is None:
         raise ValueError("config.tune_encoder needs an encoder: give --config.encoder=… or leave it out")
@@ -103,16 +104,6 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     )  # fmt: skip
 
 
-def cut_texts(task: Task, config: ConfigDict) -> Task:
-    """Return the task with `config.max_length`, the number of words that its texts are cut to, if the config has it."""
-    if "max_length" not in config:
-        return task
-    least = 2 if task.kind == "questions" else 1
-    if config.max_length < least:
-        raise ValueError(f"config.max_length={config.max_length}: expected {least} or more words")
-    return dataclasses.replace(task, max_length=config.max_length)
-
-
 def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[Lexicon, WordVectors | None]:
     """Return the words of the training texts, and the pretrained vectors of `config.vectors`."""
     counts = Counter(word for words in texts for word in words)
@@ -123,10 +114,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
     if config.vectors:
         size = width_of(config.vectors)
         if config.word_size and config.word_size != size:
-            raise ValueError(
-                f"config.word_size={config.word_size}, and {config.vectors} has vectors of {size} numbers: leave "
-                "word_size out, or give a file of that width"
-            )
+            has = f"has vectors of {size} numbers: leave word_size out, or give a file of that width"
+            raise ValueError(f"config.word_size={config.word_size}, and {config.vectors} {has}")
         known = read_vectors(config.vectors, {*counts, *(word.lower() for word in counts)})
         there = int((places_of(list(counts), known) >= 0).sum())
         twice = f" ({known.repeated:,} are in the file more than once)" if known.repeated else ""
@@ -134,10 +123,8 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         if not there:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
-    lexicon = Lexicon.build(
-        counts, config.unknown, size, known=known, tuned=config.tune_words, seed=config.seed, later=later
-    )
-    return lexicon, known
+    build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed)
+    return build(counts, config.unknown, size, known=known, later=later), known
 
 
 def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:
@@ -170,10 +157,8 @@ def build_training(
     if config.layer_decay == 1:
         return rate, method
     if encoder is None or not network.tuned:
-        raise ValueError(
-            f"config.layer_decay={config.layer_decay} is for the layers of a fine-tuned encoder: add "
-            "--config.tune_encoder=true, or leave it out"
-        )
+        why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
+        raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
     return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay, find_family(encoder.config).depth_of))
 
 
@@ -184,10 +169,8 @@ def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[s
     facts = read_facts(workdir / "model.json")
     there = (facts["config"], facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
     if there != (dataclasses.asdict(network), list(labels), words):
-        raise ValueError(
-            f"{workdir} was started with other training data, vectors or encoder (its words, labels or sizes differ): "
-            "resume with the same, or choose another run directory"
-        )
+        why = "its words, labels or sizes differ): resume with the same, or choose another run directory"
+        raise ValueError(f"{workdir} was started with other training data, vectors or encoder ({why}")
 
 
 def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
@@ -196,10 +179,9 @@ def save_encoder(folder: Path, encoder: Encoder) -> dict[str, Any]:
     if is_run_directory(folder):
         there = word_encoder(str(folder)).fingerprint
         if there != encoder.fingerprint:
-            raise ValueError(
-                f"this run was started with another encoder ({there}, and {encoder.source} is {encoder.fingerprint}): "
-                "resume with that one, or choose another run directory"
-            )
+            other = f"{there}, and {encoder.source} is {encoder.fingerprint}"
+            how = "resume with that one, or choose another run directory"
+            raise ValueError(f"this run was started with another encoder ({other}): {how}")
         return described
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while writing it
     asked = {"program": "finetune", "encoder": encoder.source}

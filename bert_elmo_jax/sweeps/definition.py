@@ -38,10 +38,9 @@ class Paper:
         for row, figures in self.rows.items():
             numbers = isinstance(figures, tuple) and all(f is None or isinstance(f, int | float) for f in figures)
             if not numbers or len(figures) != len(self.columns):
-                raise ValueError(
-                    f"row {row!r} has the figures {figures!r}, expected a number or None for each of the "
-                    f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
-                )
+                such = f"{len(self.columns)} columns, such as {(None,) * len(self.columns)}"
+                expected = f"expected a number or None for each of the {such}"
+                raise ValueError(f"row {row!r} has the figures {figures!r}, {expected}")
         if self.reference not in self.rows:
             raise ValueError(f"the reference row {self.reference!r} is none of {', '.join(self.rows)}")
 
@@ -49,11 +48,7 @@ class Paper:
     def without_figures(
         cls, columns: Iterable[str], rows: Iterable[str], reference: str, source: str = "none"
     ) -> "Paper":
-        """Return a table without published figures.
-
-        >>> Paper.without_figures(["MNLI"], ["5%", "15%"], "15%").rows
-        {'5%': (None,), '15%': (None,)}
-        """
+        """Return a table without published figures."""
         names = tuple(columns)
         return cls(source, names, {row: (None,) * len(names) for row in rows}, reference)
 
@@ -64,17 +59,14 @@ class Paper:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the table: its runs, one per seed, and the figure of theirs that it shows.
-
-    `of` describes the measurement for readers. `score` names the figure; "" is the one that selects the best model.
-    """
+    """One cell of the table: its runs, one per seed, and the figure of theirs that it shows."""
 
     row: str
     column: str
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
-    of: str
-    score: str = ""
+    of: str  # the measurement, for readers
+    score: str = ""  # the figure; by default the one that selects the best model
     percent: bool = True
 
 
@@ -136,17 +128,13 @@ class Add:
             raise ValueError(f"{name}: seed={settings['seed']!r} and seeds={list(seeds)}: leave one of them out")
         if not seeds or len(set(seeds)) < len(seeds):
             raise ValueError(f"{name}: seeds={list(seeds)}, expected one or more, none of them twice")
-        return tuple(
-            self._add(Point(f"{name}, seed {seed}", "finetune", config, {**settings, "seed": seed})) for seed in seeds
-        )
+        each = ((f"{name}, seed {seed}", {**settings, "seed": seed}) for seed in seeds)
+        return tuple(self._add(Point(called, "finetune", config, own)) for called, own in each)
 
     def figure(
         self, row: str, column: str, points: Point | Sequence[Point], *, of: str, score: str, percent: bool = False
     ) -> None:
-        """Add a cell that shows a figure of runs that exist already, by its name (see `table.read_figures`).
-
-        Examples are held_out/mlm_perplexity of a pretraining, layer_shares/mix/input/0 of a task's run.
-        """
+        """Add a cell that shows a figure of runs that exist already, by its name; see `table.read_figures`."""
         runs = (points,) if isinstance(points, Point) else tuple(points)
         if not runs:
             raise ValueError(f"the cell {row}, {column} has no runs to show a figure of")
@@ -161,23 +149,15 @@ class Add:
     def _add_cell(self, cell: Cell) -> None:
         for kind, name, known in (("row", cell.row, self.paper.rows), ("column", cell.column, self.paper.columns)):
             if name not in known:
-                raise ValueError(
-                    f"there is no {kind} {name!r} in the table: its {kind}s are {', '.join(known)}"
-                    + did_you_mean(name, known)
-                )
+                listed = f"{', '.join(known)}{did_you_mean(name, known)}"
+                raise ValueError(f"there is no {kind} {name!r} in the table: its {kind}s are {listed}")
         if (cell.row, cell.column) in self.cells:
             raise ValueError(f"the cell {cell.row}, {cell.column} is there twice")
         self.cells[cell.row, cell.column] = cell
 
 
 def read_sweep(file: str, scale: str) -> Sweep:
-    """Return the sweep that a file defines at a scale.
-
-    >>> read_sweep("experiments/sweeps/bert_tabel8.py", "toy")
-    Traceback (most recent call last):
-    FileNotFoundError: --sweep=experiments/sweeps/bert_tabel8.py: there is no such file; did you mean \
-experiments/sweeps/bert_table8.py?
-    """
+    """Return the sweep that a file defines at a scale."""
     path = Path(file)
     if not path.is_file():
         near = nearest(path.stem, sorted(other.stem for other in SWEEPS.glob("[!_]*.py")))
@@ -188,9 +168,8 @@ experiments/sweeps/bert_table8.py?
     lacking = [name for name in ("PAPER", "SCALES", "sweep") if name not in found]
     about = (found["__doc__"] or "").strip()
     if lacking or not about:
-        raise ValueError(
-            f"--sweep={file}: it has no {', '.join(lacking) or 'docstring'}; see the files of experiments/sweeps"
-        )
+        missing = ", ".join(lacking) or "docstring"
+        raise ValueError(f"--sweep={file}: it has no {missing}; see the files of experiments/sweeps")
     if scale not in found["SCALES"]:
         there = ", ".join(found["SCALES"])
         raise ValueError(f"--scale={scale}: {path.stem} has no such scale; it has {there}")

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,24 @@ from bert_elmo_jax.runs.config_files import NAMED, override, show_value
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
+from bert_elmo_jax.sweeps.definition import Sweep
 from bert_elmo_jax.sweeps.points import FLAGS, File, Point, Step, find_config, identify
-from bert_elmo_jax.sweeps.processes import Job
+from bert_elmo_jax.sweeps.runners import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
 # The fields that decide which vectors a run reads.
 TEXTS = ("network", "encoder", "task", "text", "pair", "label", "encoding", "train", "dev", "share", "max_length")
 CALLS: Mapping[str, Call] = {"pretrain": pretrain, "finetune": finetune}
+ABOUT = """\
+# {title}, scale {scale}: {left} commands that are not done, of {all}, in {stages} stages.
+# The commands of a stage may run side by side, on any machines that share this file system; a stage needs those before
+# it. Run them in the folder of the checkout. With Slurm, stage N as an array (its commands are the lines of the file):
+#   grep -v '^#' stage_N.sh > commands.txt
+#   sbatch --array=1-$(wc -l < commands.txt) --gres=gpu:1 --dependency=afterok:JOB_OF_STAGE_BEFORE \\
+#       --wrap='eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" commands.txt)"'
+# Start a command again after it was stopped or killed, and it continues. The sweep finds finished runs and what they
+# cost; when all are done, this writes the table:
+#   {command}"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,9 @@ class Folders:
         if point.identity not in self._runs:
             there = self._list_runs().get(point.identity)
             if not there:
-                return self.workdir / "points" / f"{_shorten(point.name)}-{point.identity}"
+                name = re.sub(r"[^\w.+=]+", "-", point.name).strip("-")
+                name = name.encode()[:160].decode(errors="ignore")  # a file's name may have 255 bytes
+                return self.workdir / "points" / f"{name}-{point.identity}"
             self._runs[point.identity] = min(there, key=lambda run: (not (run / DONE[point.program]).is_file(), run))
         return self._runs[point.identity]
 
@@ -52,12 +65,10 @@ class Folders:
             run.mkdir(parents=True, exist_ok=True)
         return run
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """Wait for, and then keep out, other sweeps in the working directory."""
         self.workdir.mkdir(parents=True, exist_ok=True)
-        with lock(self.workdir / "points.lock", wait=True):
-            yield
+        return lock(self.workdir / "points.lock", wait=True)
 
     def file(self, file: File) -> Path:
         """Return the path of a data file."""
@@ -96,12 +107,7 @@ class Folders:
         return self.workdir / "vectors" / hashlib.sha256("\n".join(fields).encode()).hexdigest()[:12]
 
     def command(self, point: Point) -> str:
-        """Return the shell command that makes a point.
-
-        >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
-        >>> Folders(Path("/runs")).command(bert).split()[2:5]
-        ['experiments.pretrain', '--config=experiments/configs/bert.py:toy', '--config.steps=100']
-        """
+        """Return the shell command that makes a point."""
         return write_command(point.program, self.job(point))
 
     def locate(self, value: Any) -> Any:
@@ -133,6 +139,17 @@ def write_command(program: str, job: Job) -> str:
     return f"python -m experiments.{program} {shlex.join([*words, f'--workdir={job.workdir}'])}"
 
 
-def _shorten(name: str) -> str:
-    """Return a name as a part of a file name, which may have 255 bytes."""
-    return re.sub(r"[^\w.+=]+", "-", name).strip("-").encode()[:160].decode(errors="ignore")
+def write_commands(sweep: Sweep, folders: Folders, command: str) -> str:
+    """Return the commands of all points that are not done, one per line, with comments on how to run them."""
+    depth: dict[str, int] = {}  # the length of the chain of points that each needs
+    for point in sweep.points:  # needs come first
+        depth[point.identity] = 1 + max((depth[need.identity] for need in point.needs), default=-1)
+    levels = range(max(depth.values()) + 1)
+    stages = [[point for point in sweep.points if depth[point.identity] == level] for level in levels]
+    left = [[point for point in stage if not folders.is_done(point)] for stage in stages]
+    local, number = re.sub(r"--?runner[= ]print", "--runner=local", command), sum(map(len, left))
+    counts = {"left": number, "all": len(sweep.points), "stages": len(stages)}
+    lines = [ABOUT.format(title=sweep.title, scale=sweep.scale, command=local, **counts)]
+    for stage_number, stage in enumerate(left, start=1):
+        lines += [f"\n# stage {stage_number}: {len(stage)} commands", *map(folders.command, stage)]
+    return "\n".join(lines)

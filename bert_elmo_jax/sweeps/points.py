@@ -8,7 +8,7 @@ a changed definition reruns only what it changes.
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,6 @@ class Point:
     >>> head = Point("head", "finetune", "finetune", {"init": bert, "task": "sst2", "train": File("train.tsv")})
     >>> [point.name for point in head.needs], head.identity == bert.identity
     (['bert'], False)
-    >>> Point("bert", "pretrain", "bert:toy", {"stepz": 100})
-    Traceback (most recent call last):
-    ValueError: bert: the config bert:toy has no field 'stepz'; did you mean steps?
     """
 
     name: str
@@ -58,10 +55,15 @@ class Point:
         self.resolved  # noqa: B018 -- raises on contradictory settings
 
     @property
+    def beginnings(self) -> dict[str, "Point"]:
+        """The points whose results it begins with, by setting."""
+        begin = {name: getattr(value, "point", value) for name, value in self.settings.items()}
+        return {name: value for name, value in begin.items() if isinstance(value, Point)}
+
+    @property
     def needs(self) -> list["Point"]:
         """The points whose results it begins with."""
-        needs = (value.point if isinstance(value, Step) else value for value in self.settings.values())
-        return [value for value in needs if isinstance(value, Point)]
+        return list(self.beginnings.values())
 
     @property
     def files(self) -> list[File]:
@@ -77,20 +79,20 @@ class Point:
         try:
             config, _ = read_config(find_config(self.config))
             check_program(self.config, config, self.program)
+            fields = dict(list_fields(config))
+            for name, value in self.settings.items():
+                if name in FLAGS[self.program]:
+                    if not isinstance(value, (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)):
+                        raise ValueError(
+                            f"{name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
+                        )
+                elif name not in fields:
+                    hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
+                    raise ValueError(f"the config {self.config} has no field {name!r}{hint}")
+                else:
+                    set_field(config, name, show_value(identify(value)))
         except (OSError, ValueError) as error:
             raise ValueError(f"{self.name}: {error}") from None
-        fields = dict(list_fields(config))
-        for name, value in self.settings.items():
-            if name in FLAGS[self.program]:
-                self._check_flag(name, value)
-            elif name not in fields:
-                hint = did_you_mean(name, [*fields, *FLAGS[self.program]])
-                raise ValueError(f"{self.name}: the config {self.config} has no field {name!r}{hint}")
-            else:
-                try:
-                    set_field(config, name, show_value(identify(value)))
-                except ValueError as error:
-                    raise ValueError(f"{self.name}: {error}") from None
         return config
 
     @functools.cached_property
@@ -101,23 +103,10 @@ class Point:
         text = json.dumps([self.program, fields, flags], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
-    def _check_flag(self, name: str, value: Any) -> None:
-        kinds = (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)
-        if not isinstance(value, kinds):
-            raise ValueError(
-                f"{self.name}: {name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
-            )
-
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A checkpoint of a pretraining, by the number of its step.
-
-    >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 300, "checkpoint_every": 100, "keep": 2})
-    >>> Step(bert, 100)
-    Traceback (most recent call last):
-    ValueError: bert keeps no checkpoint of step 100: it keeps 2, one every 100 of 300 steps
-    """
+    """A checkpoint of a pretraining, by the number of its step."""
 
     point: Point
     step: int
@@ -131,10 +120,8 @@ class Step:
         every, last = config.checkpoint_every, config.steps
         kept = [last, *range(last - (last % every or every), 0, -every)][: config.keep]
         if self.step not in kept:
-            raise ValueError(
-                f"{self.point.name} keeps no checkpoint of step {self.step}: it keeps {config.keep}, one every {every} "
-                f"of {last} steps"
-            )
+            keeps = f"it keeps {config.keep}, one every {every} of {last} steps"
+            raise ValueError(f"{self.point.name} keeps no checkpoint of step {self.step}: {keeps}")
 
 
 def find_config(config: str) -> str:
@@ -144,19 +131,13 @@ def find_config(config: str) -> str:
     return f"{path}{colon}{recipe}"
 
 
-def sort_by_needs(points: list[Point]) -> Iterator[Point]:
-    """Yield all points and the points they need, each once, needs first."""
-    seen: set[str] = set()
-
-    def visit(point: Point) -> Iterator[Point]:
-        if point.identity not in seen:
-            seen.add(point.identity)
-            for need in point.needs:
-                yield from visit(need)
-            yield point
-
+def sort_by_needs(points: list[Point]) -> list[Point]:
+    """Return all points and the points they need, each once, needs first."""
+    found: dict[str, Point] = {}
     for point in points:
-        yield from visit(point)
+        for each in (*sort_by_needs(point.needs), point):
+            found.setdefault(each.identity, each)
+    return list(found.values())
 
 
 def identify(value: Any) -> Any:

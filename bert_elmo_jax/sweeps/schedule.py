@@ -1,18 +1,23 @@
 """Run points in order: needs first, as many at once as there are slots, failures again."""
 
 import contextlib
+import functools
 import os
+import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from bert_elmo_jax.files import is_locked, read_json, write_json
-from bert_elmo_jax.runs.start_cost import add_cost, read_costs
+from bert_elmo_jax.runs.start_run import add_cost, read_costs, sum_costs
 from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.points import Point
-from bert_elmo_jax.sweeps.processes import LOG, Ended, Runner
+from bert_elmo_jax.sweeps.runners import LOG, Ended, Runner, stop_asked
 from bert_elmo_jax.train.run_guard import DIVERGED, REFUSED, STOPPED
 
 TICK = 0.5  # seconds between two looks at everything
@@ -35,6 +40,11 @@ class SweepState:
     stopping: bool = False
 
     @property
+    def at_work(self) -> list[Point]:
+        """Points that are running."""
+        return [point for point in self.points if point.identity in self.running]
+
+    @property
     def left(self) -> list[Point]:
         """Points that have not ended and are not running."""
         ended = {*self.running, *self.done, *self.failed, *self.blocked}
@@ -52,10 +62,7 @@ def run_points(
     say: Callable[[str], object] = lambda line: None,
     stop: Callable[[], int] = lambda: 0,
 ) -> SweepState:
-    """Run all points that are not done; `stop` returns how often the sweep was asked to stop.
-
-    `changed` is called whenever a point is done or has failed, `tick` every half second.
-    """
+    """Run all points that are not done; call `changed` whenever one ends, `tick` every half second."""
     state = SweepState(points, done={point.identity for point in points if folders.is_done(point)})
     by_identity = {point.identity: point for point in points}
     changed(state)
@@ -147,3 +154,92 @@ def _write_facts(point: Point, folders: Folders, *statuses: int) -> None:
         known = read_json(run / "point.json", default={})
     facts = {"name": known.get("name", point.name), "identity": point.identity, "command": folders.command(point)}
     write_json(run / "point.json", {**facts, "statuses": [*known.get("statuses", []), *statuses]})
+
+
+class Progress:
+    """Shows the finished and running points and the time left; `usual` returns the seconds a point usually takes."""
+
+    def __init__(self, folders: Folders, jobs: int, usual: Callable[[Point], int] | None = None):
+        self._folders, self._jobs, self._usual = folders, jobs, usual
+        self._done: dict[str, tuple[Point, float]] | None = None  # points by identity, and their seconds
+        self._bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar:24}| {desc}", leave=False, disable=None,
+                         dynamic_ncols=True)  # fmt: skip
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        tqdm.write(line, file=sys.stderr)
+
+    def changed(self, state: SweepState) -> None:
+        """Report the points that have ended, but of those that were done at the start only their number."""
+        first, self._done = self._done is None, self._done or {}
+        for point in state.points:
+            if point.identity in state.done and point.identity not in self._done:
+                self._done[point.identity] = point, sum_costs(self._folders.run(point))
+                if not first:
+                    self.say(f"{point.name}: done · {self.describe(state)}")
+        if first:
+            self.say(self.describe(state))
+
+    def tick(self, state: SweepState) -> None:
+        """Redraw the bar."""
+        weights = {point.identity: self.expect(point) or 1.0 for point in state.points}
+        made = sum(weights[name] for name in state.done)
+        made += sum(weights[point.identity] * self.share(point, state) for point in state.at_work)
+        self._bar.n = made / sum(weights.values())
+        self._bar.set_description_str(self.describe(state, names=True))
+
+    def run(self, points: Sequence[Point], runner: Runner, retries: int, changed: Callable[..., object]) -> SweepState:
+        """Run points with the bar, until all have ended, or SIGTERM or Ctrl-C asks to stop."""
+        run = functools.partial(run_points, points, self._folders, runner, tick=self.tick, say=self.say)
+        with contextlib.closing(self._bar), stop_asked() as stop:  # at the end the terminal is as it was
+            return run(retries=retries, changed=changed, stop=stop)
+
+    def describe(self, state: SweepState, names: bool = False) -> str:
+        """Return how many points are done, running and failed, and the time left."""
+        parts = [f"{len(state.done)} of {len(state.points)} done"]
+        rest, lost = self.time_left(state), len(state.failed) + len(state.blocked)
+        parts += [f"about {_write_time(rest)} left"] if rest is not None else []
+        parts += [f"{lost} failed or lost by it"] if lost else []
+        if names and state.running:
+            parts.append(", ".join(f"{point.name} {self.share(point, state):.0%}" for point in state.at_work))
+        return " · ".join(parts)
+
+    def expect(self, point: Point) -> float | None:
+        """Return how many seconds a point takes, judged by finished ones, or None."""
+        known = [(done, seconds) for done, seconds in (self._done or {}).values() if seconds]
+        if self._usual is not None:
+            usual = sum(self._usual(done) for done, _ in known)
+            return self._usual(point) * (sum(seconds for _, seconds in known) / usual if usual else 1.0)
+        kin = [seconds for done, seconds in known if (done.program, done.config) == (point.program, point.config)]
+        seconds = kin or [seconds for _, seconds in known]
+        return sum(seconds) / len(seconds) if seconds else None
+
+    def share(self, point: Point, state: SweepState) -> float:
+        """Return the finished share of a running point: from a pretraining's own bar, else from the time passed."""
+        if point.program == "pretrain":
+            return read_last_percent(self._folders.run(point) / LOG) / 100
+        expected = self.expect(point)
+        return min(0.95, (time.monotonic() - state.running[point.identity]) / expected) if expected else 0.0
+
+    def time_left(self, state: SweepState) -> float | None:
+        """Return how many seconds the rest takes, or None before any point has finished."""
+        rest = []
+        for point in [*state.left, *state.at_work]:
+            seconds = self.expect(point)
+            if seconds is None:
+                return None
+            rest.append(seconds * (1 - self.share(point, state) if point.identity in state.running else 1))
+        return max(sum(rest) / self._jobs, *rest) if rest else 0.0
+
+
+def _write_time(s: float) -> str:
+    return f"{s:.0f} seconds" if s < 90 else f"{s / 60:.0f} minutes" if s < 5400 else f"{s / 3600:.1f} hours"
+
+
+def read_last_percent(log: Path) -> int:
+    """Return the percentage of the last progress bar in a log, or 0."""
+    with contextlib.suppress(OSError), open(log, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
+        if found := re.findall(rb"(\d+)%\|", file.read()):
+            return int(found[-1])
+    return 0

@@ -22,21 +22,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Score:
-    """The scores of a cell, one per seed; None for runs that are not done.
-
-    >>> cell = Score((80.0, 82.0, None))
-    >>> cell.mean, round(cell.deviation, 3), cell.count
-    (81.0, 1.414, 2)
-    """
+    """The scores of a cell, one per seed; None for runs that are not done."""
 
     values: tuple[float | None, ...]
     why: str = ""  # scores are missing
     seeds: tuple[int, ...] = ()  # of the values; 0, 1, … by default
-
-    @property
-    def known(self) -> list[float]:
-        """The scores without those that are missing."""
-        return list(self.by_seed.values())
 
     @property
     def by_seed(self) -> dict[int, float]:
@@ -47,30 +37,25 @@ class Score:
     @property
     def count(self) -> int:
         """The number of scores."""
-        return len(self.known)
+        return len(self.by_seed)
 
     @property
     def mean(self) -> float | None:
         """The mean of the scores, if there are any."""
-        return statistics.fmean(self.known) if self.known else None
+        return statistics.fmean(self.by_seed.values()) if self.count else None
 
     @property
     def deviation(self) -> float | None:
         """The standard deviation of two or more scores."""
-        return statistics.stdev(self.known) if self.count > 1 else None
+        return statistics.stdev(self.by_seed.values()) if self.count > 1 else None
 
 
 class Order(NamedTuple):
-    """The order of a column's rows compared with the paper's.
+    """The order of a column's rows compared with the paper's."""
 
-    `pairs` counts the pairs of rows whose figures differ in the paper, `against` lists those in the other order here.
-    Kendall's `tau` is the difference between agreeing and opposite pairs as a share of all; None if all of our scores
-    are equal.
-    """
-
-    tau: float | None
-    against: tuple["Pair", ...]
-    pairs: int
+    tau: float | None  # Kendall's; None if all of our scores are equal
+    against: tuple["Pair", ...]  # pairs in the other order here
+    pairs: int  # of rows whose figures differ in the paper
 
 
 class Pair(NamedTuple):
@@ -174,10 +159,7 @@ def _score(cell: Cell, folders: Folders, lost: dict[str, str]) -> Score:
 
 
 def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None:
-    """Return the figure of one run, or a text that says why it has none, or None if the run is not done.
-
-    A figure that cannot be read is no error: other cells, and runs still to come, do not depend on it.
-    """
+    """Return the figure of one run, or a text that says why it has none, or None if the run is not done."""
     if not folders.is_done(point):
         return None
     run = folders.run(point)
@@ -203,19 +185,20 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
     adapted to the task's texts, `adapted/…` after and `adapted/before/…` before that.
     """
     if point.program != "finetune":
-        return {
-            name: value for line in read_metrics(run) for name, value in line.items()
-        }  # later values replace earlier ones
+        return _read_last_values(run)
     result = read_json(run / "result.json")
     found = {**result["dev"], "score": result["score"]}
     for place, shares in result.get("layer_shares", {}).items():
         found |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
     if (run / "adapted").is_dir():
         before = read_json(run / "adapted" / "before.json")
-        after = {name: value for line in read_metrics(run / "adapted") for name, value in line.items()}
         found |= {f"adapted/before/{name}": value for name, value in before.items()}
-        found |= {f"adapted/{name}": value for name, value in after.items()}
+        found |= {f"adapted/{name}": value for name, value in _read_last_values(run / "adapted").items()}
     return found
+
+
+def _read_last_values(run: Path) -> dict[str, Any]:
+    return {name: value for line in read_metrics(run) for name, value in line.items()}
 
 
 def list_lines(table: Table) -> Iterator[dict[str, object]]:

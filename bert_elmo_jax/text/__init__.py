@@ -3,17 +3,15 @@
 from typing import TYPE_CHECKING
 
 from bert_elmo_jax.lazy_imports import lazy_names
-from bert_elmo_jax.text.word_spans import WordSpans, word_spans
 
 if TYPE_CHECKING:
     from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
-    from bert_elmo_jax.text.encoding import Encoding
     from bert_elmo_jax.text.lexicon import Lexicon, Unknown
     from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
-    from bert_elmo_jax.text.tokenizer import Tokenizer, load_tokenizer
+    from bert_elmo_jax.text.tokenizer import Encoding, Tokenizer, load_tokenizer
     from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
     from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
-    from bert_elmo_jax.text.words import WORD_PATTERNS, WordVocabulary, split_words
+    from bert_elmo_jax.text.words import WORD_PATTERNS, WordSpans, WordVocabulary, split_words, word_spans
 
 __all__ = [
     "NUM_CHARACTERS",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int32
 
-from bert_elmo_jax.text.special import reject_text
+from bert_elmo_jax.text.tokenizer import reject_text
 
 BOS_CHARACTER, EOS_CHARACTER, BOW_CHARACTER, EOW_CHARACTER, PAD_CHARACTER = 257, 258, 259, 260, 261
 NUM_CHARACTERS = 262

@@ -4,7 +4,7 @@ A word has its own row in the vector table if it has a pretrained vector or occu
 selects how the others are represented:
 
 - `unk`: they share the vector of `<UNK>`.
-- `classes`: words of the same class (`word_classes`: numbers, capitals, suffixes, Korean endings) share a vector.
+- `classes`: words of the same class (numbers, capitals, suffixes, Korean endings) share a vector.
 - `characters`: they share one vector, and the network reads their characters.
 - `vectors`: they use their pretrained vectors, which the lexicon keeps.
 - `random`: each has a random vector, seeded by a hash of the word, so that a question and its context agree.
@@ -12,6 +12,7 @@ selects how the others are represented:
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,26 +23,36 @@ from jaxtyping import Float32, Int32
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
-from bert_elmo_jax.text.word_classes import CLASSES, word_class
-from bert_elmo_jax.text.words import UNK_WORD
+from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
 Unknown = Literal["unk", "classes", "characters", "vectors", "random"]
 OFTEN = 5  # the count from which a word has its own row
 KEPT = 500_000  # how many vectors of a file `vectors` keeps; files put the most frequent words first
 NEW = -1  # the id of a word whose vector comes from `Lexicon.vectors`
 
+# The first match wins, so longer suffixes and endings come first.
+SUFFIXES = ("ness", "ment", "tion", "sion", "able", "ible", "ful", "ing", "est", "ous", "ity", "ion", "ive", "ish",
+            "ist", "ism", "al", "ly", "ed", "er", "or", "es", "s", "y")  # fmt: skip
+# Particles of nouns, then endings of verbs and adjectives.
+ENDINGS = ("에서는", "으로는", "에게서", "에서", "에게", "으로", "까지", "부터", "처럼", "보다", "이나", "이라", "한테",
+           "께서", "습니다", "입니다", "했다", "한다", "았다", "었다", "지만", "면서", "려고", "아서", "어서", "해서",
+           "는데", "니다", "하고", "하는", "하게", "은", "는", "이", "가", "을", "를", "의", "에", "도", "만", "와",
+           "과", "로", "들", "다", "요", "고", "며", "면", "서", "게", "지", "네", "까", "한", "된", "할", "인", "음",
+           "기", "적")  # fmt: skip
+_NUMBER = re.compile(r"[-+]?[\d.,:/]*\d[\d.,:/]*%?")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_HANGUL = re.compile(r"[가-힣ㄱ-ㅎㅏ-ㅣ]")
+_SHAPES = ("number", "number-and-letters", "marks", "capitals", "capitalised-hyphen", "capitalised", "hyphen",
+           "ideographs", "Hangul-and-others", "Hangul", "other")  # fmt: skip
+
+CLASSES: tuple[str, ...] = (*_SHAPES, *(f"-{suffix}" for suffix in SUFFIXES), *(f"~{ending}" for ending in ENDINGS))
+
 
 class Lexicon:
     """Maps words to ids: 0 is `<UNK>`, followed by the word classes, if any, and the words.
 
-    >>> lexicon = Lexicon(["배", "river"], "classes", width=4)
-    >>> lexicon.ids(["river", "1999", "강가에서"]).tolist() == [len(lexicon) - 1, 1, 1 + CLASSES.index("~에서")]
-    True
-    >>> random = Lexicon(["배"], "random", width=4)
-    >>> ids = random.ids(["강", "배", "강"])
-    >>> vectors = random.vectors(["강", "배", "강"])
-    >>> ids.tolist(), bool((vectors[0] == vectors[2]).all()), vectors[1].tolist()
-    ([-1, 1, -1], True, [0.0, 0.0, 0.0, 0.0])
+    >>> Lexicon(["배", "river"], "unk", width=4).ids(["river", "1999", "배"]).tolist()
+    [2, 0, 1]
     """
 
     kind = "lexicon"
@@ -57,9 +68,9 @@ class Lexicon:
         later: WordVectors | None = None,
     ):
         if unknown not in get_args(Unknown):
-            known = get_args(Unknown)
-            hint = did_you_mean(unknown, known)
-            raise ValueError(f"unknown={unknown!r} is not known; expected one of {', '.join(known)}{hint}")
+            usual = get_args(Unknown)
+            known = f"{', '.join(usual)}{did_you_mean(unknown, usual)}"
+            raise ValueError(f"unknown={unknown!r} is not known; expected one of {known}")
         if (unknown == "vectors") != (later is not None):
             raise ValueError(f"unknown={unknown!r}: give vectors for later words with unknown='vectors', and only then")
         if later is not None and later.vectors.shape[1:] != (width,):
@@ -90,12 +101,6 @@ class Lexicon:
 
         `known` are pretrained vectors. Unless vectors are `tuned`, a word without a pretrained one has no row, because
         its random vector would never change.
-
-        >>> known = WordVectors(("강",), np.ones((1, 2), np.float32), 1, 0)
-        >>> Lexicon.build({"배": 7, "강": 1, "눈": 1}, "unk", 2, known=known).words
-        ('배', '강')
-        >>> Lexicon.build({"배": 7, "강": 1, "눈": 1}, "unk", 2, known=known, tuned=False).words
-        ('강',)
         """
         least = OFTEN if tuned or known is None else float("inf")
         kept = [word for word, row in zip(counts, places_of(list(counts), known)) if row >= 0 or counts[word] >= least]
@@ -113,24 +118,18 @@ class Lexicon:
 
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the row of each word, or `NEW` for words whose vector comes from `vectors`."""
-        return np.fromiter((self._id(word) for word in words), np.int32, len(words))
+        return np.fromiter(map(self._id, words), np.int32, len(words))
 
     def vectors(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
         """Return the vectors of `NEW` words, and zeros for the others."""
         found = np.zeros((len(words), self.width), np.float32)
-        new = {word: self._new(word) for word in set(words) if self._id(word) == NEW}
         for n, word in enumerate(words):
-            if word in new:
-                found[n] = new[word]
+            if self._id(word) == NEW:
+                found[n] = self._draw(word) if self._later is None else self._later.vectors[self._place(word)]
         return found
 
     def table(self, known: WordVectors | None = None) -> tuple[Float32[np.ndarray, "S D"], Float32[np.ndarray, "V D"]]:
-        """Return the initial vectors of the special words and the words: pretrained if known, else random.
-
-        >>> specials, words = Lexicon(["배"], "unk", 2).table(WordVectors(("배",), np.ones((1, 2), np.float32), 1, 0))
-        >>> specials.shape, words.tolist()
-        ((1, 2), [[1.0, 1.0]])
-        """
+        """Return the initial vectors of the special words and the words: pretrained if known, else random."""
         specials, words = (
             np.array([self._draw(name) for name in names], np.float32).reshape(len(names), self.width)
             for names in (self.specials, self.words)
@@ -186,22 +185,14 @@ class Lexicon:
         }  # fmt: skip
 
     def _id(self, word: str) -> int:
-        number = self._numbers.get(word)
-        if number is not None:
-            return number
+        if word in self._numbers:
+            return self._numbers[word]
         if self.unknown == "classes":
             return self._classes[word_class(word)]
-        if self.unknown == "random" or (self.unknown == "vectors" and self._place(word) >= 0):
-            return NEW
-        return 0
+        return NEW if self.unknown == "random" or (self.unknown == "vectors" and self._place(word) >= 0) else 0
 
     def _place(self, word: str) -> int:
         return self._places.get(word, self._places.get(word.lower(), -1))
-
-    def _new(self, word: str) -> Float32[np.ndarray, "D"]:
-        if self._later is not None:
-            return np.asarray(self._later.vectors[self._place(word)], np.float32)
-        return self._draw(word)
 
     def _draw(self, word: str) -> Float32[np.ndarray, "D"]:
         return random_vector(word, self.seed, self.width) * np.float32(self.scale)
@@ -218,3 +209,31 @@ def places_of(words: Sequence[str], known: WordVectors | None) -> Int32[np.ndarr
     """Return the index of each word's pretrained vector, falling back to the lower-cased word, then to -1."""
     place = {} if known is None else {word: n for n, word in enumerate(known.words)}
     return np.array([place.get(word, place.get(word.lower(), -1)) for word in words], np.int32)
+
+
+def word_class(word: str) -> str:
+    """Return the class of a word, one of `CLASSES`."""
+    if _NUMBER.fullmatch(word):
+        return "number"
+    if not any(character.isalnum() for character in word):
+        return "marks"
+    if any(character.isdigit() for character in word):
+        return "number-and-letters"
+    letters = [character for character in word if character.isalpha()]
+    if _HANGUL.search(word):
+        if not all(_HANGUL.fullmatch(letter) for letter in letters):
+            return "Hangul-and-others"
+        # An ending needs a stem in front of it.
+        bare = "".join(letters)
+        return next((f"~{ending}" for ending in ENDINGS if bare.endswith(ending) and len(bare) > len(ending)), "Hangul")
+    if letters and all(_IDEOGRAPH.fullmatch(letter) for letter in letters):
+        return "ideographs"
+    if len(letters) > 1 and all(letter.isupper() for letter in letters):
+        return "capitals"
+    if word[0].isupper():
+        return "capitalised-hyphen" if "-" in word[1:] else "capitalised"
+    if "-" in word[1:-1]:
+        return "hyphen"
+    lower = word.lower()
+    ending = next((suffix for suffix in SUFFIXES if lower.endswith(suffix) and len(lower) > len(suffix) + 2), None)
+    return f"-{ending}" if ending else "other"

@@ -4,21 +4,42 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json, write_bytes, write_json
-from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
-from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint
-from bert_elmo_jax.text.sentencepiece_model import MODEL_FILES, find_model, find_specials, without_literals
-from bert_elmo_jax.text.sentencepiece_training import SPACE_MARK, learn_model
-from bert_elmo_jax.text.special import MASK, UNK, check_ids, reject_text
+from bert_elmo_jax.text.tokenizer import (
+    CLS,
+    MASK,
+    MODEL_FILES,
+    OWN_KEY,
+    PAD,
+    SEP,
+    UNK,
+    Encoding,
+    Tokenizer,
+    check_fingerprint,
+    check_ids,
+    encoding_of,
+    find_model,
+    reject_text,
+)
+
+SPACE_MARK = "▁"  # SentencePiece writes a space as this mark, and reads a literal one as a space
+
+# Names of the special pieces in released models, ours first. The library knows the unknown piece.
+USUAL_NAMES = {
+    "pad": (PAD, "<pad>"),
+    "cls": (CLS, "<cls>", "<s>"),
+    "sep": (SEP, "<sep>", "</s>"),
+    "mask": (MASK, "<mask>"),
+}
 
 
-class SentencePiece:
+class SentencePiece(Tokenizer):
     """A SentencePiece tokenizer, from the bytes of a `.model` file.
 
     `encode` and `encode_words` read a literal special piece (`[MASK]`, or the model's name for it) in the text as that
@@ -43,10 +64,8 @@ class SentencePiece:
             raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
         numbers = list(range(self.vocab_size))
         self.tokens: tuple[str, ...] = tuple(self._library.id_to_piece(numbers))
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = find_specials(
-            self.tokens, self._library, source
-        )
-        specials = [self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id]
+        specials = list(find_specials(self.tokens, self._library, source))
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = specials
         self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
         self.word_starts[specials] = False
         self.fingerprint = hashlib.sha256(model).hexdigest()
@@ -54,34 +73,11 @@ class SentencePiece:
         self._index = {self.tokens[number]: number for number in specials if number != self.unk_id}
         self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
         self._texts = without_literals(self._library, model, specials)
-        self._cls, self._sep = (
-            encoding_of([number], [(0, 0)], [-1], [self.tokens[number]]) for number in (self.cls_id, self.sep_id)
-        )
         self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)
         self._written = [self._bytes_of(number) for number in numbers]
 
-    def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating."""
-        return self._join(self._encode_one(text), None if pair is None else self._encode_one(pair), specials)
-
-    def encode_words(
-        self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
-    ) -> Encoding:
-        """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
-
-        A word that normalises to "" (a control character, say) has no piece.
-        """
-        return self._join(self._encode_list(words), None if pair is None else self._encode_list(pair), specials)
-
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """Return the concatenated ids of many lines and the length of each line, without special pieces.
-
-        Runs on all cores. Pass a few thousand lines per call.
-
-        >>> ids, lengths = train_sentencepiece(["배를 타고"], vocab_size=20).encode_lines(["배를 타고", ""])
-        >>> (len(ids) - lengths).tolist()[0], lengths.tolist()[1]
-        (0, 0)
-        """
+        """Return the concatenated ids of lines and the length of each line."""
         lines = list(lines)
         try:
             if any("\0" in line for line in lines):
@@ -93,11 +89,7 @@ class SentencePiece:
         return np.concatenate([np.empty(0, np.int32), *found]), lengths
 
     def normalize(self, text: str) -> str:
-        """Return the text normalised by the model's own rules.
-
-        >>> train_sentencepiece(["배를 타고"], vocab_size=20).normalize("  배를   타고 ㅋㅋ")
-        '배를 타고 ㅋㅋ'
-        """
+        """Return the text normalised by the model's own rules."""
         try:
             return self._plain(self._texts.normalize(_replace_nul(text)))
         except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
@@ -130,7 +122,9 @@ class SentencePiece:
         text = text.replace(SPACE_MARK, " ")
         return text.removeprefix(" ") if self._adds_space else text
 
-    def _encode_one(self, text: str) -> Encoding:
+    def _encode(self, text: str | list[str]) -> Encoding:
+        if isinstance(text, list):
+            return self._encode_list(text)
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
         word_ids: list[int] = []
@@ -151,15 +145,13 @@ class SentencePiece:
             reject_text([text], error)
         return encoding_of(ids, offsets, word_ids, [self.tokens[piece] for piece in ids])
 
-    def _encode_list(self, words: Sequence[str]) -> Encoding:
-        found = [self._encode_one(word) for word in words]
-        nothing = encoding_of([], [], [], [])
-        return Encoding(
-            ids=np.concatenate([nothing.ids, *(word.ids for word in found)]),
-            types=np.concatenate([nothing.types, *(word.types for word in found)]),
-            offsets=np.concatenate([nothing.offsets, *(word.offsets for word in found)]),
-            word_ids=np.repeat(np.arange(len(found), dtype=np.int32), [len(word) for word in found]),
-            tokens=tuple(token for word in found for token in word.tokens),
+    def _encode_list(self, words: list[str]) -> Encoding:
+        found = [self._encode(word) for word in words]
+        return encoding_of(
+            [number for word in found for number in word.ids.tolist()],
+            [(start, end) for word in found for start, end in word.offsets.tolist()],
+            [number for number, word in enumerate(found) for _ in word.tokens],
+            [token for word in found for token in word.tokens],
         )
 
     def _pieces(self, text: str) -> list[tuple[int, tuple[int, int]]]:
@@ -174,9 +166,6 @@ class SentencePiece:
                 start += 1
             spans.append((start, end))
         return list(zip(found["ids"], reversed(spans)))
-
-    def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
-        return join_texts(first, second, *((self._cls, self._sep) if specials else (None, None)))
 
 
 def load_sentencepiece(path: str | Path) -> SentencePiece:
@@ -217,9 +206,38 @@ def train_sentencepiece(
     >>> train_sentencepiece(["배를 타고 배를"], vocab_size=20, model="bpe").encode("배를", specials=False).tokens
     ('▁배를',)
     """
+    from bert_elmo_jax.text.training import learn_model
+
     return SentencePiece(learn_model(texts, vocab_size, model))
 
 
 def _replace_nul(text: str) -> str:
     # Normalisation rules cannot contain NUL; U+0001 has the same length, and the rules delete it.
     return text.replace("\0", "\1")
+
+
+def find_specials(tokens: Sequence[str], library: Any, source: str) -> tuple[int, ...]:
+    """Return the ids of the pad, unknown, cls, sep and mask pieces."""
+    index = {piece: number for number, piece in enumerate(tokens)}
+    found = {kind: next((index[name] for name in names if name in index), None) for kind, names in USUAL_NAMES.items()}
+    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind])})" for kind, number in found.items() if number is None]
+    if missing:
+        raise ValueError(
+            f"{source} has no piece for: {', '.join(missing)}. BERT needs all of them: use a model made for BERT, or "
+            "train one with train_sentencepiece."
+        )
+    pad, cls, sep, mask = (number for number in found.values() if number is not None)
+    return pad, library.unk_id(), cls, sep, mask
+
+
+def without_literals(library: Any, model: bytes, specials: Sequence[int]) -> Any:
+    """Return a model whose special pieces never match literal text, as corpus text needs."""
+    literal = [number for number in specials if not (library.is_control(number) or library.is_unknown(number))]
+    if not literal:
+        return library
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    for number in literal:
+        proto.pieces[number].type = proto.SentencePiece.CONTROL
+    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())

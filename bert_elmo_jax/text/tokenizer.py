@@ -1,20 +1,72 @@
-"""The tokenizer interface, and loading a tokenizer of either kind."""
+"""The tokenizer interface, the special pieces and the result of encoding, and loading a tokenizer of either kind."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
-from bert_elmo_jax.text.encoding import Encoding
-from bert_elmo_jax.text.sentencepiece_model import MODEL_FILES, find_model
-from bert_elmo_jax.text.wordpiece import load_wordpiece
-from bert_elmo_jax.text.wordpiece_vocabulary import VOCABULARY_FILES, find_vocabulary
+PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
+MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 
 
-@runtime_checkable
-class Tokenizer(Protocol):
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The pieces of one or two texts, with the characters and words they came from.
+
+    `types` is 0 in the first text (with its special pieces) and 1 in the second. `offsets` are (start, end) in the
+    original text, or in the word for `encode_words`. `word_ids` number the words of each text from 0. Special pieces
+    that the tokenizer added have the offsets (0, 0) and the word id -1.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> train_wordpiece(["배를 타고"] * 9, vocab_size=30).encode("타고 배를").offsets.tolist()
+    [[0, 0], [0, 2], [3, 5], [0, 0]]
+    """
+
+    ids: Int32[np.ndarray, "T"]
+    types: Int32[np.ndarray, "T"]
+    offsets: Int32[np.ndarray, "T 2"]
+    word_ids: Int32[np.ndarray, "T"]
+    tokens: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def encoding_of(
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], word_ids: Sequence[int], tokens: Sequence[str]
+) -> Encoding:
+    """Return the encoding of one text without special pieces."""
+    return Encoding(
+        ids=np.array(ids, np.int32),
+        types=np.zeros(len(ids), np.int32),
+        offsets=np.array(offsets, np.int32).reshape(len(ids), 2),
+        word_ids=np.array(word_ids, np.int32),
+        tokens=tuple(tokens),
+    )
+
+
+def join_texts(first: Encoding, second: Encoding | None, cls: Encoding | None, sep: Encoding | None) -> Encoding:
+    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None."""
+    parts = [(part, 0) for part in (cls, first, sep) if part is not None]
+    if second is not None:
+        parts += [(part, 1) for part in (second, sep) if part is not None]
+    return Encoding(
+        ids=np.concatenate([part.ids for part, _ in parts]),
+        types=np.concatenate([np.full(len(part), number, np.int32) for part, number in parts]),
+        offsets=np.concatenate([part.offsets for part, _ in parts]),
+        word_ids=np.concatenate([part.word_ids for part, _ in parts]),
+        tokens=tuple(token for part, _ in parts for token in part.tokens),
+    )
+
+
+class Tokenizer(ABC):
     """Converts text to ids and back; implemented by `WordPiece` and `SentencePiece`.
 
     `tokens` lists the pieces by id. `word_starts` is True for pieces that begin a word and False for special pieces.
@@ -37,24 +89,103 @@ class Tokenizer(Protocol):
     fingerprint: str
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """Encode one text or a pair; a literal special piece in the text is read as that piece."""
+        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating.
+
+        A literal special piece in the text is read as that piece.
+        """
+        return self._join(self._encode(text), None if pair is None else self._encode(pair), specials)
 
     def encode_words(
         self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
     ) -> Encoding:
-        """Encode pre-split words; `word_ids` index the given words, and a word that normalises to "" has no piece."""
+        """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
 
+        A word that normalises to "" (a control character, say) has no piece.
+        """
+        return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
+
+    @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """Encode corpus text; return all ids and the length of each line, without special pieces."""
+        """Return the concatenated ids of many lines of a corpus and the length of each, without special pieces.
 
+        Runs on all cores. Pass a few thousand lines per call.
+        """
+
+    @abstractmethod
     def normalize(self, text: str) -> str:
         """Return `decode(encode_lines([text])[0])`, but with unknown pieces spelled out."""
 
+    @abstractmethod
     def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
-        """Return the text of ids, with `[UNK]` and `[MASK]` but without the other special pieces."""
+        """Return the normalised text of ids, with `[UNK]` and `[MASK]` but without the other special pieces."""
 
+    @abstractmethod
     def save(self, folder: str | Path) -> None:
         """Write the files that `load_tokenizer` reads."""
+
+    @abstractmethod
+    def _encode(self, text: str | list[str]) -> Encoding:
+        """Encode a text or a list of words, without adding special pieces."""
+
+    def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
+        return join_texts(first, second, *(self._boundaries if specials else (None, None)))
+
+    @cached_property
+    def _boundaries(self) -> tuple[Encoding, Encoding]:
+        cls, sep = (encoding_of([i], [(0, 0)], [-1], [self.tokens[i]]) for i in (self.cls_id, self.sep_id))
+        return cls, sep
+
+
+def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
+    """Explain why a library refused some text; called only after it failed, so that valid text costs nothing."""
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"text {number} is {text!r:.60}, a {type(text).__name__}; expected a str") from None
+        try:
+            text.encode()
+        except UnicodeEncodeError as problem:
+            raise ValueError(
+                f"text {number} holds a lone surrogate, U+{ord(text[problem.start]):04X} at character {problem.start}: "
+                "half of a character, which cannot be encoded. Decode the source as UTF-16 or with errors='replace', "
+                "or remove it."
+            ) from None
+    raise error
+
+
+def check_ids(ids: Sequence[int] | Integer[np.ndarray, "N"], vocab_size: int) -> list[int]:
+    """Return the ids as a list; raise if one is not in the vocabulary."""
+    numbers = np.asarray(ids, np.int64)
+    outside = (numbers < 0) | (numbers >= vocab_size)
+    if outside.any():
+        position = int(np.argmax(outside))
+        raise ValueError(
+            f"id {numbers[position]} at position {position} is not in this vocabulary of {vocab_size} pieces; "
+            "use the tokenizer that made the ids"
+        )
+    return numbers.tolist()
+
+
+def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> None:
+    """Raise if the config was saved with another tokenizer; a config without a fingerprint passes."""
+    saved = config.get(OWN_KEY, {}).get("fingerprint", fingerprint)
+    if saved != fingerprint:
+        raise ValueError(
+            f"{file} does not match the tokenizer_config.json in its folder (fingerprint {fingerprint[:12]}…, expected "
+            f"{saved[:12]}…): one of the two was edited or replaced. Restore both, or delete tokenizer_config.json to "
+            "use the file as a released one."
+        )
+
+
+def find_vocabulary(folder: Path) -> Path | None:
+    """Return the WordPiece vocabulary of a folder, or None."""
+    return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
+
+
+def find_model(folder: Path) -> Path | None:
+    """Return the SentencePiece model of a folder: a usual name, else its only `.model` file."""
+    usual = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
+    others = list(folder.glob("*.model"))
+    return usual or (others[0] if len(others) == 1 else None)
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
@@ -79,6 +210,8 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
             )
         vocabulary = None  # the tokenizer.json repeats the model
     if vocabulary:
+        from bert_elmo_jax.text.wordpiece import load_wordpiece
+
         return load_wordpiece(path, lowercase=lowercase)
     if model:
         if lowercase is not None:

@@ -15,21 +15,29 @@ from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.files import read_json, write_bytes, write_json
-from bert_elmo_jax.text.composition import compose
-from bert_elmo_jax.text.encoding import Encoding, encoding_of, join_texts
-from bert_elmo_jax.text.files import OWN_KEY, check_fingerprint
-from bert_elmo_jax.text.special import CLS, MASK, PAD, SEP, SPECIALS, UNK, check_ids, reject_text
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, read_options
-from bert_elmo_jax.text.wordpiece_vocabulary import (
+from bert_elmo_jax.text.tokenizer import (
+    OWN_KEY,
+    SPECIALS,
+    UNK,
     VOCABULARY_FILES,
+    Encoding,
+    Tokenizer,
+    check_fingerprint,
+    check_ids,
+    encoding_of,
+    find_vocabulary,
+    reject_text,
+)
+from bert_elmo_jax.text.wordpiece_files import (
+    WordPieceOptions,
     check_added,
     check_vocabulary,
-    find_vocabulary,
+    read_options,
     read_vocabulary,
 )
 
 
-class WordPiece:
+class WordPiece(Tokenizer):
     """A WordPiece tokenizer: a list of pieces and the options that normalise text.
 
     `encode` and `encode_words` read a literal `[MASK]` (or another special piece) in the text as that piece, as
@@ -39,9 +47,6 @@ class WordPiece:
     >>> tokenizer = WordPiece(pieces)
     >>> tokenizer.encode("the [MASK]", "배를 playing").tokens
     ('[CLS]', 'the', '[MASK]', '[SEP]', '배', '##를', 'play', '##ing', '[SEP]')
-    >>> ids, lengths = tokenizer.encode_lines(["the ship", "", "배를"])
-    >>> ids.tolist(), lengths.tolist(), tokenizer.decode(ids)
-    ([7, 8, 5, 6], [2, 0, 2], 'the ship 배를')
     """
 
     kind = "wordpiece"
@@ -53,41 +58,19 @@ class WordPiece:
         self.vocab_size = len(self.tokens)
         index = {piece: number for number, piece in enumerate(self.tokens)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (index[piece] for piece in SPECIALS)
-        continues = np.array([piece.startswith("##") for piece in self.tokens])
-        self.word_starts: Bool[np.ndarray, "V"] = ~continues
+        self.word_starts: Bool[np.ndarray, "V"] = np.array([not piece.startswith("##") for piece in self.tokens])
         self.word_starts[[index[piece] for piece in SPECIALS]] = False
-        self.fingerprint = hashlib.sha256(
-            json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True).encode()
-        ).hexdigest()
+        facts = json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True)
+        self.fingerprint = hashlib.sha256(facts.encode()).hexdigest()
         self._texts = _library_tokenizer(index, self.options)
         self._marked = _library_tokenizer(index, self.options)
         self._marked.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in SPECIALS])
-        self._cls, self._sep = (encoding_of([index[piece]], [(0, 0)], [-1], [piece]) for piece in (CLS, SEP))
-        written = {PAD: "", CLS: "", SEP: "", UNK: f" {UNK}", MASK: f" {MASK}"}
-        self._written = [
-            written.get(piece, piece[2:] if piece.startswith("##") else f" {piece}") for piece in self.tokens
-        ]
-
-    def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating."""
-        return self._join(self._encode_one(text), None if pair is None else self._encode_one(pair), specials)
-
-    def encode_words(
-        self, words: Sequence[str], pair: Sequence[str] | None = None, *, specials: bool = True
-    ) -> Encoding:
-        """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
-
-        A word that normalises to "" (a control character, say) has no piece.
-        """
-        return self._join(
-            self._encode_one(list(words)), None if pair is None else self._encode_one(list(pair)), specials
-        )
+        self._written = [piece[2:] if piece.startswith("##") else f" {piece}" for piece in self.tokens]
+        for number in (self.pad_id, self.cls_id, self.sep_id):
+            self._written[number] = ""
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
-        """Return the concatenated ids of many lines and the length of each line, without special pieces.
-
-        Runs on all cores (`RAYON_NUM_THREADS` limits them). Pass a few thousand lines per call.
-        """
+        """Return the concatenated ids of lines and the length of each; `RAYON_NUM_THREADS` limits the threads."""
         lines = list(lines)
         try:
             encodings = self._texts.encode_batch_fast(lines, add_special_tokens=False)
@@ -97,17 +80,12 @@ class WordPiece:
         ids = array("i")
         lengths = np.empty(len(lines), np.int64)
         for number, encoding in enumerate(encodings):
-            line = encoding.ids
-            ids.fromlist(line)
+            ids.fromlist(line := encoding.ids)
             lengths[number] = len(line)
         return np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32), lengths
 
     def normalize(self, text: str) -> str:
-        r"""Return the normalised words and punctuation marks, separated by single spaces.
-
-        >>> WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).normalize("  It's\tfine. ")
-        "It ' s fine ."
-        """
+        """Return the normalised words and punctuation marks, separated by single spaces."""
         try:
             normal = self._texts.normalizer.normalize_str(text)
         except (TypeError, UnicodeError) as error:
@@ -123,11 +101,11 @@ class WordPiece:
         folder = Path(folder)
         config = self.options.config()
         config[OWN_KEY]["fingerprint"] = self.fingerprint
-        names = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
+        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS))
         write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config}, indent=2)
         write_bytes(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
 
-    def _encode_one(self, text: str | list[str]) -> Encoding:
+    def _encode(self, text: str | list[str]) -> Encoding:
         split = isinstance(text, list)
         units = text if isinstance(text, list) else [text]
         spans = None
@@ -147,15 +125,12 @@ class WordPiece:
             offsets = [(place[start][0], place[end - 1][1]) for place, (start, end) in zip(places, offsets)]
         return encoding_of(found.ids, offsets, word_ids, found.tokens)
 
-    def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
-        return join_texts(first, second, *((self._cls, self._sep) if specials else (None, None)))
-
 
 def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPiece:
     """Load a released or saved tokenizer from a vocabulary file or its folder.
 
-    The options come from `tokenizer_config.json` or `tokenizer.json` in the same folder, else from the pieces (see
-    `guess_options`); `lowercase` overrides.
+    The options come from `tokenizer_config.json` or `tokenizer.json` in the same folder, else from the pieces;
+    `lowercase` overrides.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +166,7 @@ def train_wordpiece(
     >>> train_wordpiece(["the sea the ship"] * 9, vocab_size=40).encode("the shape", specials=False).tokens
     ('the', 's', '##h', '##a', '##p', '##e')
     """
-    from bert_elmo_jax.text.wordpiece_training import count_words, learn_pieces
+    from bert_elmo_jax.text.training import count_words, learn_pieces
 
     options = WordPieceOptions(lowercase=lowercase, strip_accents=strip_accents, compose=True)
     return WordPiece(learn_pieces(count_words(texts, options), vocab_size), options)
@@ -202,3 +177,35 @@ def _library_tokenizer(index: dict[str, int], options: WordPieceOptions) -> Libr
     tokenizer.normalizer = options.normalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
+
+
+def compose(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the composed text (NFC), and for each of its characters the (start, end) in the original.
+
+    The libraries compose text, too, but their offsets cover only the first part of a composed character.
+    """
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in range(1, len(text) + 1):
+        # A part ends before a character that is no mark and does not compose with the previous ones.
+        if end < len(text) and not _starts_part(text[start:end], text[end]):
+            continue
+        part = unicodedata.normalize("NFC", text[start:end])
+        parts.append(part)
+        if part == text[start:end]:
+            spans += [(place, place + 1) for place in range(start, end)]
+        else:
+            # Marks that do not compose may be reordered, so each character gets the span of the whole part.
+            spans += [(start, end)] * len(part)
+        start = end
+    return "".join(parts), spans
+
+
+def _starts_part(before: str, character: str) -> bool:
+    if character.isascii():
+        return True
+    if unicodedata.combining(character):
+        return False
+    joined = unicodedata.normalize("NFC", before + character)
+    return joined == unicodedata.normalize("NFC", before) + unicodedata.normalize("NFC", character)

@@ -1,18 +1,19 @@
-"""Word splitting, and the frequency-sorted vocabulary of a language model over words."""
+"""Word splitting, with offsets into the text, and the frequency-sorted vocabulary of a language model over words."""
 
 import hashlib
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int32, Integer
 
 from bert_elmo_jax.files import read_json, read_text, write_bytes, write_json
-from bert_elmo_jax.text.special import reject_text
+from bert_elmo_jax.text.tokenizer import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
 
@@ -60,17 +61,54 @@ def pattern_of(rule: str) -> re.Pattern[str]:
     return WORD_PATTERNS[rule]
 
 
+class WordSpans(NamedTuple):
+    """The words of a text and their (start, end) offsets."""
+
+    words: tuple[str, ...]
+    spans: Int32[np.ndarray, "T 2"]
+
+
+def word_spans(text: str, rule: str = "punctuation") -> WordSpans:
+    r"""Return the words that `split_words` finds and their offsets: each word is `text[start:end]`.
+
+    >>> words, spans = word_spans("배를\r\n탔다. 😀!")
+    >>> words, spans.tolist()
+    (('배를', '탔다', '.', '😀', '!'), [[0, 2], [4, 6], [6, 7], [8, 9], [9, 10]])
+    """
+    found = list(pattern_of(rule).finditer(text))
+    spans = np.array([match.span() for match in found], np.int32).reshape(-1, 2)
+    return WordSpans(tuple(match.group() for match in found), spans)
+
+
+def choose_word_rule(encoders: Mapping[str, Any]) -> str:
+    """Return the word rule of encoders that were pretrained here on words, otherwise "punctuation"."""
+    rules = {name: encoder.word_rule for name, encoder in encoders.items() if getattr(encoder, "word_rule", None)}
+    if len(set(rules.values())) > 1:
+        each = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
+        raise ValueError(f"the texts of these encoders were split differently ({each}): use one encoder at a time")
+    return next(iter(rules.values()), "punctuation")
+
+
+def split_line(text: str | list[str], rule: str) -> list[str]:
+    """Return the words of a line, normalised as in `prepare_data`; a list of words stays as it was given."""
+    return split_words(unicodedata.normalize("NFC", text), rule) if isinstance(text, str) else text
+
+
+def split_texts(
+    rule: str | None, texts: Callable[[], Iterable[tuple[int, str | list[str]]]]
+) -> Iterator[tuple[int, str | list[str]]]:
+    """Yield numbered texts, split into words if there is a rule."""
+    return ((number, text if rule is None else split_line(text, rule)) for number, text in texts())
+
+
 class WordVocabulary:
     """The words of a language model: `<S>`, `</S>` and `<UNK>`, then the others by frequency.
 
     The order matters, because the sampled softmax derives a word's frequency from its rank. `counts` and `rule` (of
     `split_words`) are None where unknown, as for released vocabularies.
 
-    >>> vocabulary = WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6)
-    >>> vocabulary.words
+    >>> WordVocabulary.build({"sea": 2, "배": 5, "ship": 2, "rare": 1}, size=6).words
     ('<S>', '</S>', '<UNK>', '배', 'sea', 'ship')
-    >>> vocabulary.ids(["ship", "rare", "<S>"]).tolist(), vocabulary.counts.tolist()
-    ([5, 2, 2], [0, 0, 1, 5, 2, 2])
     """
 
     def __init__(
@@ -107,9 +145,6 @@ class WordVocabulary:
         """Keep the most frequent words, ties in code-point order, and count the others as `<UNK>`.
 
         `size` includes the three special words. A repeated word is an error.
-
-        >>> WordVocabulary.build([("b", 1), ("a", 1)]).words[3:]
-        ('a', 'b')
         """
         pairs = list(counts.items() if isinstance(counts, Mapping) else counts)
         if size is not None and size < len(WORD_SPECIALS):
@@ -135,18 +170,15 @@ class WordVocabulary:
         if not file.is_file():
             raise FileNotFoundError(f"no word vocabulary at {path}: expected a words.txt, or a folder that holds one")
         words = [line.removesuffix("\r") for line in read_text(file).removesuffix("\n").split("\n")]
-        numbers = file.with_name("counts.npy")
-        counts = rule = None
-        if file.name == "words.txt":
-            rule = read_json(file.with_name("words.json"), default={}).get("rule")
-        if file.name == "words.txt" and numbers.is_file():
-            try:
+        if file.name != "words.txt":
+            return cls(words, source=str(file))
+        counts, numbers = None, file.with_name("counts.npy")
+        try:
+            if numbers.is_file():
                 counts = np.load(numbers).astype(np.int64, casting="safe").reshape(-1)
-            except (ValueError, EOFError, TypeError) as error:
-                raise ValueError(
-                    f"{numbers} is not a complete array of counts ({error}); copy or build it again"
-                ) from None
-        return cls(words, counts, str(file), rule)
+        except (ValueError, EOFError, TypeError) as error:
+            raise ValueError(f"{numbers} is not a complete array of counts ({error}); copy or build it again") from None
+        return cls(words, counts, str(file), read_json(file.with_name("words.json"), default={}).get("rule"))
 
     def save(self, folder: str | Path) -> None:
         """Write `words.json`, `counts.npy` and then `words.txt`, each atomically."""

@@ -11,6 +11,7 @@ Write a corpus and tasks, train a model, and compare it with the best possible s
 """
 
 from bert_elmo_jax.toyworld.oracle import (
+    MASK,
     fill_masks,
     mask_words,
     masked_posteriors,
@@ -20,7 +21,6 @@ from bert_elmo_jax.toyworld.oracle import (
     topic_posteriors,
     word_log_probabilities,
 )
-from bert_elmo_jax.toyworld.reading import MASK
 from bert_elmo_jax.toyworld.scores import Best, best_masked, best_next, best_senses, best_topics, perplexity
 from bert_elmo_jax.toyworld.tasks import (
     SPLITS,

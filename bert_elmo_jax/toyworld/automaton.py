@@ -56,43 +56,12 @@ class Lattice:
 
     @property
     def log_likelihood(self) -> Float[np.ndarray, "B"]:
-        """Log P(the observed words, end of sequence).
-
-        >>> coin = chain(start=[1.0], arcs=[(0, 0, 0.5)], end=[0.5], emissions=[{0: 0.25, 1: 0.75}])
-        >>> np.exp(infer(coin, [[0, 1]]).log_likelihood)
-        array([0.046875])
-        """
+        """Log P(the observed words, end of sequence)."""
         return self.forward.sum(1) + self.ending
 
 
-def chain(
-    start: Sequence[float],
-    arcs: Sequence[tuple[int, int, float]],
-    end: Sequence[float],
-    emissions: Sequence[dict[int, float]],
-    rows: Sequence[int] | None = None,
-    vocabulary: int | None = None,
-) -> Automaton:
-    """Build an automaton from plain lists; `rows` gives each state's emission row, by default its own."""
-    ordered = sorted(arcs)
-    sources = np.array([source for source, _, _ in ordered], dtype=np.int64)
-    sorted_rows = [sorted(row.items()) for row in emissions]
-    words = np.array([word for row in sorted_rows for word, _ in row], dtype=np.int64)
-    return Automaton(
-        start=np.array(start, dtype=np.float64),
-        arc_offsets=_offsets(np.bincount(sources, minlength=len(start))),
-        arc_targets=np.array([target for _, target, _ in ordered], dtype=np.int64),
-        arc_weights=np.array([weight for _, _, weight in ordered], dtype=np.float64),
-        end=np.array(end, dtype=np.float64),
-        rows=np.arange(len(start)) if rows is None else np.array(rows, dtype=np.int64),
-        emission_offsets=_offsets(np.array([len(row) for row in sorted_rows])),
-        emission_words=words,
-        emission_weights=np.array([weight for row in sorted_rows for _, weight in row], dtype=np.float64),
-        vocabulary=int(np.max(words)) + 1 if vocabulary is None else vocabulary,
-    )
-
-
-def _offsets(counts: Int[np.ndarray, "S"]) -> Int[np.ndarray, "S+1"]:
+def offsets(counts: Int[np.ndarray, "S"]) -> Int[np.ndarray, "S+1"]:
+    """Return where each of some consecutive groups of these sizes begins, and the end."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
@@ -107,7 +76,7 @@ def reverse(automaton: Automaton, visits: Float[np.ndarray, "S"]) -> Automaton:
     return replace(
         automaton,
         start=visits * automaton.end,
-        arc_offsets=_offsets(np.bincount(targets, minlength=len(automaton.start))),
+        arc_offsets=offsets(np.bincount(targets, minlength=len(automaton.start))),
         arc_targets=sources[order],
         arc_weights=visits[sources[order]] * automaton.arc_weights[order] / visits[targets],
         end=automaton.start / visits,
@@ -165,13 +134,11 @@ def _forward(
     forward = np.zeros(words.shape)
     steps: list[_Step] = []
     for position in range(words.shape[1]):
-        if position == 0:
-            step = _start(automaton, keys, words[:, 0])
-        else:
-            step = _advance(automaton, keys, steps[-1], words[:, position], lengths > position)
+        here, alive = words[:, position], lengths > position
+        step = _advance(automaton, keys, steps[-1], here, alive) if steps else _start(automaton, keys, here)
         total = sums(step.sequences, step.alpha, len(words))
         with np.errstate(divide="ignore"):
-            forward[:, position] = np.where(lengths > position, np.log(total), 0.0)
+            forward[:, position] = np.where(alive, np.log(total), 0.0)
         scale = total[step.sequences]
         steps.append(replace(step, alpha=step.alpha / scale, arc_weights=step.arc_weights / scale[step.arc_to]))
     return steps, forward

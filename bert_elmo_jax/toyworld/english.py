@@ -1,10 +1,7 @@
 """English word forms and word order."""
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from bert_elmo_jax.toyworld.lexicon import Entry, Hero
-from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token
+from bert_elmo_jax.toyworld.shapes import Shape, Token
 
 
 def plural(word: str) -> str:
@@ -36,105 +33,49 @@ def inflect(entry: Entry | Hero, form: str) -> str:
         return entry.pronoun if form == "pronoun" else entry.english
     if form in ("many", "past", "more") and entry.english_other:
         return entry.english_other
-    make: dict[str, Callable[[str], str]] = {
-        "plain": str,
-        "many": plural,
-        "third": plural,
-        "past": past,
-        "more": comparative,
-    }
-    return make[form](entry.english)
+    make = {"many": plural, "third": plural, "past": past, "more": comparative}
+    return entry.english if form == "plain" else make[form](entry.english)
 
 
 def sense(entry: Entry | Hero) -> str:
-    """Return the sense tag of an ambiguous word, `O` for all others.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import entry
-    >>> sense(entry("bank#money=은행")), sense(entry("pear=배#pear"))
-    ('bank.money', 'O')
-    """
+    """Return the sense tag of an ambiguous word such as `bank.money`, `O` for all others."""
     return f"{entry.english}.{entry.sense_english}" if isinstance(entry, Entry) and entry.sense_english else "O"
-
-
-def _number(number: str | None) -> str:
-    return "many" if number == "many" else "plain"
-
-
-def _adverb(shape: Shape) -> list[Token]:
-    return [Slot("adverb", f"{shape.tense}_adverbs", "plain")] if shape.adverb else []
-
-
-def _subject(shape: Shape) -> list[Token]:
-    if shape.subject in ("name", "pronoun"):
-        return [Slot("hero", "heroes", shape.subject)]
-    return ["the", Slot("agent", "people", _number(shape.subject)), *_near(shape)]
-
-
-def _near(shape: Shape) -> list[Token]:
-    """Return the distractor between a subject and its verb: a noun whose number the verb must ignore."""
-    if shape.near is None:
-        return []
-    landmark = Slot("landmark", "landmarks", _number(shape.near))
-    return ["near", "the", Slot("landmark_look", "landmark_looks", "plain"), landmark]
-
-
-def _verb(shape: Shape, name: str, list_name: str) -> Slot:
-    present = "plain" if shape.subject == "many" else "third"
-    return Slot(name, list_name, "past" if shape.tense == "past" else present)
-
-
-def _thing(shape: Shape) -> list[Token]:
-    look: list[Token] = [Slot("look", f"looks{shape.group}", "plain")] if shape.look else []
-    return ["the", *look, Slot("thing", f"things{shape.group}", _number(shape.number))]
-
-
-def _place(shape: Shape) -> list[Token]:
-    if not shape.place:
-        return []
-    return [Slot("preposition", "prepositions", "plain"), "the", Slot("place", "places", "plain")]
-
-
-def _be(shape: Shape) -> str:
-    many = shape.number == "many"
-    return ("were" if many else "was") if shape.tense == "past" else ("are" if many else "is")
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
     """Return the words of a sentence in order: fixed words as text, content words as slots."""
-    verb = f"verbs{shape.group}"
-    do = "did" if shape.tense == "past" else "does"
-    tokens: list[Token]
-    match shape.frame:
-        case "opening":
-            where: list[Token] = [Slot("place_look", "place_looks", "plain"), Slot("place", "places", "plain")]
-            tokens = ["one", Slot("time", "times", "plain"), *_subject(shape), "was"]
-            tokens += [Slot("preposition", "prepositions", "plain"), "the", *where]
-        case "do":
-            tokens = [*_adverb(shape), *_subject(shape), _verb(shape, "verb", verb), *_thing(shape), *_place(shape)]
-        case "act":
-            tokens = [*_adverb(shape), *_subject(shape), _verb(shape, "act", "acts"), *_place(shape)]
-        case "look":
-            thing = _thing(Shape("look", group=shape.group, number=shape.number))
-            look = Slot("look", f"looks{shape.group}", "plain")
-            tokens = [*thing, *_near(shape), *_place(shape), _be(shape), look]
-        case "compare":
-            number = _number(shape.number)
-            half, other = ("even", "odd") if shape.half == 0 else ("odd", "even")
-            tokens = ["the", Slot("thing", f"{half}{shape.group}", number), _be(shape)]
-            tokens += [Slot("comparison", "comparisons", "more"), "than", "the"]
-            tokens += [Slot("other", f"{other}{shape.group}", number)]
-        case "say":
-            say = "said" if shape.tense == "past" else "says"
-            agent = Slot("agent", "people", _number(shape.near))
-            tokens = [*_subject(shape), say, "that", "the", agent, Slot("verb", verb, "past"), *_thing(shape)]
-        case "who":
-            tokens = ["who", _verb(shape, "verb", verb), *_thing(shape)]
-        case "what":
-            tokens = ["what", do, *_subject(shape), Slot("verb", verb, "plain"), *_place(shape)]
-        case "where":
-            tokens = ["where", do, *_subject(shape), Slot("verb", verb, "plain"), *_thing(shape)]
-        case _:
-            raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
-    first = tokens[0]
-    first = first.capitalize() if isinstance(first, str) else replace(first, capital=True)
-    return first, *tokens[1:], "?" if shape.frame in ("who", "what", "where") else "."
+    slot, past = shape.slot, shape.tense == "past"
+    number, form = _number(shape.number), "past" if past else "plain" if shape.subject == "many" else "third"
+    be = ("was" if past else "is") if number == "plain" else ("were" if past else "are")
+    do = "did" if past else "does"
+    adverb = [slot("adverb")] if shape.adverb else []
+    # A distractor between a subject and its verb: a noun whose number the verb must ignore.
+    near: list[Token] = (
+        ["near", "the", slot("landmark_look"), slot("landmark", _number(shape.near))] if shape.near else []
+    )
+    agent: list[Token] = ["the", slot("agent", _number(shape.subject)), *near]
+    subject: list[Token] = [slot("hero", shape.subject)] if shape.hero_acts else agent
+    thing: list[Token] = ["the", *([slot("look")] if shape.look else []), slot("thing", number)]
+    at: list[Token] = [slot("preposition"), "the"]
+    place: list[Token] = [*at, slot("place")] if shape.place else []
+    inner = slot("agent", _number(shape.near))
+    orders: dict[str, list[Token]] = {
+        "opening": ["one", slot("time"), *subject, "was", *at, slot("place_look"), slot("place")],
+        "do": [*adverb, *subject, slot("verb", form), *thing, *place],
+        "act": [*adverb, *subject, slot("act", form), *place],
+        "look": [*thing, *near, *place, be, slot("look")],
+        "compare": ["the", slot("thing", number), be, slot("comparison", "more"), "than", "the", slot("other", number)],
+        "say": [*subject, "said" if past else "says", "that", "the", inner, slot("verb", "past"), *thing],
+        "who": ["who", slot("verb", form), *thing],
+        "what": ["what", do, *subject, slot("verb"), *place],
+        "where": ["where", do, *subject, slot("verb"), *thing],
+    }
+    if shape.frame not in orders:
+        raise ValueError(f"frame {shape.frame!r}: English has no word order for it")
+    first, *rest = orders[shape.frame]
+    first = first.capitalize() if isinstance(first, str) else first._replace(capital=True)
+    return first, *rest, "?" if shape.frame in ("who", "what", "where") else "."
+
+
+def _number(number: str | None) -> str:
+    return "many" if number == "many" else "plain"

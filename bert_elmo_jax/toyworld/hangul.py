@@ -25,15 +25,10 @@ def _with_final(word: str, final: str) -> str:
     return word[:-1] + _join(initial, vowel, final)
 
 
-def has_final(word: str) -> bool:
-    """Return True if the last syllable ends in a consonant (batchim)."""
-    return _split(word[-1])[2] != ""
-
-
 def particle(word: str, kind: str) -> str:
     """Return the word with its topic, subject or object particle."""
     after_consonant, after_vowel = _PARTICLES[kind]
-    return word + (after_consonant if has_final(word) else after_vowel)
+    return word + (after_consonant if _split(word[-1])[2] else after_vowel)
 
 
 def _bright(syllable: str) -> bool:
@@ -64,10 +59,8 @@ def _irregular_past(stem: str, vowel: str, final: str) -> str:
     ending = "았" if _bright(stem[-1]) else "었"
     if final == "ㅂ":
         return _with_final(stem, "") + ("왔" if stem in ("돕", "곱") else "웠")
-    if final == "ㄷ":
-        return _with_final(stem, "ㄹ") + ending
-    if final == "ㅅ":
-        return _with_final(stem, "") + ending
+    if final in ("ㄷ", "ㅅ"):
+        return _with_final(stem, "ㄹ" if final == "ㄷ" else "") + ending
     if final == "ㅎ":
         initial = _split(stem[-1])[0]
         return stem[:-1] + _join(initial, {"ㅏ": "ㅐ", "ㅓ": "ㅐ", "ㅑ": "ㅒ", "ㅕ": "ㅖ"}[vowel], "ㅆ")
@@ -96,11 +89,7 @@ def present(stem: str) -> str:
 
 
 def question(stem: str) -> str:
-    """Return the present question form.
-
-    >>> [question("고치"), question("찾"), question("만들")]
-    ['고치나요', '찾나요', '만드나요']
-    """
+    """Return the present question form: 고치나요, 찾나요, 만드나요."""
     return (_with_final(stem, "") if _split(stem[-1])[2] == "ㄹ" else stem) + "나요"
 
 

@@ -2,7 +2,7 @@
 
 from bert_elmo_jax.toyworld import hangul
 from bert_elmo_jax.toyworld.lexicon import Entry, Hero
-from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token
+from bert_elmo_jax.toyworld.shapes import Shape, Token
 
 
 def inflect(entry: Entry | Hero, form: str) -> str:
@@ -28,12 +28,8 @@ def _conjugate(stem: str, irregular: bool, kind: str, honorific: bool) -> str:
     if honorific:
         stem, irregular = hangul.honorific(stem, irregular), False
     match kind:
-        case "past" | "was":
-            return hangul.past(stem, irregular) + "다"
-        case "said":
-            return hangul.past(stem, irregular) + "다고"
-        case "asked":
-            return hangul.past(stem, irregular) + "나요"
+        case "past" | "was" | "said" | "asked":
+            return hangul.past(stem, irregular) + {"said": "다고", "asked": "나요"}.get(kind, "다")
         case "ask":
             return hangul.question(stem)
         case "before":
@@ -44,81 +40,35 @@ def _conjugate(stem: str, irregular: bool, kind: str, honorific: bool) -> str:
 
 
 def sense(entry: Entry | Hero) -> str:
-    """Return the sense tag of an ambiguous word, `O` for all others.
-
-    >>> from bert_elmo_jax.toyworld.lexicon import entry
-    >>> sense(entry("pear=배#pear"))
-    '배.pear'
-    """
+    """Return the sense tag of an ambiguous word such as `배.pear`, `O` for all others."""
     return f"{entry.korean}.{entry.sense_korean}" if isinstance(entry, Entry) and entry.sense_korean else "O"
-
-
-def _adverb(shape: Shape) -> list[Token]:
-    return [Slot("adverb", f"{shape.tense}_adverbs", "plain")] if shape.adverb else []
-
-
-def _hero(shape: Shape) -> bool:
-    return shape.subject in ("name", "pronoun")
-
-
-def _subject(shape: Shape) -> list[Token]:
-    if _hero(shape):
-        return [Slot("hero", "heroes", shape.subject)]
-    return [*_near(shape), Slot("agent", "people", "many-topic" if shape.subject == "many" else "topic")]
-
-
-def _near(shape: Shape) -> list[Token]:
-    if shape.near is None:
-        return []
-    return [Slot("landmark_look", "landmark_looks", "before"), Slot("landmark", "landmarks", "plain"), "옆의"]
-
-
-def _verb(shape: Shape, name: str, list_name: str, form: str) -> Slot:
-    """Return the verb slot, which agrees in honorifics with the subject at the beginning of the sentence."""
-    return Slot(name, list_name, form + ("+hero" if _hero(shape) else ""))
-
-
-def _thing(shape: Shape) -> list[Token]:
-    look: list[Token] = [Slot("look", f"looks{shape.group}", "before")] if shape.look else []
-    return [*look, Slot("thing", f"things{shape.group}", "object")]
-
-
-def _place(shape: Shape) -> list[Token]:
-    return [Slot("place", "places", "at")] if shape.place else []
 
 
 def render(shape: Shape) -> tuple[Token, ...]:
     """Return the words of a sentence in order: fixed words as text, content words as slots."""
-    verb = f"verbs{shape.group}"
-    question = "asked" if shape.tense == "past" else "ask"
-    predicate = "was" if shape.tense == "past" else "is"
-    match shape.frame:
-        case "opening":
-            where: list[Token] = [Slot("place_look", "place_looks", "before"), Slot("place", "places", "in")]
-            be = _verb(shape, "be", "beings", "past")
-            return ("어느", Slot("time", "times", "plain"), *_subject(shape), *where, be, ".")
-        case "do":
-            last = _verb(shape, "verb", verb, shape.tense)
-            return (*_adverb(shape), *_subject(shape), *_place(shape), *_thing(shape), last, ".")
-        case "act":
-            last = _verb(shape, "act", "acts", shape.tense)
-            return (*_adverb(shape), *_subject(shape), *_place(shape), last, ".")
-        case "look":
-            thing = Slot("thing", f"things{shape.group}", "topic")
-            where = [Slot("place", "places", "of")] if shape.place else []
-            return (*where, *_near(shape), thing, Slot("look", f"looks{shape.group}", predicate), ".")
-        case "compare":
-            first, second = ("even", "odd") if shape.half == 0 else ("odd", "even")
-            things = (Slot("thing", f"{first}{shape.group}", "topic"), Slot("other", f"{second}{shape.group}", "than"))
-            return (*things, "더", Slot("comparison", "comparisons", predicate), ".")
-        case "say":
-            agent = Slot("agent", "people", "many-subject" if shape.near == "many" else "subject")
-            inner = (agent, *_thing(shape), Slot("verb", verb, "said"))
-            return (*_subject(shape), *inner, _verb(shape, "say", "sayings", shape.tense), ".")
-        case "who":
-            return ("누가", *_thing(shape), Slot("verb", verb, question), "?")
-        case "what":
-            return (*_subject(shape), *_place(shape), "무엇을", _verb(shape, "verb", verb, question), "?")
-        case "where":
-            return (*_subject(shape), "어디에서", *_thing(shape), _verb(shape, "verb", verb, question), "?")
-    raise ValueError(f"frame {shape.frame!r}: Korean has no word order for it")
+    slot, past = shape.slot, shape.tense == "past"
+    question, predicate = ("asked", "was") if past else ("ask", "is")
+    agree = "+hero" if shape.hero_acts else ""  # verbs agree in honorifics with the subject of the whole sentence
+    adverb = [slot("adverb")] if shape.adverb else []
+    near: list[Token] = [slot("landmark_look", "before"), slot("landmark"), "옆의"] if shape.near else []
+    agent = [*near, slot("agent", "many-topic" if shape.subject == "many" else "topic")]
+    subject = [slot("hero", shape.subject)] if shape.hero_acts else agent
+    thing = [*([slot("look", "before")] if shape.look else []), slot("thing", "object")]
+    place = [slot("place", "at")] if shape.place else []
+    inner = slot("agent", "many-subject" if shape.near == "many" else "subject")
+    where = [slot("place", "of")] if shape.place else []
+    orders: dict[str, list[Token]] = {
+        "opening": ["어느", slot("time"), *subject, slot("place_look", "before"), slot("place", "in"),
+                    slot("be", f"past{agree}")],
+        "do": [*adverb, *subject, *place, *thing, slot("verb", shape.tense + agree)],
+        "act": [*adverb, *subject, *place, slot("act", shape.tense + agree)],
+        "look": [*where, *near, slot("thing", "topic"), slot("look", predicate)],
+        "compare": [slot("thing", "topic"), slot("other", "than"), "더", slot("comparison", predicate)],
+        "say": [*subject, inner, *thing, slot("verb", "said"), slot("say", shape.tense + agree)],
+        "who": ["누가", *thing, slot("verb", question)],
+        "what": [*subject, *place, "무엇을", slot("verb", question + agree)],
+        "where": [*subject, "어디에서", *thing, slot("verb", question + agree)],
+    }  # fmt: skip
+    if shape.frame not in orders:
+        raise ValueError(f"frame {shape.frame!r}: Korean has no word order for it")
+    return *orders[shape.frame], "?" if shape.frame in ("who", "what", "where") else "."

@@ -71,11 +71,7 @@ _ENTRY = re.compile(
 
 
 def entry(text: str) -> Entry:
-    """Parse `english#sense/irregular=korean*#sense`.
-
-    >>> entry("mouse#animal/mice=쥐")
-    Entry(english='mouse', korean='쥐', english_other='mice', sense_english='animal', sense_korean='', irregular=False)
-    """
+    """Parse `english#sense/irregular=korean*#sense`."""
     match = _ENTRY.fullmatch(text.strip())
     if not match:
         raise ValueError(f"invalid lexicon entry {text.strip()!r}; expected english#sense/irregular=korean*#sense")
@@ -86,30 +82,29 @@ def entry(text: str) -> Entry:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's names, the preposition of its places, and its word lists (things, verbs and looks in two groups)."""
+    """A topic's English name, the preposition of its places, and word lists (things, verbs, looks in two groups)."""
 
     english: str
-    korean: str
     preposition: str
     lists: dict[str, tuple[Entry, ...]]
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The topics in use and their common lists.
-
-    >>> [e.english for e in lexicon(topics=2, words=2).entries("verbs1", topic=1)][:4]
-    ['count', 'keep', 'see', 'find']
-    """
+    """The topics in use and their common lists."""
 
     topics: tuple[Topic, ...]
     general: dict[str, tuple[Entry, ...]]
 
-    def entries(self, name: str, topic: int) -> tuple[Entry, ...]:
-        """Return the entries of a list in a topic, the most frequent first.
+    def entries(self, name: str, topic: int, hero: int = 0) -> tuple[Entry | Hero, ...]:
+        """Return the entries of a list for a topic and a hero, the most frequent first.
 
         `even0` and `odd0` are the two halves of `things0`, so that a thing is never compared with itself.
         """
+        if name == "heroes":
+            return (HEROES[hero],)
+        if name == "prepositions":
+            return (Entry(self.topics[topic].preposition, ""),)
         lists = self.topics[topic].lists
         if name.startswith(("even", "odd")):
             return lists[f"things{name[-1]}"][name.startswith("odd") :: 2]
@@ -118,19 +113,19 @@ class Lexicon:
         return lists[name] if name in lists else self.general[name]
 
 
-def _read(line: str, words: int) -> tuple[Entry, ...]:
-    return tuple(entry(text) for text in line.split(","))[:words]
-
-
 @functools.cache
 def lexicon(topics: int, words: int) -> Lexicon:
     """Return the first `topics` topics with at most `words` entries per list."""
+
+    def read(line: str, most: int) -> tuple[Entry, ...]:
+        return tuple(entry(text) for text in line.split(","))[:most]
+
     stanzas = TOPICS.strip().split("\n\n")
     if not 2 <= topics <= len(stanzas):
         raise ValueError(f"topics={topics}: expected from 2 to {len(stanzas)} topics")
     if not 2 <= words <= 6:
         raise ValueError(f"words={words}: expected from 2 to 6 words per list")
-    read = []
+    found = []
     for stanza in stanzas[:topics]:
         head, *lines = stanza.split("\n")
         lists: dict[str, tuple[Entry, ...]] = {}
@@ -138,7 +133,7 @@ def lexicon(topics: int, words: int) -> Lexicon:
             name, _, entries = line.partition(": ")
             if name in ("things", "verbs", "looks"):
                 name += "1" if f"{name}0" in lists else "0"
-            lists[name] = _read(entries, words)
-        english, korean, preposition = head.split()
-        read.append(Topic(english, korean, preposition, lists))
-    return Lexicon(tuple(read), {name: _read(line, 12) for name, line in GENERAL.items()})
+            lists[name] = read(entries, words)
+        english, _, preposition = head.split()
+        found.append(Topic(english, preposition, lists))
+    return Lexicon(tuple(found), {name: read(line, 12) for name, line in GENERAL.items()})

@@ -1,32 +1,20 @@
 """Build the automaton of a document from shapes and lexicon; hidden states are (topic, hero, place in the sentence)."""
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bert_elmo_jax.toyworld import english, korean
-from bert_elmo_jax.toyworld.automaton import Automaton
+from bert_elmo_jax.toyworld.automaton import Automaton, offsets
 from bert_elmo_jax.toyworld.lexicon import HEROES, Entry, Hero, Lexicon, lexicon
-from bert_elmo_jax.toyworld.shapes import Shape, Slot, Token, body_shapes, opening_shapes
+from bert_elmo_jax.toyworld.shapes import Slot, Token, Weighted, body_shapes, opening_shapes
 
-
-@dataclass(frozen=True)
-class Language:
-    """The functions of a language: word order, word forms and sense tags."""
-
-    render: Callable[[Shape], tuple[Token, ...]]
-    inflect: Callable[[Entry | Hero, str], str]
-    sense: Callable[[Entry | Hero], str]
-
-
-LANGUAGES = {
-    "en": Language(english.render, english.inflect, english.sense),
-    "ko": Language(korean.render, korean.inflect, korean.sense),
-}
+# The modules of the languages: `render` orders the words of a shape, `inflect` forms a word, `sense` tags it.
+LANGUAGES = {"en": english, "ko": korean}
 
 
 @dataclass(frozen=True)
@@ -66,15 +54,6 @@ def zipf(count: int, offset: int = 0) -> tuple[float, ...]:
 def topic_weights(count: int) -> tuple[float, ...]:
     """Return the probabilities of the topics: even enough that two documents seldom share one."""
     return zipf(count, offset=20)
-
-
-def entries(lexicon: Lexicon, name: str, topic: int, hero: int) -> tuple[Entry | Hero, ...]:
-    """Return the entries of a list for a topic and a hero."""
-    if name == "heroes":
-        return (HEROES[hero],)
-    if name == "prepositions":
-        return (Entry(lexicon.topics[topic].preposition, ""),)
-    return lexicon.entries(name, topic)
 
 
 def word_form(language: str, slot: Slot, entry: Entry | Hero, hero: int) -> str:
@@ -119,32 +98,33 @@ class _Graph:
         return tuple(sorted(first))
 
 
-def _anonymous(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Remove the names of slots: slots with the same list and form have the same emissions."""
-    return tuple(t if isinstance(t, str) else replace(t, name="") for t in tokens)
-
-
 @functools.lru_cache(maxsize=4)
 def build(language: str, topics: int, words: int, sentences: int) -> Network:
     """Build the network of a language; `sentences` is the mean length of a document."""
     world = lexicon(topics, words)
     render = LANGUAGES[language].render
     graph = _Graph()
-    opening = graph.add([(weight, _anonymous(render(shape))) for weight, shape in opening_shapes()], part=0)
-    body = graph.add([(weight, _anonymous(render(shape))) for weight, shape in body_shapes()], part=1)
+
+    def add(shapes: list[Weighted], part: int) -> _Future:
+        # Without their names, slots with the same list and form are equal: they have the same emissions.
+        orders = ((w, [t if isinstance(t, str) else t._replace(name="") for t in render(s)]) for w, s in shapes)
+        return graph.add([(weight, tuple(tokens)) for weight, tokens in orders], part)
+
+    opening, body = add(opening_shapes(), part=0), add(body_shapes(), part=1)
     stop = 1 / (sentences - 1)
     nodes = len(graph.tokens)
-    part = np.full(nodes, -1)
-    for node, future in enumerate(graph.arcs):
-        if not future:
-            part[node] = graph.parts[node]
+    part = np.array([-1 if future else graph.parts[node] for node, future in enumerate(graph.arcs)])
     following = [
         [(target, float(weight)) for target, weight in future]
         or [(target, float(weight) * (1 - stop if part[node] else 1.0)) for target, weight in body]
         for node, future in enumerate(graph.arcs)
     ]
     start = _spread(opening, nodes)
-    visits = _visits(start, following)
+    flow = np.eye(nodes)
+    for node, arcs in enumerate(following):
+        for target, weight in arcs:
+            flow[target, node] -= weight
+    visits = np.linalg.solve(flow, start)  # the visits of a node are its start plus the flow into it
     rows, table, vocabulary, senses = _emissions(language, world, graph.tokens)
     prior = np.repeat(topic_weights(topics), len(HEROES)) / len(HEROES)
     base = np.arange(len(prior))[:, None] * nodes
@@ -153,12 +133,12 @@ def build(language: str, topics: int, words: int, sentences: int) -> Network:
     emissions = [sorted(row) for row in table]
     document = Automaton(
         start=np.outer(prior, start).ravel(),
-        arc_offsets=np.concatenate([[0], np.cumsum(np.tile(counts, len(prior)))]),
+        arc_offsets=offsets(np.tile(counts, len(prior))),
         arc_targets=(base + targets).ravel(),
         arc_weights=np.tile([weight for arcs in following for _, weight in arcs], len(prior)),
         end=np.tile(np.where(part == 1, stop, 0.0), len(prior)),
         rows=rows.ravel(),
-        emission_offsets=np.concatenate([[0], np.cumsum([len(row) for row in emissions])]),
+        emission_offsets=offsets(np.array([len(row) for row in emissions])),
         emission_words=np.array([word for row in emissions for word, _, _ in row]),
         emission_weights=np.array([weight for row in emissions for _, _, weight in row]),
         vocabulary=len(vocabulary),
@@ -182,15 +162,6 @@ def _spread(first: _Future, nodes: int) -> Float[np.ndarray, "N"]:
     for node, weight in first:
         start[node] = float(weight)
     return start
-
-
-def _visits(start: Float[np.ndarray, "N"], following: list[list[tuple[int, float]]]) -> Float[np.ndarray, "N"]:
-    """Return the expected number of visits per node: visits = start + flow into the node."""
-    flow = np.eye(len(start))
-    for node, arcs in enumerate(following):
-        for target, weight in arcs:
-            flow[target, node] -= weight
-    return np.linalg.solve(flow, start)
 
 
 _Row = tuple[tuple[int, int, float], ...]
@@ -236,7 +207,7 @@ def _dependence(world: Lexicon, token: Token, topic: int, hero: int) -> tuple[To
 def _distribution(language: str, world: Lexicon, token: Token, topic: int, hero: int) -> dict[str, tuple[str, float]]:
     if isinstance(token, str):
         return {token: ("O", 1.0)}
-    choices = entries(world, token.list, topic, hero)
+    choices = world.entries(token.list, topic, hero)
     cell: dict[str, tuple[str, float]] = {}
     for entry, weight in zip(choices, zipf(len(choices)), strict=True):
         word, tag = word_form(language, token, entry, hero), LANGUAGES[language].sense(entry)

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bert_elmo_jax.toyworld.oracle import (
+    Direction,
+    Reading,
     Row,
     mask_words,
     masked_posteriors,
@@ -15,7 +17,6 @@ from bert_elmo_jax.toyworld.oracle import (
     topic_posteriors,
     word_log_probabilities,
 )
-from bert_elmo_jax.toyworld.reading import Direction, Reading
 from bert_elmo_jax.toyworld.world import Sentence, ToyWorld
 
 

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A word to fill in: the name of the choice, the list to choose from, and the form of the word."""
 
     name: str
@@ -30,9 +30,6 @@ class Shape:
 
     `subject`: `name` and `pronoun` mean the hero, `one` and `many` a person of the topic. `near`: the number of the
     landmark between a noun and its verb (in the frame `say`: the number of the inner subject).
-
-    >>> Shape("do", subject="many", tense="present").group
-    0
     """
 
     frame: str
@@ -46,45 +43,54 @@ class Shape:
     place: bool = False
     half: int = 0
 
+    @property
+    def hero_acts(self) -> bool:
+        """True if the subject is the hero."""
+        return self.subject in ("name", "pronoun")
+
+    def list_of(self, name: str) -> str:
+        """Return the name of the list from which a choice is drawn."""
+        if name == "adverb":
+            return f"{self.tense}_adverbs"
+        if self.frame == "compare" and name in ("thing", "other"):
+            return f"{'even' if (name == 'thing') == (self.half == 0) else 'odd'}{self.group}"
+        if name in ("verb", "look", "thing"):
+            return f"{name}s{self.group}"
+        return {"hero": "heroes", "agent": "people", "be": "beings", "say": "sayings"}.get(name, f"{name}s")
+
+    def slot(self, name: str, form: str = "plain") -> Slot:
+        """Return the slot of a choice."""
+        return Slot(name, self.list_of(name), form)
+
 
 Weighted = tuple[Fraction, Shape]
-
-# Exact rationals, so that the probabilities of all shapes sum to exactly one.
-_SUBJECTS = {
-    ("name", None): Fraction(7, 20),
-    ("pronoun", None): Fraction(3, 20),
-    ("one", None): Fraction(3, 20),
-    ("many", None): Fraction(3, 20),
-    ("one", "one"): Fraction(1, 20),
-    ("one", "many"): Fraction(1, 20),
-    ("many", "one"): Fraction(1, 20),
-    ("many", "many"): Fraction(1, 20),
-}
-_HERO = {"name": Fraction(7, 10), "pronoun": Fraction(3, 10)}
-_TIMES = {
-    ("past", False): Fraction(7, 20),
-    ("past", True): Fraction(3, 20),
-    ("present", False): Fraction(3, 10),
-    ("present", True): Fraction(1, 5),
-}
-_GROUPS = {0: Fraction(3, 5), 1: Fraction(2, 5)}
-_NUMBERS = {"one": Fraction(7, 10), "many": Fraction(3, 10)}
+# The fields that a feature sets, and the weights of their values. They become exact rationals, so that the
+# probabilities of all shapes sum to exactly one.
+Feature = tuple[str, dict[tuple[Any, ...], int]]
+_SUBJECTS: Feature = (
+    "subject near",
+    {
+        ("name", None): 7,
+        ("pronoun", None): 3,
+        ("one", None): 3,
+        ("many", None): 3,
+        ("one", "one"): 1,
+        ("one", "many"): 1,
+        ("many", "one"): 1,
+        ("many", "many"): 1,
+    },
+)
+_HERO: Feature = ("subject", {("name",): 7, ("pronoun",): 3})
+_INNER: Feature = ("near", {("one",): 1, ("many",): 1})
+_TIMES: Feature = ("tense adverb", {("past", False): 7, ("past", True): 3, ("present", False): 6, ("present", True): 4})
+_TENSES: Feature = ("tense", {("past",): 1, ("present",): 1})
+_GROUPS: Feature = ("group", {(0,): 3, (1,): 2})
+_HALVES: Feature = ("half", {(0,): 1, (1,): 1})
+_LOOK: Feature = ("look", {(False,): 3, (True,): 2})
+_PLACE: Feature = ("place", {(False,): 1, (True,): 1})
+_NUMBERS: Feature = ("number", {("one",): 7, ("many",): 3})
 # Between a thing and its verb: nothing, a landmark, or a place.
-_GAPS = {
-    (None, False): Fraction(3, 10),
-    ("one", False): Fraction(1, 5),
-    ("many", False): Fraction(1, 5),
-    (None, True): Fraction(3, 10),
-}
-_TENSES = {"past": Fraction(1, 2), "present": Fraction(1, 2)}
-_COIN = {False: Fraction(1, 2), True: Fraction(1, 2)}
-_LOOK = {False: Fraction(3, 5), True: Fraction(2, 5)}
-
-
-def _product(*tables: dict) -> Iterator[tuple]:
-    """Combine independent features: yield (joint probability, value of each)."""
-    for items in itertools.product(*(table.items() for table in tables)):
-        yield math.prod(probability for _, probability in items), *(value for value, _ in items)
+_GAPS: Feature = ("near place", {(None, False): 3, ("one", False): 2, ("many", False): 2, (None, True): 3})
 
 
 def opening_shapes() -> list[Weighted]:
@@ -94,79 +100,49 @@ def opening_shapes() -> list[Weighted]:
 
 def body_shapes() -> list[Weighted]:
     """Return the shapes of all other sentences with probabilities that sum to exactly one."""
-    frames: list[tuple[Fraction, list[Weighted]]] = [
-        (Fraction(9, 20), _do()),
-        (Fraction(3, 20), _act()),
-        (Fraction(3, 20), _look()),
-        (Fraction(1, 20), _compare()),
-        (Fraction(3, 20), _say()),
-        (Fraction(1, 20), _ask()),
-    ]
-    return [(share * weight, shape) for share, shapes in frames for weight, shape in shapes]
-
-
-def _do() -> list[Weighted]:
-    features = _product(_SUBJECTS, _TIMES, _GROUPS, _LOOK, _COIN, _NUMBERS)
     return [
-        (w, Shape("do", subject, near, tense, adverb, group, look, number, place))
-        for w, (subject, near), (tense, adverb), group, look, place, number in features
+        *_combine(Fraction(9, 20), "do", _SUBJECTS, _TIMES, _GROUPS, _LOOK, _PLACE, _NUMBERS),
+        *_combine(Fraction(3, 20), "act", _SUBJECTS, _TIMES, place=True),
+        *_combine(Fraction(3, 20), "look", _GAPS, _TENSES, _GROUPS, _NUMBERS),
+        *_combine(Fraction(1, 20), "compare", _TENSES, _GROUPS, _NUMBERS, _HALVES),
+        *_combine(Fraction(3, 20), "say", _HERO, _TENSES, _INNER, _GROUPS, _NUMBERS),
+        # Questions, so that the words of the question-answering task belong to the language.
+        *_combine(Fraction(1, 60), "who", _TENSES, _GROUPS, _NUMBERS),
+        *_combine(Fraction(1, 60), "what", _TENSES, _GROUPS, _PLACE),
+        *_combine(Fraction(1, 60), "where", _TENSES, _GROUPS, _NUMBERS),
     ]
 
 
-def _act() -> list[Weighted]:
-    features = _product(_SUBJECTS, _TIMES)
-    return [
-        (w, Shape("act", subject, near, tense, adverb, place=True)) for w, (subject, near), (tense, adverb) in features
-    ]
-
-
-def _look() -> list[Weighted]:
-    features = _product(_GAPS, _TENSES, _GROUPS, _NUMBERS)
-    return [(w, Shape("look", near=near, tense=t, group=g, number=n, place=p)) for w, (near, p), t, g, n in features]
-
-
-def _compare() -> list[Weighted]:
-    features = _product(_TENSES, _GROUPS, _NUMBERS, {0: Fraction(1, 2), 1: Fraction(1, 2)})
-    return [(w, Shape("compare", tense=t, group=g, number=n, half=half)) for w, t, g, n, half in features]
-
-
-def _say() -> list[Weighted]:
-    features = _product(_HERO, _TENSES, {"one": Fraction(1, 2), "many": Fraction(1, 2)}, _GROUPS, _NUMBERS)
-    return [(w, Shape("say", s, near, tense=t, group=g, number=n)) for w, s, t, near, g, n in features]
-
-
-def _ask() -> list[Weighted]:
-    """Return questions, so that the words of the question-answering task belong to the language."""
-    third = Fraction(1, 3)
-    about_things = [(third * w, t, g, n) for w, t, g, n in _product(_TENSES, _GROUPS, _NUMBERS)]
-    who, where = ([(w, Shape(f, tense=t, group=g, number=n)) for w, t, g, n in about_things] for f in ("who", "where"))
-    what = [(third * w, Shape("what", tense=t, group=g, place=p)) for w, t, g, p in _product(_TENSES, _GROUPS, _COIN)]
-    return who + what + where
+def _combine(share: Fraction, frame: str, *features: Feature, **fixed: Any) -> Iterator[Weighted]:
+    """Yield the shapes of a frame, whose features are independent, with their part of the frame's share."""
+    total = math.prod(sum(weights.values()) for _, weights in features)
+    for items in itertools.product(*(weights.items() for _, weights in features)):
+        values = dict(fixed)
+        for (fields, _), (value, _) in zip(features, items):
+            values.update(zip(fields.split(), value))
+        yield share * Fraction(math.prod(weight for _, weight in items), total), Shape(frame, **values)
 
 
 def slots(shape: Shape) -> tuple[tuple[str, str], ...]:
     """Return the draws of a shape as (name of the choice, name of the list), in the same order for every language."""
-    group, frame = shape.group, shape.frame
-    drawn: list[tuple[str, str]] = []
-    if shape.adverb:
-        drawn.append(("adverb", f"{shape.tense}_adverbs"))
+    frame = shape.frame
+    names = ["adverb"] if shape.adverb else []
     if frame == "opening":
-        drawn += [("time", "times"), ("place_look", "place_looks")]
-    if frame == "say" or (frame in ("do", "act") and shape.subject in ("one", "many")):
-        drawn.append(("agent", "people"))
+        names += ["time", "place_look"]
+    if frame == "say" or (frame in ("do", "act") and not shape.hero_acts):
+        names.append("agent")
     if frame != "say" and shape.near is not None:
-        drawn += [("landmark_look", "landmark_looks"), ("landmark", "landmarks")]
+        names += ["landmark_look", "landmark"]
     if frame == "act":
-        drawn.append(("act", "acts"))
+        names.append("act")
     if frame in ("do", "say", "who", "what", "where"):
-        drawn.append(("verb", f"verbs{group}"))
+        names.append("verb")
     if shape.look or frame == "look":
-        drawn.append(("look", f"looks{group}"))
+        names.append("look")
     if frame in ("do", "say", "look", "who", "where"):
-        drawn.append(("thing", f"things{group}"))
+        names.append("thing")
     if frame == "compare":
-        first, second = ("even", "odd") if shape.half == 0 else ("odd", "even")
-        drawn += [("thing", f"{first}{group}"), ("comparison", "comparisons"), ("other", f"{second}{group}")]
+        names += ["thing", "comparison", "other"]
     if shape.place:
-        drawn.append(("place", "places"))
-    return tuple(drawn)
+        names.append("place")
+    return tuple((name, shape.list_of(name)) for name in names)

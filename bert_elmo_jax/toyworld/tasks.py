@@ -1,18 +1,22 @@
-"""Files of the toy world: a pretraining corpus, aligned sentences, and four labelled tasks with their splits.
+"""Files of the toy world: a pretraining corpus and four labelled tasks with their splits.
 
-Every split has its own documents, so that no test example occurs in the pretraining corpus.
+Every split has its own documents, so that no test example occurs in the pretraining corpus. The questions (who, what
+and where) ask for facts that a document tells exactly once.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 
 from bert_elmo_jax.files import open_atomically
-from bert_elmo_jax.toyworld.questions import questions
+from bert_elmo_jax.toyworld.hangul import particle
+from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
+from bert_elmo_jax.toyworld.network import LANGUAGES, word_form
+from bert_elmo_jax.toyworld.shapes import Shape, Slot, slots
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
 # The number of a split's first document.
@@ -125,8 +129,9 @@ def write_pairs(
     3
     """
     return [
-        _write(Path(folder) / "pairs" / f"{split}.tsv", _tsv(("english", "korean"), pairs))
-        for split, pairs in _take(sentence_pairs, world, train, dev, test)
+        _write(Path(folder) / "pairs" / f"{split}.tsv", _tsv(("english", "korean"), islice(pairs, size)))
+        for split, size in (("train", train), ("dev", dev), ("test", test))
+        for pairs in [sentence_pairs(world, split)]
     ]
 
 
@@ -140,28 +145,27 @@ def write_tasks(folder: str | Path, world: ToyWorld, train: int = 1000, dev: int
     >>> len(write_tasks(tempfile.mkdtemp(), ToyWorld("ko"), train=2, dev=1, test=1))
     12
     """
-    folder = Path(folder)
-    written = []
-    for split, sentences in _take(sense_examples, world, train, dev, test):
-        lines = ("".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags)) + "\n" for s in sentences)
-        written.append(_write(folder / "senses" / f"{split}.conll", lines))
-    for split, texts in _take(topic_examples, world, train, dev, test):
-        written.append(_write(folder / "topics" / f"{split}.tsv", _tsv(("text", "label"), texts)))
-    for split, pairs in _take(next_examples, world, train, dev, test):
-        written.append(_write(folder / "next" / f"{split}.tsv", _tsv(("a", "b", "label"), pairs)))
-    for split, paragraphs in _take(question_examples, world, train, dev, test):
-        title = f"toy world, {world.language}"
-        data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
-        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-        written.append(_write(folder / "questions" / f"{split}.json", [text]))
-    return written
+    tasks: dict[str, tuple[Callable[[ToyWorld, str], Iterator], Callable[[Iterator], Iterable[str]]]] = {
+        "senses/{}.conll": (sense_examples, _conll),
+        "topics/{}.tsv": (topic_examples, lambda rows: _tsv(("text", "label"), rows)),
+        "next/{}.tsv": (next_examples, lambda rows: _tsv(("a", "b", "label"), rows)),
+        "questions/{}.json": (question_examples, lambda rows: _squad(f"toy world, {world.language}", rows)),
+    }
+    return [
+        _write(Path(folder) / name.format(split), lines(islice(examples(world, split), size)))
+        for name, (examples, lines) in tasks.items()
+        for split, size in (("train", train), ("dev", dev), ("test", test))
+    ]
 
 
-def _take(
-    examples: Callable[[ToyWorld, str], Iterator], world: ToyWorld, train: int, dev: int, test: int
-) -> Iterator[tuple[str, Iterator]]:
-    for split, size in (("train", train), ("dev", dev), ("test", test)):
-        yield split, islice(examples(world, split), size)
+def _conll(sentences: Iterable[Sentence]) -> Iterator[str]:
+    for sentence in sentences:
+        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags)) + "\n"
+
+
+def _squad(title: str, paragraphs: Iterable[dict]) -> Iterator[str]:
+    data = {"version": "1.1", "data": [{"title": title, "paragraphs": list(paragraphs)}]}
+    yield json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
 def _tsv(header: tuple[str, ...], rows: Iterable[tuple]) -> Iterator[str]:
@@ -175,3 +179,93 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
     with open_atomically(path, encoding="utf-8") as file:
         file.writelines(lines)
     return path
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and its accepted answers, each (text, start in the context).
+
+    A Korean answer comes without its particle and, for readers that cannot split a word, with it.
+    """
+
+    text: str
+    answers: tuple[tuple[str, int], ...]
+
+
+def questions(world: ToyWorld, document: Document) -> Iterator[Question]:
+    """Yield all questions that the document, its sentences joined by spaces, answers unambiguously."""
+    topic = world.topic_names.index(document.topic)
+    hero = [hero.english for hero in HEROES].index(document.hero)
+    facts: list[_Fact] = []
+    start = 0
+    for sentence in document.sentences:
+        if sentence.shape.frame in ("do", "say"):
+            facts.append(_fact(world, sentence, start, topic, hero))
+        start += len(sentence.text) + 1
+    deeds = [(fact.verb, fact.thing) for fact in facts]
+    own = [fact for fact in facts if fact.hero_acts]
+
+    def ask(fact: _Fact, answer: str, frame: str, *names: str) -> Question:
+        shape = fact.sentence.shape
+        number = shape.number if "thing" in names else "one"
+        asked = Shape(frame, tense=shape.tense, group=shape.group, number=number)
+        text = world.say(topic, hero, asked, tuple(fact.choices[name] for name in names)).text
+        return Question(text, _answer(world, fact, answer))
+
+    for fact in facts:
+        shape = fact.sentence.shape
+        if shape.frame == "do" and shape.subject != "pronoun" and deeds.count((fact.verb, fact.thing)) == 1:
+            yield ask(fact, "hero" if fact.hero_acts else "agent", "who", "verb", "thing")
+        if fact.hero_acts and sum(other.verb == fact.verb for other in own) == 1:
+            yield ask(fact, "thing", "what", "verb")
+            if shape.place:
+                yield ask(fact, "place", "where", "verb", "thing")
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """A sentence to ask about; verb and thing are words, not meanings, so that homonyms count as equal."""
+
+    sentence: Sentence
+    start: int
+    verb: str
+    thing: str
+    hero_acts: bool
+    choices: dict[str, int]
+
+
+def _fact(world: ToyWorld, sentence: Sentence, start: int, topic: int, hero: int) -> _Fact:
+    drawn = slots(sentence.shape)
+    choices = {name: choice for (name, _), choice in zip(drawn, sentence.choices, strict=True)}
+    lists = dict(drawn)
+
+    def word(name: str, form: str) -> str:
+        entry = lexicon(world.topics, world.words).entries(lists[name], topic, hero)[choices[name]]
+        return word_form(world.language, Slot(name, lists[name], form), entry, hero)
+
+    hero_acts = sentence.shape.frame == "do" and sentence.shape.subject in ("name", "pronoun")
+    return _Fact(sentence, start, word("verb", "past"), word("thing", "plain"), hero_acts, choices)
+
+
+def _answer(world: ToyWorld, fact: _Fact, name: str) -> tuple[tuple[str, int], ...]:
+    """Return the answers for a slot: its phrase from the article (English) or the adjective (Korean) onwards."""
+    sentence = fact.sentence
+    order = LANGUAGES[world.language].render(sentence.shape)
+    names = [token.name if isinstance(token, Slot) else token.lower() for token in order]
+    first = last = names.index(name)
+    while first > 0 and names[first - 1] in ("the", "look"):
+        first -= 1
+    begin = fact.start + len(" ".join(sentence.words[:first])) + (first > 0)
+    text = " ".join(sentence.words[first : last + 1])
+    if world.language == "ko":
+        return ((_without_particle(text), begin), (text, begin))
+    return ((text, begin),)
+
+
+def _without_particle(text: str) -> str:
+    for ending in ("께서는", "에서"):
+        if text.endswith(ending):
+            return text.removesuffix(ending)
+    if text not in (particle(text[:-1], "topic"), particle(text[:-1], "object")):
+        raise ValueError(f"{text!r}: expected a topic or object particle at the end")
+    return text[:-1]

@@ -9,8 +9,8 @@ from itertools import accumulate
 import numpy as np
 
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
-from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, entries, topic_weights, word_form, zipf
-from bert_elmo_jax.toyworld.shapes import Shape, Slot, body_shapes, opening_shapes, slots
+from bert_elmo_jax.toyworld.network import LANGUAGES, Network, build, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.shapes import Shape, Token, body_shapes, opening_shapes, slots
 
 _DOCUMENTS = 2**32
 
@@ -34,11 +34,7 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """The sentence as one line of text.
-
-        >>> ToyWorld("en").document(0).sentences[0].text.startswith("One ")
-        True
-        """
+        """The sentence as one line of text."""
         return " ".join(self.words)
 
 
@@ -57,11 +53,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The document, one sentence per line.
-
-        >>> ToyWorld("ko").document(0).text.startswith("어느 ")
-        True
-        """
+        """The document, one sentence per line."""
         return "\n".join(sentence.text for sentence in self.sentences)
 
 
@@ -96,28 +88,16 @@ class ToyWorld:
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """The English names of the topics in use.
-
-        >>> ToyWorld(topics=3).topic_names
-        ('river', 'money', 'orchard')
-        """
+        """The English names of the topics in use."""
         return tuple(topic.english for topic in lexicon(self.topics, self.words).topics)
 
     @property
     def network(self) -> Network:
-        """The automaton that generates this world's documents, with the meaning of its states.
-
-        >>> ToyWorld(topics=2, words=2).network.topics
-        2
-        """
+        """The automaton that generates this world's documents, with the meaning of its states."""
         return build(self.language, self.topics, self.words, self.sentences)
 
     def document(self, i: int) -> Document:
-        """Return document i, for any i from 0 to 2³² − 1.
-
-        >>> ToyWorld("en").document(5) == ToyWorld("en").document(5)
-        True
-        """
+        """Return document i, for any i from 0 to 2³² − 1."""
         if not 0 <= i < _DOCUMENTS:
             raise ValueError(f"document {i}: documents are numbered from 0 to {_DOCUMENTS - 1}")
         topic, hero, story = _draw_story(self, i)
@@ -125,12 +105,13 @@ class ToyWorld:
         return Document(self.topic_names[topic], HEROES[hero].english, sentences)
 
     def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
-        """Express a meaning in this world's language; `choices` belong to `slots(shape)`.
-
-        >>> ToyWorld("ko").say(3, 2, Shape("do", place=True), (0, 1, 0)).text
-        '할머니께서는 항구에서 그물을 당기셨다 .'
-        """
-        return _speaker(self.language, self.topics, self.words).say(topic, hero, shape, choices)
+        """Express a meaning in this world's language; `choices` belong to `slots(shape)`."""
+        said = []
+        for n, token in _order(self.language, shape):
+            forms = _forms(self.language, self.topics, self.words, token, topic, hero)
+            said.append(forms[0 if n is None else choices[n]])
+        words, tags = zip(*said)
+        return Sentence(words, tags, shape, choices)
 
 
 @functools.cache
@@ -140,18 +121,15 @@ def _sums(weights: tuple[float, ...]) -> list[float]:
 
 
 @functools.lru_cache(maxsize=4)
-def _plans(topics: int, words: int) -> tuple[list, list, list[float]]:
-    """Return opening and body shapes with the sums of their lists' weights per topic, and the body's sums."""
+def _plans(topics: int, words: int) -> tuple[list[tuple[Shape, list[list[list[float]]]]], list[float]]:
+    """Return the opening and the body shapes with the sums of their lists' weights per topic, and the body's sums."""
     world = lexicon(topics, words)
-
-    def plan(shape: Shape) -> tuple[Shape, list[list[list[float]]]]:
+    plans = []
+    for _, shape in (*opening_shapes(), *body_shapes()):
         names = [name for _, name in slots(shape)]
-        lists = [[_sums(zipf(len(entries(world, name, topic, 0)))) for name in names] for topic in range(topics)]
-        return shape, lists
-
-    opening = [plan(shape) for _, shape in opening_shapes()]
-    body = [plan(shape) for _, shape in body_shapes()]
-    return opening, body, _sums(tuple(float(weight) for weight, _ in body_shapes()))
+        lists = [[_sums(zipf(len(world.entries(name, topic)))) for name in names] for topic in range(topics)]
+        plans.append((shape, lists))
+    return plans, _sums(tuple(float(weight) for weight, _ in body_shapes()))
 
 
 def _uniforms(seed: int, i: int) -> Iterator[float]:
@@ -163,56 +141,29 @@ def _uniforms(seed: int, i: int) -> Iterator[float]:
 def _draw_story(world: ToyWorld, i: int) -> tuple[int, int, list[tuple[Shape, tuple[int, ...]]]]:
     """Draw topic, hero and meanings of document i, independently of the language."""
     draw = _uniforms(world.seed, i).__next__
-    opening, body, body_sums = _plans(world.topics, world.words)
+    plans, body_sums = _plans(world.topics, world.words)
     topic = bisect_right(_sums(topic_weights(world.topics)), draw())
     hero = int(draw() * len(HEROES))
     stop = 1 / (world.sentences - 1)
-    shape, lists = opening[0]
-    story = [(shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]]))]
-    while len(story) == 1 or draw() >= stop:
-        shape, lists = body[bisect_right(body_sums, draw())]
+    story: list[tuple[Shape, tuple[int, ...]]] = []
+    while len(story) < 2 or draw() >= stop:
+        shape, lists = plans[1 + bisect_right(body_sums, draw()) if story else 0]
         story.append((shape, tuple([bisect_right(sums, draw()) for sums in lists[topic]])))
     return topic, hero, story
 
 
-class _Speaker:
-    """Express meanings in one language, with word forms cached per slot, topic and hero."""
-
-    def __init__(self, language: str, topics: int, words: int) -> None:
-        self.language = language
-        self.lexicon = lexicon(topics, words)
-        self._orders: dict[Shape, list[tuple[int, Slot | str, dict]]] = {}
-        self._tables: dict[Slot | str, dict] = {}
-
-    def say(self, topic: int, hero: int, shape: Shape, choices: tuple[int, ...]) -> Sentence:
-        order = self._orders.get(shape) or self._order(shape)
-        words, tags = [], []
-        for position, token, table in order:
-            forms = table.get((topic, hero)) or self._forms(table, token, topic, hero)
-            word, tag = forms[choices[position] if position >= 0 else 0]
-            words.append(word)
-            tags.append(tag)
-        return Sentence(tuple(words), tuple(tags), shape, choices)
-
-    def _order(self, shape: Shape) -> list[tuple[int, Slot | str, dict]]:
-        positions = {name: position for position, (name, _) in enumerate(slots(shape))}
-        self._orders[shape] = [
-            (-1 if isinstance(token, str) else positions.get(token.name, -1), token, self._tables.setdefault(token, {}))
-            for token in LANGUAGES[self.language].render(shape)
-        ]
-        return self._orders[shape]
-
-    def _forms(self, table: dict, token: Slot | str, topic: int, hero: int) -> list[tuple[str, str]]:
-        if isinstance(token, str):
-            forms = [(token, "O")]
-        else:
-            sense = LANGUAGES[self.language].sense
-            choices = entries(self.lexicon, token.list, topic, hero)
-            forms = [(word_form(self.language, token, choice, hero), sense(choice)) for choice in choices]
-        table[topic, hero] = forms
-        return forms
+@functools.lru_cache(maxsize=4096)
+def _order(language: str, shape: Shape) -> list[tuple[int | None, Token]]:
+    """Return the tokens of a shape, each with its place among the choices, None if there is nothing to choose."""
+    places = {name: place for place, (name, _) in enumerate(slots(shape))}
+    tokens = LANGUAGES[language].render(shape)
+    return [(None if isinstance(token, str) else places.get(token.name), token) for token in tokens]
 
 
-@functools.lru_cache(maxsize=4)
-def _speaker(language: str, topics: int, words: int) -> _Speaker:
-    return _Speaker(language, topics, words)
+@functools.lru_cache(maxsize=100_000)
+def _forms(language: str, topics: int, words: int, token: Token, topic: int, hero: int) -> list[tuple[str, str]]:
+    """Return the words that may fill a token, each with its sense tag."""
+    if isinstance(token, str):
+        return [(token, "O")]
+    choices = lexicon(topics, words).entries(token.list, topic, hero)
+    return [(word_form(language, token, choice, hero), LANGUAGES[language].sense(choice)) for choice in choices]

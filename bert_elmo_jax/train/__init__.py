@@ -6,16 +6,12 @@ from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from bert_elmo_jax.train.checkpoint import Checkpoints, meet
-    from bert_elmo_jax.train.evaluate import make_evaluate
-    from bert_elmo_jax.train.loop import Diverged, Schedule, restore, train
-    from bert_elmo_jax.train.parallel import Parallel, over_mesh, over_pmap
-    from bert_elmo_jax.train.patience import Patience
-    from bert_elmo_jax.train.report import write_report
+    from bert_elmo_jax.train.devices import matmul_rate
+    from bert_elmo_jax.train.loop import Diverged, Patience, Schedule, restore, train
+    from bert_elmo_jax.train.metrics import write_report
+    from bert_elmo_jax.train.parallel import RULES, kept_whole, make_mesh, over_mesh, over_pmap, shardings
     from bert_elmo_jax.train.run_guard import DIVERGED, STOPPED, only_process, same_run
-    from bert_elmo_jax.train.sharding import RULES, kept_whole, make_mesh, place_batch, shardings
-    from bert_elmo_jax.train.state import State, from_arrays, new_state, to_arrays
-    from bert_elmo_jax.train.step import make_step
-    from bert_elmo_jax.train.utilisation import matmul_rate
+    from bert_elmo_jax.train.step import State, make_evaluate, make_step, new_state
 
 __all__ = [
     "DIVERGED",
@@ -23,11 +19,9 @@ __all__ = [
     "STOPPED",
     "Checkpoints",
     "Diverged",
-    "Parallel",
     "Patience",
     "Schedule",
     "State",
-    "from_arrays",
     "kept_whole",
     "make_evaluate",
     "make_mesh",
@@ -38,11 +32,9 @@ __all__ = [
     "only_process",
     "over_mesh",
     "over_pmap",
-    "place_batch",
     "restore",
     "same_run",
     "shardings",
-    "to_arrays",
     "train",
     "write_report",
 ]

@@ -20,19 +20,13 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
-from bert_elmo_jax.files import read_json
-from bert_elmo_jax.train.file_list import FILES, damage, write_file_list
+from bert_elmo_jax.files import hash_file, read_json, write_json
+
+FILES = "files.json"
 
 
 def save_params(run: str | Path, step: int, params: Mapping[str, Any]) -> Path:
-    """Write a parameter tree as the checkpoint of a step.
-
-    >>> import tempfile
-    >>> run = tempfile.mkdtemp()
-    >>> _ = save_params(run, 7, {"dense": {"bias": np.zeros(2, np.float32)}})
-    >>> load_params(run)
-    (7, {'dense': {'bias': array([0., 0.], dtype=float32)}})
-    """
+    """Write a parameter tree as the checkpoint of a step."""
     folder = _folder(run, step)
     with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
         checkpointer.save(folder / "params", jax.tree.map(np.asarray, dict(params)))
@@ -119,10 +113,7 @@ class Checkpoints:
         return unfinished
 
     def save(self, step: int, params: Any, rest: Any, facts: Mapping[str, Any], *, score: float | None = None) -> None:
-        """Start writing a checkpoint; the arrays may be donated as soon as this returns.
-
-        Waits for the previous checkpoint and raises its error if it failed.
-        """
+        """Start writing a checkpoint; the arrays may be donated on return. Raise the error of the previous one."""
         self.wait()
         folder = _folder(self.run, step)
         if step in saved_steps(self.run):
@@ -177,8 +168,7 @@ class Checkpoints:
     def restore(self, params: Any, rest: Any) -> Restored | None:
         """Read the newest complete checkpoint into trees like those given; return None if there is none.
 
-        The leaves are arrays, or `jax.ShapeDtypeStruct` with the shardings to read into. Damaged checkpoints are
-        skipped.
+        Leaves are arrays, or `jax.ShapeDtypeStruct` with the shardings to read into. Damaged checkpoints are skipped.
         """
         damaged = []
         for candidate in reversed(saved_steps(self.run)):
@@ -200,6 +190,32 @@ def meet(where: str) -> None:
     """Wait until all processes of the run get here."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(where)
+
+
+def write_file_list(folder: Path) -> None:
+    """Write size and hash of every file of a folder into the folder, atomically; this marks it as complete."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file != folder / FILES)
+    facts = {file.relative_to(folder).as_posix(): [file.stat().st_size, hash_file(file)] for file in files}
+    write_json(folder / FILES, facts)
+
+
+def damage(folder: Path) -> list[str]:
+    """Return the differences between a folder's files and its list, empty if there are none."""
+    try:
+        listed = json.loads((folder / FILES).read_bytes()).items()
+        facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return [f"{FILES} is not a list of files"]
+    wrong = []
+    for name, (size, digest) in facts.items():
+        there = folder / name
+        if not there.is_file():
+            wrong.append(f"{name} is missing")
+        elif there.stat().st_size != size:
+            wrong.append(f"{name} has {there.stat().st_size:,} bytes, {size:,} were written")
+        elif hash_file(there) != digest:
+            wrong.append(f"{name} has changed (its hash differs)")
+    return wrong
 
 
 def _folder(run: str | Path, step: int) -> Path:

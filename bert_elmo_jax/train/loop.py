@@ -6,13 +6,16 @@ all steps it covers. A run that is asked to stop saves first. A run that is kill
 same lines, each of them once.
 """
 
+import collections
 import contextlib
+import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -22,9 +25,8 @@ from tqdm import tqdm
 from bert_elmo_jax.train.checkpoint import Checkpoints, Restored
 from bert_elmo_jax.train.metrics import Metrics
 from bert_elmo_jax.train.parallel import Parallel
-from bert_elmo_jax.train.prefetch import Batches, Fetched, Prefetch
 from bert_elmo_jax.train.run_guard import Interrupt
-from bert_elmo_jax.train.state import State, from_arrays, to_arrays
+from bert_elmo_jax.train.step import State, from_arrays, to_arrays
 
 STOPPING = "asked to stop: saving and ending after this step (a second Ctrl-C ends at once)"
 Evaluate = Callable[[State], Mapping[str, float]]
@@ -34,12 +36,62 @@ class Diverged(RuntimeError):
     """The loss was not finite too many times in a row."""
 
 
+@runtime_checkable
+class Batches(Protocol):
+    """The data of a training run: an iterator of batches with a position that JSON can hold."""
+
+    def __next__(self) -> Mapping[str, np.ndarray]:
+        """Return the next batch."""
+        ...
+
+    def state(self) -> Any:
+        """Return the position after the last batch."""
+        ...
+
+
+class Fetched(NamedTuple):
+    """A batch on the host and on the devices, and the position after it."""
+
+    host: Mapping[str, np.ndarray]
+    device: Any
+    position: Any
+
+
+class Prefetch:
+    """Read and place up to `ahead` batches while the devices work; an error is raised in place of its batch."""
+
+    def __init__(self, batches: Batches, put: Callable[[Mapping[str, np.ndarray]], Any], ahead: int = 3):
+        self._batches, self._put = batches, put
+        self._thread = ThreadPoolExecutor(1, "prefetch")
+        self._coming = collections.deque([self._thread.submit(self._fetch, None)])
+        for _ in range(ahead - 1):
+            self._fetch_more()
+
+    def _fetch(self, previous: Future[Fetched] | None) -> Fetched:
+        if previous is not None:
+            previous.result()  # nothing is read after an error: raise it again
+        batch = next(self._batches)
+        return Fetched(batch, self._put(batch), self._batches.state())
+
+    def _fetch_more(self) -> None:
+        self._coming.append(self._thread.submit(self._fetch, self._coming[-1]))
+
+    def __next__(self) -> Fetched:
+        fetched = self._coming[0].result()
+        self._fetch_more()
+        self._coming.popleft()
+        return fetched
+
+    def __enter__(self) -> "Prefetch":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """The length of a run, and the interval of each action in steps.
-
-    Evaluation and checkpoint also happen at the last step; an interval of 0 means only there.
-    """
+    """The length of a run and the intervals of its actions, in steps. The last step always evaluates and saves."""
 
     steps: int
     log_every: int = 10
@@ -189,6 +241,40 @@ def train(
         settle()
         checkpoints.wait()
     return state, interrupt.signal
+
+
+class Patience:
+    """Return True once `patience` evaluations in a row have not raised the best `score`; never if `patience` is 0.
+
+    Call it with the figures of each evaluation. `lines` of `metrics.jsonl` restore the count of a resumed run.
+
+    >>> patience = Patience("dev/f1", 2)
+    >>> [patience({"dev/f1": value}) for value in (0.5, 0.6, 0.6, 0.4)]
+    [False, False, False, True]
+    """
+
+    def __init__(self, score: str, patience: int, lines: Iterable[Mapping[str, Any]] = ()):
+        if patience < 0:
+            raise ValueError(f"patience={patience}: use a number of evaluations, or 0 to never stop early")
+        self._score, self._patience = score, patience
+        self._best, self._waited = -math.inf, 0
+        for line in lines:
+            if score in line:
+                self(line)
+
+    @property
+    def spent(self) -> bool:
+        """True if the run should end."""
+        return 0 < self._patience <= self._waited
+
+    def __call__(self, figures: Mapping[str, Any]) -> bool:
+        """Record an evaluation; return `spent`."""
+        value = figures[self._score]
+        if value is not None and value > self._best:
+            self._best, self._waited = value, 0
+        else:
+            self._waited += 1
+        return self.spent
 
 
 def _all_agree(stop: bool, meet: bool) -> bool:

@@ -1,31 +1,22 @@
-"""The metrics of a run: one line per step in `metrics.jsonl`, and TensorBoard events."""
+"""The metrics of a run: one line per step in `metrics.jsonl`, TensorBoard events, and the curves in `report.html`."""
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tensorboardX import SummaryWriter
 
-from bert_elmo_jax.files import write_bytes
+from bert_elmo_jax.files import read_json, write_bytes
+from bert_elmo_jax.report.figures import Curve
+from bert_elmo_jax.report.page import draw_figures, draw_json, write_page
+from bert_elmo_jax.report.svg import format_number
 
 
 class Metrics:
-    """Write `metrics.jsonl` and TensorBoard events in a run directory, each step once.
-
-    A run that resumes from the checkpoint of `step` removes the lines of later steps.
-
-    >>> import tempfile
-    >>> run = tempfile.mkdtemp()
-    >>> for at in (0, 2):
-    ...     with Metrics(run, at) as metrics:
-    ...         for step in (at + 1, at + 2, at + 3):
-    ...             metrics.write(step, {"loss": 1 / step})
-    >>> [line["step"] for line in read_metrics(run)]
-    [1, 2, 3, 4, 5]
-    """
+    """Write `metrics.jsonl` and TensorBoard events, each step once: removes lines after the `step` to resume from."""
 
     def __init__(self, run: str | Path, step: int):
         file = Path(run) / "metrics.jsonl"
@@ -65,3 +56,35 @@ def read_metrics(run: str | Path) -> list[dict[str, Any]]:
         raise FileNotFoundError(f"{run} has no metrics.jsonl: no run was started there")
     lines = file.read_bytes().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> Path:
+    """Write the curves of `metrics.jsonl`, further sections (heading, HTML), and the configuration in `run.json`.
+
+    >>> import tempfile
+    >>> run = tempfile.mkdtemp()
+    >>> with Metrics(run, 0) as metrics:
+    ...     metrics.write(1, {"loss": 2.0}); metrics.write(2, {"loss": 1.0})
+    >>> write_report(run).read_text(encoding="utf-8").count("<svg")
+    1
+    """
+    folder = Path(run)
+    lines = read_metrics(folder)
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        for name, value in line.items():
+            if name != "step" and value is not None:
+                curves.setdefault(name, []).append((float(line["step"]), float(value)))
+    # The best checkpoint is chosen by a score to maximise; where that is a loss with its sign changed, it is left out.
+    negated = [[(step, -value) for step, value in curve] for curve in curves.values()]
+    shown = [name for name in curves if curves[name][-1][1] >= 0 or curves[name] not in negated]
+    names = sorted(shown, key=lambda name: ("/" not in name, name != "loss", name))  # held-out values first
+    figures = [
+        Curve(f"{name}: {format_number(curves[name][-1][1])}", curves[name], name != "learning_rate") for name in names
+    ]
+    about = (
+        f"<p>{len(lines):,} steps. The thin curve of a figure is every step, the thick one a running mean.</p>"
+        f"{draw_figures(figures)}"
+    )
+    settings = draw_json(read_json(folder / "run.json", default={}))
+    return write_page(folder / "report.html", folder.name, [("", about), *sections, ("Configuration", settings)])

@@ -1,21 +1,100 @@
-"""Run a step on many devices: `jit` over a mesh, or `pmap`."""
+"""Run a step on many devices: `jit` over a mesh, with rules that map paths to axes, or `pmap`.
+
+The mesh has three axes. `data` replicates the parameters and splits the batch; `fsdp` splits both; `tensor` splits the
+parameters inside a layer. Modules do not know the rules, so any model can be placed in any way, and a run can resume
+on other devices.
+"""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from bert_elmo_jax.train.sharding import RULES, Rules, place_batch, shardings
-from bert_elmo_jax.train.state import State
-from bert_elmo_jax.train.step import Step
+from bert_elmo_jax.optim.paths import path_name
+from bert_elmo_jax.train.step import State, Step
 
 DEVICES = "devices"  # pmap's axis
+AXES = ("data", "fsdp", "tensor")
+BATCH = P(("data", "fsdp"))
+
+Rules = Sequence[tuple[str, P]]
+
+# The first pattern found in a path decides; a parameter that matches none is replicated. Moments of an optimiser lie
+# under the path of their parameter, so they follow it. Families put their own rules before these.
+RULES: Rules = ((r"/kernel$", P("fsdp")),)
+
+
+def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
+    """Make a mesh with the axes `data`, `fsdp` and `tensor`; `data=-1` takes all remaining devices.
+
+    >>> make_mesh().axis_names
+    ('data', 'fsdp', 'tensor')
+    """
+    devices = jax.devices() if devices is None else devices
+    if fsdp < 1 or tensor < 1 or (data < 1 and data != -1):
+        raise ValueError(f"a mesh of data={data}, fsdp={fsdp}, tensor={tensor}: use whole numbers from 1 (data: or -1)")
+    if data == -1:
+        data = len(devices) // (fsdp * tensor)
+    if data * fsdp * tensor != len(devices):
+        raise ValueError(
+            f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} is for {data * fsdp * tensor} devices, but there "
+            f"are {len(devices)}: choose factors of {len(devices)}"
+        )
+    # Linen does not support explicit axis types, the default of newer versions.
+    return jax.make_mesh((data, fsdp, tensor), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices)
+
+
+def shardings(tree: Any, mesh: Mesh, rules: Rules = RULES) -> Any:
+    """Return the sharding of every leaf; an axis that the mesh does not divide is not split (see `kept_whole`)."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: NamedSharding(mesh, _spec(path_name(path), np.shape(leaf), mesh, rules)[0]), tree
+    )
+
+
+def kept_whole(tree: Any, mesh: Mesh, rules: Rules = RULES) -> list[str]:
+    """Return the leaves with an axis that the rules split but the mesh does not divide.
+
+    >>> kept_whole({"lm": {"bias": np.zeros(30523)}}, make_mesh())
+    []
+    """
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return [
+        f"{path_name(path)} {list(np.shape(leaf))}"
+        for path, leaf in leaves
+        if _spec(path_name(path), np.shape(leaf), mesh, rules)[1]
+    ]
+
+
+def _spec(name: str, shape: tuple[int, ...], mesh: Mesh, rules: Rules) -> tuple[P, bool]:
+    """Return the axes of one leaf, and whether one of them could not be split."""
+    found = next((spec for pattern, spec in rules if re.search(pattern, name)), P())
+    if len(found) > len(shape):
+        found = P()  # a statistic of a parameter, with fewer axes
+    sizes = [
+        0 if axes is None else math.prod(mesh.shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,)))
+        for axes in found
+    ]
+    fits = [not size or length % size == 0 for length, size in zip(shape, sizes)]
+    return P(*(axes if fit else None for axes, fit in zip(found, fits))), not all(fits)
+
+
+def check_rows(batch: Mapping[str, Any], parts: int) -> None:
+    """Raise if the rows of a batch, of arrays or shapes, cannot be split into equal parts."""
+    for name, values in batch.items():
+        rows = values.shape[0]
+        if rows % parts:
+            raise ValueError(
+                f"a batch's {name} has {rows} rows, which {parts} devices cannot share equally: choose a multiple of "
+                f"{parts}"
+            )
 
 
 @dataclass(frozen=True)
@@ -34,17 +113,17 @@ class Parallel:
 
 def over_mesh(step: Step, state: State, mesh: Mesh, rules: Rules = RULES) -> Parallel:
     """Compile the step for a mesh; `state` may consist of shapes only."""
-    placed = shardings(state, mesh, rules)
+    placed, rows = shardings(state, mesh, rules), NamedSharding(mesh, BATCH)
     run = jax.jit(step, donate_argnums=0, out_shardings=(placed, NamedSharding(mesh, P())))
-    return Parallel(
-        lambda state: jax.tree.map(_put, state, placed),
-        lambda batch: place_batch(batch, mesh),
-        run,
-        lambda state: state,
-    )
+
+    def put(batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:  # each process passes its own rows
+        check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
+        return {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
+
+    return Parallel(lambda state: jax.tree.map(_place, state, placed), put, run, lambda state: state)
 
 
-def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
+def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
     """Put a leaf of a state, which every process has in full, onto the devices of all processes."""
     if sharding.is_fully_addressable:
         # A copy, because the step donates its state and must not consume the caller's arrays.
@@ -52,7 +131,7 @@ def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return leaf  # already placed by reading the checkpoint
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding))
+        return jax.random.wrap_key_data(_place(jax.random.key_data(leaf), sharding))
     host = np.array(leaf)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
@@ -73,9 +152,7 @@ def over_pmap(step: Step, carry_axis: int = 0) -> Parallel:
         return dataclasses.replace(first, carry=carry)
 
     def put(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        wrong = [f"{name} has {len(values)}" for name, values in batch.items() if len(values) % count]
-        if wrong:
-            raise ValueError(f"a batch's {wrong[0]} rows, which {count} devices cannot share equally")
+        check_rows(batch, count)
         return {name: values.reshape(count, -1, *values.shape[1:]) for name, values in batch.items()}
 
     def one(state: State, batch: Any) -> tuple[State, dict[str, Any]]:

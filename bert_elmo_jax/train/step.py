@@ -1,4 +1,4 @@
-"""One training step, as a pure function of the state and a batch.
+"""The training state, one step as a pure function of the state and a batch, and held-out evaluation.
 
 A loss is `loss(params, batch, key, carry) -> (terms, metrics, carry)`: `terms` and `metrics` are {name: (total,
 weight)}, and no weight depends on the parameters. The step first sums each weight over all parts and devices and then
@@ -6,21 +6,64 @@ follows the gradient of Σ coefficient · total / weight. So one device, many de
 same update.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, no_type_check
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, PRNGKeyArray
+from flax import struct
+from jaxtyping import Array, Int32, PRNGKeyArray
 
 from bert_elmo_jax.optim import as_rows, find_rows, put_rows, take_rows
-from bert_elmo_jax.train.state import State
 
 Sums = dict[str, tuple[Any, Any]]  # name -> (total, weight)
 Batch = Mapping[str, Any]
 Loss = Callable[..., tuple[Sums, Sums, Any]]
+
+
+@no_type_check  # JAX also rebuilds it with leaves that are not arrays of these shapes
+@struct.dataclass
+class State:
+    """The state of a run.
+
+    `step` counts the batches, `failed` the latest ones in a row that were skipped because of numbers that are not
+    finite. `carry` passes from batch to batch, such as the state of an LSTM, or is None.
+
+    >>> state = new_state({"w": jnp.ones(2)}, optax.sgd(0.1), jax.random.key(0))
+    >>> int(state.step), state.carry
+    (0, None)
+    """
+
+    step: Int32[Array, ""]
+    failed: Int32[Array, ""]
+    params: Mapping[str, Any]
+    optimizer: Any
+    carry: Any
+    key: PRNGKeyArray
+
+
+def new_state(
+    params: Mapping[str, Any], optimizer: optax.GradientTransformation, key: PRNGKeyArray, carry: Any = None
+) -> State:
+    """Return the state before the first step."""
+    zero = jnp.zeros((), jnp.int32)
+    return State(zero, zero.copy(), params, optimizer.init(params), carry, key)
+
+
+def to_arrays(state: State) -> dict[str, Any]:
+    """Convert a state to a dictionary of plain arrays for a checkpoint, random keys to their data."""
+    fields = {name: getattr(state, name) for name in State.__dataclass_fields__}
+    return fields | {"key": jax.random.key_data(state.key)}
+
+
+def from_arrays(arrays: Mapping[str, Any]) -> State:
+    """Undo `to_arrays`."""
+    return State(**{**arrays, "key": jax.random.wrap_key_data(arrays["key"])})
+
+
 Step = Callable[[State, Batch], tuple[State, dict[str, Any]]]
 
 
@@ -44,7 +87,6 @@ def make_step(
     a step uses; other rows are not read (see `optim.rows`). The metrics are the means of the loss's terms and metrics,
     `loss` and `gradient_norm`. If `loss` or `gradient_norm` is not finite, only the counters change.
 
-    >>> from bert_elmo_jax.train import new_state
     >>> def loss(params, batch, key, carry):
     ...     error = (batch["x"] @ params["w"] - batch["y"]) ** 2
     ...     return {"square": (error.sum(), error.size)}, {}, carry
@@ -144,6 +186,54 @@ def make_step(
         return after, {"loss": loss, **means, "gradient_norm": norm, "failed": failed}
 
     return step
+
+
+def make_evaluate(
+    loss: Loss,
+    batches: Callable[[], Iterable[Batch]],
+    *,
+    put: Callable[[Batch], Any] = dict,
+    carry: Any = None,
+) -> Callable[[State], dict[str, float]]:
+    """Return a function that maps a state to the mean of every term and metric of a loss, without dropout.
+
+    `batches()` returns the held-out batches from the beginning; `carry` is the carry of the first batch. Names with a
+    total weight of zero are left out.
+
+    >>> def loss(params, batch, key, carry):
+    ...     return {"square": ((batch["x"] ** 2 * params["w"]).sum(), batch["x"].size)}, {}, carry
+    >>> evaluate = make_evaluate(loss, lambda: [{"x": np.array([1.0])}, {"x": np.array([2.0, 3.0])}])
+    >>> evaluate(State(None, None, {"w": np.float32(3)}, None, None, None))
+    {'square': 14.0}
+    """
+
+    @jax.jit
+    def sums(params: Any, batch: Any, carry: Any) -> tuple[Any, Any]:
+        terms, metrics, carry = loss(params, batch, None, carry)
+        return terms | metrics, carry
+
+    def evaluate(state: State) -> dict[str, float]:
+        totals: dict[str, np.ndarray] = {}
+        pending: Any = None
+        now = carry
+        for batch in batches():
+            found, now = sums(state.params, put(batch), now)
+            # The previous result is read while this one is computed.
+            if pending is not None:
+                _add(totals, pending)
+            pending = found
+        if pending is None:
+            raise ValueError("there is no held-out text to evaluate on: prepare the data with --heldout=0.01 or more")
+        _add(totals, pending)
+        return {name: float(total / weight) for name, (total, weight) in totals.items() if weight > 0}
+
+    return evaluate
+
+
+def _add(totals: dict[str, np.ndarray], found: Mapping[str, Any]) -> None:
+    # In float64, because float32 is too coarse to sum the losses of a million tokens.
+    for name, pair in jax.device_get(dict(found)).items():
+        totals[name] = totals.get(name, np.zeros(2)) + np.array([float(value) for value in pair])
 
 
 def _mean(total: Array, weight: Array) -> Array:

@@ -1,6 +1,8 @@
 """Read HDF5 files with h5py, with errors that describe the actual content."""
 
+import contextlib
 import io
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from bert_elmo_jax.weights.stored import StoredTensor, what_is
+from bert_elmo_jax.weights.stored import StoredTensor, unreadable
 
 # What h5py raises for a damaged file, depending on the place of the damage.
 TROUBLE = (OSError, RuntimeError, KeyError, TypeError, ValueError)
@@ -16,16 +18,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def read_hdf5(path: str | Path) -> tuple[dict[str, StoredTensor], set[str]]:
-    """Return all datasets of a file by name, and the names of its groups; numbers are read on demand.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with h5py.File(f"{folder}/weights.hdf5", "w") as file:
-    ...         file["CNN/b_cnn_0"] = np.ones(2, ">f4")
-    ...     tensors, groups = read_hdf5(f"{folder}/weights.hdf5")
-    ...     tensors["CNN/b_cnn_0"].read().tolist(), tensors["CNN/b_cnn_0"].dtype, groups
-    ([1.0, 1.0], 'float32', {'CNN'})
-    """
+    """Return all datasets of a file by name, and the names of its groups; numbers are read on demand."""
     path = Path(path)
     tensors, groups = {}, set()
 
@@ -41,47 +34,30 @@ def read_hdf5(path: str | Path) -> tuple[dict[str, StoredTensor], set[str]]:
                 if found not in above:  # links may be circular
                     note(found, f"{name}/", (*above, found))
 
-    try:
-        with h5py.File(path, "r") as file:
-            note(file, "", (file["/"],))
-    except TROUBLE as problem:
-        raise explained(path, problem) from None
+    with _open(path) as file:
+        note(file, "", (file["/"],))
     return tensors, groups
 
 
 def holds(path: str | Path, names: tuple[str, ...]) -> bool:
-    """Return whether a file has any of these names, without listing all its datasets, which may be millions.
+    """Return whether a file has any of these names, without listing all its datasets, which may be millions."""
+    with _open(Path(path)) as file:
+        return any(name in file for name in names)
 
-    >>> holds("tests/goldens/elmo_tiny/weights.hdf5", ("embedding", "RNN_0"))
-    True
-    """
-    path = Path(path)
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[h5py.File]:
+    """Open a file; an error explains why it cannot be read."""
     try:
         with h5py.File(path, "r") as file:
-            return any(name in file for name in names)
+            yield file
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise  # Python's own message is clear
     except TROUBLE as problem:
-        raise explained(path, problem) from None
-
-
-def explained(path: Path, problem: Exception) -> Exception:
-    """Return an error that explains why a file could not be opened.
-
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile(suffix=".hdf5") as file:
-    ...     _ = Path(file.name).write_text("<html>")
-    ...     str(explained(Path(file.name), OSError("…"))).partition("is ")[2]
-    'not an HDF5 file but a web page, not the weights: download the file again (…).'
-    """
-    if isinstance(problem, FileNotFoundError | PermissionError | IsADirectoryError):
-        return problem  # Python's own message is clear
-    with path.open("rb") as file:
-        start = file.read(len(SIGNATURE))
-    said = (str(problem).splitlines() or [type(problem).__name__])[0]
-    if start == SIGNATURE:
-        return ValueError(
-            f"{path} of {path.stat().st_size:,} bytes is cut short or damaged ({said}): copy or download it again."
-        )
-    return ValueError(f"{path} is not an HDF5 file but {what_is(path)} ({said}).")
+        with path.open("rb") as opened:
+            start = opened.read(len(SIGNATURE))
+        said = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise unreadable(path, "an HDF5 file", start == SIGNATURE, said) from None
 
 
 def _read(path: Path, name: str) -> np.ndarray:

@@ -8,14 +8,8 @@ from bert_elmo_jax.weights.huggingface_files import WEIGHTS
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
-SMALL = [
-    "config.json",
-    "vocab.txt",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-]
+SMALL = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
+SMALL += ["special_tokens_map.json", "added_tokens.json"]
 SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
 
@@ -35,9 +29,6 @@ def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
 
     >>> resolve("tests/goldens/bert_tiny").name
     'bert_tiny'
-    >>> resolve("./no/folder")
-    Traceback (most recent call last):
-    FileNotFoundError: no/folder does not exist and is not a hub name (such as google-bert/bert-base-uncased)
     """
     path = Path(name_or_path).expanduser()
     if path.exists() or path.with_name(path.name + ".index").is_file():

@@ -1,18 +1,22 @@
-"""Files that every Hugging Face model has: weights and vocabulary."""
+"""Files that every Hugging Face model has: weights (safetensors or pickles, maybe in shards) and vocabulary."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.weights.safetensors import read_safetensors
-from bert_elmo_jax.weights.shards import read_shards
-from bert_elmo_jax.weights.stored import StoredTensor
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from bert_elmo_jax.weights.stored import StoredTensor, unreadable
 from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
 # In the search order of transformers; all of them are assumed to hold the same weights.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 ELSEWHERE = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot")  # the same weights for other frameworks
+DTYPES = {"BOOL": "bool", "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64"}
+DTYPES |= {f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
 def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
@@ -29,6 +33,63 @@ def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
     read_one = read_safetensors if "safetensors" in path.name else read_torch_pickle
     stored = read_shards(path, read_one) if path.suffix == ".json" else read_one(path)
     return f"{path} (not read: {', '.join(names[1:])})" if names[1:] else str(path), stored
+
+
+def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
+    """Return all tensors of a file by name; numbers are read on demand."""
+    path = Path(path)
+    size = path.stat().st_size  # raises Python's own error for a missing file
+    try:
+        file = safe_open(path, "numpy")
+    except SafetensorError as problem:
+        with path.open("rb") as start:
+            header = int.from_bytes(start.read(8), "little")
+            opening = start.read(1)
+        known = opening == b"{" and header < size + (1 << 27)
+        raise unreadable(path, "a safetensors file", known, problem) from None
+    tensors = {}
+    for name in file.keys():  # noqa: SIM118 - not a dictionary
+        about = file.get_slice(name)
+        dtype = DTYPES.get(about.get_dtype(), about.get_dtype())
+        tensors[name] = StoredTensor(tuple(about.get_shape()), dtype, partial(_read, file, path, name))
+    return tensors
+
+
+def _read(file: safe_open, path: Path, name: str) -> np.ndarray:
+    try:
+        return file.get_tensor(name)
+    except (SafetensorError, TypeError, AttributeError, KeyError) as problem:
+        raise ValueError(f"{name} in {path} cannot be read as a numpy array: {problem}.") from None
+
+
+def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTensor]]) -> dict[str, StoredTensor]:
+    """Return all tensors listed by an index (`….index.json`); raise if files or tensors are missing, naming all."""
+    index = Path(index)
+    try:
+        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        files = sorted(set(places.values()))
+        foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        raise ValueError(f'{index} is not an index of weights: expected {{"weight_map": {{tensor: file}}}}') from None
+    if foreign:
+        raise ValueError(f"{index} lists files outside its folder, which is refused: {', '.join(map(repr, foreign))}")
+    missing = [file for file in files if not (index.parent / file).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{index} lists {len(files)} files, but {len(missing)} of them are missing: {', '.join(missing)}"
+        )
+    tensors: dict[str, StoredTensor] = {}
+    absent = []
+    for file in files:
+        found = read_one(index.parent / file)
+        absent += [f"{name} in {file}" for name, place in places.items() if place == file and name not in found]
+        twice = sorted(tensors.keys() & found.keys())
+        if twice:
+            raise ValueError(f"{file} and an earlier file of {index} hold the same tensors: {', '.join(twice)}")
+        tensors |= found
+    if absent:
+        raise ValueError(f"{index} lists tensors that are not in their files: {', '.join(absent)}")
+    return tensors
 
 
 def tokenizer_files(

@@ -1,25 +1,127 @@
-"""Parameter trees: build them from stored tensors, flatten them, check their shapes."""
+"""Parameter trees: find their tensors in a file, build them with a report, flatten them, check their shapes."""
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from flax import traverse_util
 
-from bert_elmo_jax.weights.report import Report
 from bert_elmo_jax.weights.stored import StoredTensor
 
 FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 
-def part(path: str) -> str:
-    """Return the part of the model that a path belongs to: a head, "pooler" or "encoder".
+@dataclass
+class Report:
+    """Complete lists of the tensors of a file, by their names in the file ("theirs") and in the tree ("ours").
 
-    >>> part("encoder/pooler/bias"), part("encoder/layer_0/attention/key/bias"), part("mlm/dense/bias")
-    ('pooler', 'encoder', 'mlm')
+    `str(report)` is a summary. `extras` holds other facts from the folder, such as labels.
+
+    >>> print(Report("a.bin", mapped={"nsp/bias": "cls.seq_relationship.bias"}, unexpected=["adapter.weight"]))
+    a.bin: 1 tensor mapped
+    unexpected, not used (1): adapter.weight
     """
+
+    source: str
+    mapped: dict[str, str] = field(default_factory=dict)  # ours -> theirs
+    skipped: dict[str, str] = field(default_factory=dict)  # theirs -> reason
+    missing: dict[str, str] = field(default_factory=dict)  # ours -> expected name in the file
+    unexpected: list[str] = field(default_factory=list)  # theirs
+    misshaped: dict[str, str] = field(default_factory=dict)  # theirs -> actual and expected shape
+    contradictions: list[str] = field(default_factory=list)  # messages about options that the weights contradict
+    initialised: list[str] = field(default_factory=list)  # ours: missing from the weights, randomly initialised
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The names of the heads that were read."""
+        return tuple(dict.fromkeys(name for path in self.mapped if (name := path.split("/")[0]) != "encoder"))
+
+    def raise_if_unusable(self) -> None:
+        """Raise one error for all missing and mis-shaped tensors and contradictions; a head without tensors is fine."""
+        if self.missing or self.misshaped or self.contradictions:
+            raise ValueError(
+                f"the weights in {self.source} do not fit:\n"
+                + "\n".join(self._lines("contradictions", "missing", "misshaped", "unexpected"))
+                + "\nThey were compared with the configuration in their folder: does it belong to these weights?"
+            )
+
+    def __str__(self) -> str:
+        count = len(self.mapped)
+        lines = [f"{self.source}: {count} tensor{'s' * (count != 1)} mapped"]
+        return "\n".join(lines + self._lines("skipped", "missing", "misshaped", "unexpected", "initialised"))
+
+    def _lines(self, *kinds: str) -> list[str]:
+        reasons = defaultdict(list)
+        for name, why in self.skipped.items():
+            reasons[why].append(name)
+        lines = {
+            # There are hundreds of optimiser slots; `skipped` has all their names.
+            "skipped": [f"skipped ({len(names)}), {why}: {_few(names)}" for why, names in reasons.items()],
+            "contradictions": _list("contradicted", self.contradictions, "\n  "),
+            "misshaped": _list("mis-shaped", [f"{name}: {what}" for name, what in self.misshaped.items()], "\n  "),
+            "unexpected": _list("unexpected, not used", self.unexpected),
+            "missing": _list("missing", list(self.missing.values())),
+            "initialised": _list("initialised", self.initialised),
+        }
+        return [line for kind in kinds for line in lines[kind]]
+
+
+def _list(title: str, names: list[str], line: str = "") -> list[str]:
+    """Return the line of a kind, empty if there are none; with `line`, each name begins its own."""
+    shown = "".join(line + name for name in names) if line else f" {', '.join(names)}"
+    return [f"{title} ({len(names)}):{shown}"] if names else []
+
+
+def _few(names: list[str], show: int = 3) -> str:
+    rest = f" and {len(names) - show} more" if len(names) > show else ""
+    return ", ".join(names[:show]) + rest
+
+
+def part(path: str) -> str:
+    """Return the part of the model that a path belongs to: a head, "pooler" or "encoder"."""
     names = path.split("/")
     return "pooler" if names[:2] == ["encoder", "pooler"] else names[0]
+
+
+def ancestors(prefix: str, separator: str) -> list[str]:
+    """Return a prefix and all its parents, the possible scopes of an encoder's heads."""
+    names = prefix.split(separator)[:-1]
+    return [separator.join([*names[:size], ""]) for size in range(len(names), -1, -1)]
+
+
+def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: str, source: str) -> str:
+    """Return the prefix of an encoder's tensor names, found by its word embeddings."""
+    ends = [name for name in names if name == word_embeddings or name.endswith(separator + word_embeddings)]
+    if not ends:
+        some = ", ".join(sorted(names)[:5]) or "nothing"
+        raise ValueError(
+            f"{source} has no such encoder: no name ends with {word_embeddings!r}. It has {len(names)} tensors: {some}"
+        )
+    if len(ends) > 1:
+        raise ValueError(f"{source} has {len(ends)} encoders: {', '.join(sorted(ends))}. Save one model per file.")
+    return ends[0].removesuffix(word_embeddings)
+
+
+def locate(
+    table: Mapping[str, str], stored: Mapping[str, str], prefix: str, separator: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the stored name of every path found in the file, and the expected name of every path.
+
+    `table` maps paths to names without prefix, `stored` maps names as the table spells them to names as the file does.
+    An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it.
+    """
+    found, expected = {}, {}
+    for path, name in table.items():
+        inside = path.startswith("encoder/")
+        expected[path] = prefix + name if inside else name
+        for scope in [prefix] if inside else ancestors(prefix, separator):
+            if scope + name in stored:
+                found[path] = stored[scope + name]
+                break
+    return found, expected
 
 
 def collect(
@@ -68,20 +170,12 @@ def collect(
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a flat dictionary of paths into a tree.
-
-    >>> nest({"a/b": 1, "a/c": 2})
-    {'a': {'b': 1, 'c': 2}}
-    """
+    """Turn a flat dictionary of paths into a tree."""
     return traverse_util.unflatten_dict(dict(flat), sep="/")
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Turn a tree into a flat dictionary of paths.
-
-    >>> flatten({"a": {"b": 1, "c": 2}})
-    {'a/b': 1, 'a/c': 2}
-    """
+    """Turn a tree into a flat dictionary of paths."""
     flat: dict[str, Any] = {}
     for name, value in tree.items():
         flat |= flatten(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {prefix + name: value}

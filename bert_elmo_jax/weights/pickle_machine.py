@@ -15,6 +15,8 @@ from typing import IO, Any, cast
 MOST_OPCODES = 1_000_000  # a thousand layers need half of it
 MOST_BITS = 128  # of an integer; the magic number of old files has 77
 ORDERED_DICT = "collections OrderedDict"
+# Operations that push their argument: numbers, text and bytes.
+CONTENT = {"BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,25 +108,15 @@ class _Machine:
             case "STOP":
                 if len(stack) != 1 or self.below:
                     raise ValueError("its pickle is damaged: objects are left over at its end")
-            case "NONE":
-                stack.append(None)
-            case "NEWTRUE" | "NEWFALSE":
-                stack.append(opcode == "NEWTRUE")
+            case "NONE" | "NEWTRUE" | "NEWFALSE":
+                stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[opcode])
             case "BININT" | "BININT1" | "BININT2" | "LONG1" | "LONG4":
                 if argument.bit_length() > MOST_BITS:
                     raise ValueError(
                         f"its pickle holds an integer of {argument.bit_length()} bits, too many for a tensor size"
                     )
                 stack.append(argument)
-            case (
-                "BINFLOAT"
-                | "BINUNICODE"
-                | "SHORT_BINUNICODE"
-                | "BINSTRING"
-                | "SHORT_BINSTRING"
-                | "BINBYTES"
-                | "SHORT_BINBYTES"
-            ):
+            case _ if opcode in CONTENT:
                 stack.append(argument)
             case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
                 stack.append({"EMPTY_DICT": {}, "EMPTY_LIST": [], "EMPTY_TUPLE": ()}[opcode])

@@ -12,7 +12,6 @@ import numpy as np
 
 from bert_elmo_jax.weights.crc32c import crc32c, unmask
 from bert_elmo_jax.weights.protobuf import read_varint
-from bert_elmo_jax.weights.snappy import decompress
 from bert_elmo_jax.weights.stored import what_is
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -46,6 +45,41 @@ def _block(file: bytes, handle: bytes) -> bytes:
     raise ValueError(f"the block at byte {offset} has the unknown compression {compression} (known: 0 none, 1 snappy)")
 
 
+def decompress(data: bytes) -> bytes:
+    """Return the decompressed content of a block in Snappy's raw format.
+
+    The low two bits of a tag byte select a literal or a copy of earlier output, and the width of the copy's distance.
+    """
+    size, at = read_varint(data, 0)
+    output = bytearray()
+    while at < len(data) and len(output) <= size:
+        tag = data[at]
+        kind, width = tag & 3, (0, 1, 2, 4)[tag & 3]
+        length = (tag >> 2) + 1
+        if kind == 0 and length > 60:
+            width = length - 60
+        number = int.from_bytes(data[at + 1 : at + 1 + width], "little")
+        at += 1 + width
+        if at > len(data):
+            raise ValueError("the compressed block ends early")
+        if kind == 0:
+            length = number + 1 if width else length
+            if at + length > len(data):
+                raise ValueError("a literal of the compressed block reaches past its end")
+            output += data[at : at + length]
+            at += length
+            continue
+        if kind == 1:
+            length, number = 4 + (tag >> 2 & 7), (tag & 0xE0) << 3 | number
+        if not 0 < number <= len(output):
+            raise ValueError("a copy of the compressed block reaches before its start")
+        pattern = bytes(output[-number:][:length])  # a copy that overlaps its own output repeats
+        output += (pattern * (length // len(pattern) + 1))[:length]
+    if len(output) != size:
+        raise ValueError(f"the compressed block holds {len(output)} bytes, but announces {size}")
+    return bytes(output)
+
+
 def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 - 4 * restarts
@@ -65,11 +99,7 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    r"""Return all keys and values of a sorted string table, verifying the checksum of every block.
-
-    >>> read_table(Path("tests/goldens/bert_tiny_tf/bert_model.ckpt.index"))[b""]  # the checkpoint's header
-    b'\x08\x01\x1a\x02\x08\x01'
-    """
+    """Return all keys and values of a sorted string table, verifying the checksum of every block."""
     file = path.read_bytes()
     if file[-len(MAGIC) :] != MAGIC or len(file) < FOOTER:
         raise ValueError(

@@ -31,13 +31,7 @@ class StoredTensor:
 
 
 def what_is(path: Path) -> str:
-    """Return a short description of a file of unexpected content.
-
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     what_is(Path(file.name))
-    'empty'
-    """
+    """Return a short description of a file of unexpected content."""
     with path.open("rb") as file:
         start = file.read(64)
     if not start:
@@ -48,3 +42,11 @@ def what_is(path: Path) -> str:
         if start.lower().startswith(first.lower()):
             return meaning
     return f"something else (it begins with {start[:8]!r})"
+
+
+def unreadable(path: Path, kind: str, begins_like_it: bool, problem: object) -> ValueError:
+    """Return an error for a file that its library could not read as the kind of file it should be."""
+    if begins_like_it:
+        size = path.stat().st_size
+        return ValueError(f"{path} of {size:,} bytes is cut short or damaged ({problem}): copy or download it again.")
+    return ValueError(f"{path} is not {kind} but {what_is(path)} ({problem}).")

@@ -43,14 +43,7 @@ class _Entry:
 
 
 def read_tensor_bundle(prefix: str | Path) -> dict[str, StoredTensor]:
-    """Return all tensors of a checkpoint by name; numbers are read and verified on demand.
-
-    The index and the existence and length of every data file are checked at once.
-
-    >>> bundle = read_tensor_bundle("tests/goldens/bert_tiny_tf/bert_model.ckpt")
-    >>> bundle["bert/embeddings/token_type_embeddings"].shape, bundle["global_step"].dtype
-    ((2, 64), 'int64')
-    """
+    """Return all tensors of a checkpoint by name; files are checked at once, numbers read and verified on demand."""
     prefix = Path(prefix)
     index = _index_file(prefix)
     table = read_table(index)

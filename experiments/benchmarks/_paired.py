@@ -22,39 +22,33 @@ class Paired(NamedTuple):
 
 
 @contextmanager
-def peer(
-    interpreter: str, program: str, called: str, *arguments: str
-) -> Iterator[tuple[Callable[[str], float], dict[str, Any]]]:
-    """Start a program of this folder; yield a function that runs one of its passes, and its description of itself.
-
-    The program prints the description as a line of JSON, and then answers every line that it reads with seconds.
-    """
-    command = [interpreter, str(Path(__file__).with_name(program)), *arguments]
+def peer(interpreter: str, kind: str, called: str, folder: str) -> Iterator[tuple[Callable[[str], float], dict]]:
+    """Start a side of `_peers.py`; yield a function that times a pass of it, and what the side prints about itself."""
+    command = [interpreter, str(Path(__file__).with_name("_peers.py")), kind, folder]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         stdin, stdout = process.stdin, process.stdout
-        assert stdin
-        assert stdout
+        assert stdin and stdout
 
-        def answer() -> str:
+        def answer() -> Any:
             if not (line := stdout.readline()):
                 sys.exit(f"{called} in {interpreter} ended without an answer; its message is above")
-            return line
+            return json.loads(line)
 
         def run(name: str) -> float:
             stdin.write(name + "\n")
-            return float(answer())
+            return answer()
 
-        yield run, json.loads(answer())  # leaving closes its standard input, which ends it
+        yield run, answer()  # leaving closes its standard input, which ends it
 
 
-def in_turn(theirs: Callable[[], float], ours: Callable[[], float], repeats: int) -> Paired:
-    """Time both sides, one after the other, `repeats` times; each function returns its seconds."""
+def in_turn(theirs: Callable[[], float], ours: Callable[[], object], repeats: int) -> Paired:
+    """Time both sides, one after the other, `repeats` times; `theirs` returns its own seconds."""
     pairs = []
     for _ in range(repeats):
         time.sleep(SETTLE)
         other = theirs()
         time.sleep(SETTLE)
-        pairs.append((other, ours()))
+        pairs.append((other, seconds(ours)))
     other, mine = (statistics.median(side) for side in zip(*pairs, strict=True))
     return Paired(other, mine, statistics.median(b / a for a, b in pairs))
 

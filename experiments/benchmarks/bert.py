@@ -16,7 +16,6 @@ work are not counted) per second, divided by the rate of a large bfloat16 matrix
 """
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,11 +34,13 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.train import matmul_rate
-from experiments.benchmarks._paired import in_turn, peer, seconds
+from experiments.benchmarks._paired import in_turn, median_seconds, peer
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 FAMILY = get_family(Path(__file__).stem)
+make_config = FAMILY.config.preset
+write_huggingface: Any = FAMILY.formats["huggingface"].write
 
 Batch = dict[str, np.ndarray]
 
@@ -60,9 +61,9 @@ def define() -> None:
     flags.DEFINE_integer("product", 8192, "Edge of the matrices whose product is the card's own speed.")
 
 
-def make_config(preset: str, **changes: Any) -> Any:
-    """Return the configuration of a size of the family."""
-    return FAMILY.config(**FAMILY.presets[preset], **changes)
+def make_params(config: Any) -> Any:
+    """Return random weights of an encoder with all heads."""
+    return init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads))
 
 
 def make_batch(config: Any, rows: int, length: int) -> Batch:
@@ -90,8 +91,8 @@ def loss(params: Any, batch: Batch, key: jax.Array | None, config: Any) -> jax.A
     return sum((total / weight for total, weight in terms.values()), jnp.zeros(()))
 
 
-def make_step(config: Any, params: Any, batch: Batch) -> Callable[[], float]:
-    """Return a function that takes one training step and returns its seconds; the first step is taken here."""
+def make_step(config: Any, params: Any, batch: Batch) -> Callable[[], None]:
+    """Return a function that takes one training step; the first step is taken here."""
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-4, weight_decay=0.01))
 
     def update(params: Any, state: optax.OptState, batch: Batch, key: jax.Array) -> tuple[Any, optax.OptState]:
@@ -108,20 +109,16 @@ def make_step(config: Any, params: Any, batch: Batch) -> Callable[[], float]:
         training[:] = jax.block_until_ready(compiled(*training, batch, next(keys)))
 
     step()
-    return partial(seconds, step)
+    return step
 
 
 def compare_steps(config: Any, rows: int, length: int) -> None:
     """Print the median step of ours and of each peer, and the ratios of the pairs."""
-    params, batch = (
-        init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)),
-        make_batch(config, rows, length),
-    )
+    params, batch = make_params(config), make_batch(config, rows, length)
     ours, our_loss = make_step(config, params, batch), float(loss(params, batch, None, config))
     print(f"{rows} x {length} tokens, {batch['mlm_positions'].shape[1]} predictions per row, {os.cpu_count()} cores")
     if not FLAGS.peers:
-        times = [ours() for _ in range(FLAGS.repeats)]
-        print(f"ours {statistics.median(times):.3f} s (no --peers to compare with)")
+        print(f"ours {median_seconds(ours, FLAGS.repeats):.3f} s (no --peers to compare with)")
         return
     labels = np.full(batch["tokens"].shape, -100)
     np.put_along_axis(labels, batch["mlm_positions"], batch["mlm_targets"], 1)
@@ -133,26 +130,17 @@ def compare_steps(config: Any, rows: int, length: int) -> None:
         write_huggingface(folder, params, config)
         np.savez(Path(folder) / "batch.npz", **theirs)
         for kind in FLAGS.kinds:
-            with peer(FLAGS.peers, "_bert_peers.py", kind, kind, folder) as (their_step, about):
-                found = in_turn(partial(their_step, ""), ours, FLAGS.repeats)
+            with peer(FLAGS.peers, kind, kind, folder) as (their_step, about):
+                found = in_turn(partial(their_step, "step"), ours, FLAGS.repeats)
             print(f"{kind} {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}   ({about['about']})")
             print(f"  loss without dropout {about['loss']:.5f} and {our_loss:.5f}; load {os.getloadavg()[0]:.1f}")
-
-
-def write_huggingface(folder: str, params: Any, config: Any) -> None:
-    """Write a folder that transformers loads."""
-    write = FAMILY.formats["huggingface"].write
-    assert write is not None
-    write(folder, params, config)
 
 
 def operations(config: Any, batch: Batch) -> float:
     """Return the floating-point operations of a step: forward, and twice that backward."""
     c, (rows, length), predictions = config, batch["tokens"].shape, batch["mlm_positions"].shape[1]
-    per_token = c.num_layers * (4 * c.hidden_size**2 + 2 * c.hidden_size * c.feed_forward_size)
-    attention = c.num_layers * 2 * length * c.hidden_size
-    per_prediction = c.hidden_size**2 + c.hidden_size * c.vocab_size
-    return 6 * rows * (length * (per_token + attention) + predictions * per_prediction)
+    per_token = c.num_layers * c.hidden_size * (4 * c.hidden_size + 2 * c.feed_forward_size + 2 * length)
+    return 6 * rows * (length * per_token + predictions * c.hidden_size * (c.hidden_size + c.vocab_size))
 
 
 def utilisation(presets: list[str], lengths: list[int], tokens: int) -> None:
@@ -162,11 +150,10 @@ def utilisation(presets: list[str], lengths: list[int], tokens: int) -> None:
     for preset in presets:
         for length in lengths:
             for implementation, attention_dropout in (("fused", 0.0), ("reference", 0.1)):
-                options = {"implementation": implementation, "attention_dropout": attention_dropout}
-                config = make_config(preset, dtype="bfloat16", **{"max_positions": max(512, length), **options})
+                options = {"max_positions": max(512, length), "attention_dropout": attention_dropout}
+                config = make_config(preset, dtype="bfloat16", implementation=implementation, **options)
                 batch = make_batch(config, max(1, tokens // length), length)
-                step = make_step(config, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), batch)
-                median = statistics.median(step() for _ in range(FLAGS.repeats))
+                median = median_seconds(make_step(config, make_params(config), batch), FLAGS.repeats)
                 rows = len(batch["tokens"])
                 print(
                     f"{preset:6} {rows:4} x {length:3}  {implementation:9} attention dropout {attention_dropout}: "

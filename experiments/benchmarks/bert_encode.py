@@ -55,7 +55,8 @@ def main() -> None:
         config = make_config(FLAGS.preset)
         write_huggingface(folder, init_params(FAMILY, config, jax.random.key(0)), config)
         train_wordpiece(sentences, 8192).save(folder)
-        Path(folder, "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")
+        asked = {"sentences": sentences, "batch_size": FLAGS.batch_size}
+        Path(folder, "sentences.json").write_text(json.dumps(asked), encoding="utf-8")
         encoder = load(folder)
         ours = partial(encoder.encode, sentences, batch_size=FLAGS.batch_size, progress=False)
         first = seconds(ours)
@@ -64,10 +65,10 @@ def main() -> None:
         if not FLAGS.peers:
             print(f"ours {median_seconds(ours, FLAGS.repeats):.2f} s (the first, with compilation, {first:.2f} s)")
             return
-        with peer(FLAGS.peers, "_bert_encode_peer.py", "PyTorch", folder, str(FLAGS.batch_size)) as (theirs, about):
+        with peer(FLAGS.peers, "encode", "PyTorch", folder) as (theirs, about):
             mine = encoder.encode(sentences[:4]).last[:, 0, :4]
             assert np.allclose(about["vectors"], mine, atol=1e-4), "the two sides do not compute the same"
-            found = in_turn(partial(theirs, ""), partial(seconds, ours), FLAGS.repeats)
+            found = in_turn(partial(theirs, "encode"), ours, FLAGS.repeats)
         print(
             f"PyTorch {found.theirs:.2f} s, ours {found.ours:.2f} s, ratio {found.ratio:.3f}   ({about['about']})\n"
             f"  our first run, with compilation: {first:.2f} s"

@@ -29,11 +29,12 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text import boundary_characters, character_table
-from experiments.benchmarks._paired import in_turn, median_seconds, peer, seconds
+from experiments.benchmarks._paired import in_turn, median_seconds, peer
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 FAMILY = get_family(Path(__file__).stem)
+make_config = FAMILY.config.preset
 MIX = jnp.zeros(3), jnp.ones(())
 WIDTHS = (16, 24, 32, 50)  # to which the characters of a batch's words are cut
 
@@ -47,11 +48,6 @@ def define() -> None:
     flags.DEFINE_string("window", "128x20", "For train: rows x words.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "For train.")
     flags.DEFINE_integer("repeats", 7, "Timed passes of each side.")
-
-
-def make_config(preset: str, **changes: Any) -> Any:
-    """Return the configuration of a size of the family."""
-    return FAMILY.config(**FAMILY.presets[preset], **changes)
 
 
 def make_ids(rows: int, words: int) -> np.ndarray:
@@ -108,18 +104,16 @@ def compare(preset: str, rows: int, words: int) -> None:
         for name, run in ours.items():
             print(f"  {name:7} ours {median_seconds(run, FLAGS.repeats):.3f} s")
         return
-    [write] = [form.write for form in FAMILY.formats.values()]
-    assert write is not None
+    write: Any = next(iter(FAMILY.formats.values())).write
     with tempfile.TemporaryDirectory() as folder:
         write(folder, params, config)
         np.save(Path(folder) / "ids.npy", ids)
-        with peer(FLAGS.peers, "_elmo_peer.py", "AllenNLP", folder) as (theirs, about):
+        with peer(FLAGS.peers, "allennlp", "AllenNLP", folder) as (theirs, about):
             furthest = np.abs(np.array(about["vectors"]) - ours["forward"]()[0]).max()
             assert furthest < 1e-4, f"the two sides do not compute the same: vectors differ by {furthest}"
             for name, run in ours.items():
-                found = in_turn(partial(theirs, name), partial(seconds, run), FLAGS.repeats)
-                figures = f"AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}"
-                print(f"  {name:7} {figures}", flush=True)
+                found = in_turn(partial(theirs, name), run, FLAGS.repeats)
+                print(f"  {name:7} AllenNLP {found.theirs:.3f} s, ours {found.ours:.3f} s, ratio {found.ratio:.3f}")
         print(f"  vectors differ by {furthest:.1e}; {about['about']}")
 
 
@@ -146,11 +140,9 @@ def train(preset: str, rows: int, words: int) -> None:
         _, state = jax.block_until_ready(step(params, state, next(keys)))
 
     run()
-    median = median_seconds(run, FLAGS.repeats)
-    print(
-        f"{preset}, {FLAGS.dtype}, {rows} x {words}: {1000 * median:.1f} ms, {rows * words / median:.0f} words/s "
-        f"on {jax.devices()[0].device_kind}"
-    )
+    median, device = median_seconds(run, FLAGS.repeats), jax.devices()[0].device_kind
+    speed = f"{1000 * median:.1f} ms, {rows * words / median:.0f} words/s on {device}"
+    print(f"{preset}, {FLAGS.dtype}, {rows} x {words}: {speed}")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ and the sentences before. `--run` adds the last held-out perplexities of a run. 
 million words take half a minute and 2 GB.
 """
 
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,20 +62,13 @@ class Counts(NamedTuple):
 def flatten(store: Store, marks: WordVocabulary, *, backward: bool = False) -> Int64[np.ndarray, "N"]:
     """Return all sentences as one array: `<S>` w₁ … wₙ `</S>`, or backward `</S>` wₙ … w₁ `<S>`."""
     step, first, last = (-1, marks.eos_id, marks.bos_id) if backward else (1, marks.bos_id, marks.eos_id)
-    parts = []
-    for document in store:
-        for sentence in document:
-            parts += [np.array([first]), np.asarray(sentence)[::step], np.array([last])]
-    words = np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64)
+    parts = [[[first], np.asarray(sentence)[::step], [last]] for document in store for sentence in document]
+    words = np.concatenate([np.empty(0, np.int64), *chain(*parts)]).astype(np.int64)
     return np.where(words < store.vocab_size, words, marks.unk_id)
 
 
 def since_begin(words: Int[np.ndarray, "N"], begin: int) -> Int64[np.ndarray, "N"]:
-    """Return the number of words from the beginning of its sentence to each word, itself included.
-
-    >>> since_begin(np.array([0, 5, 6, 1, 0, 1]), begin=0).tolist()
-    [0, 1, 2, 3, 0, 1]
-    """
+    """Return the number of words from the beginning of its sentence to each word, itself included."""
     at = np.arange(len(words))
     return at - np.maximum.accumulate(np.where(words == begin, at, 0))
 
@@ -95,7 +89,6 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
     depth = since_begin(words, begin)
     number = words  # of the n-gram of the present order that ends at each place
     tables: list[tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]] = []  # keys, adjusted counts
-    size = vocabulary
     sizes = [1, vocabulary]  # the number of contexts of each order: n-grams of the order below
     keys, raw = np.arange(vocabulary), np.bincount(words, minlength=vocabulary)
     starts = np.arange(vocabulary) == begin  # n-grams at the beginning of a sentence
@@ -104,18 +97,17 @@ def fit(words: Int64[np.ndarray, "N"], vocabulary: int, begin: int, order: int =
         if n == order or not len(here):  # there may be no sentence that long
             tables.append((keys, raw))
             break
-        longer_key = number[here - 1] * vocabulary + words[here]
         longer, where, inverse, longer_raw = np.unique(
-            longer_key, return_index=True, return_inverse=True, return_counts=True
+            number[here - 1] * vocabulary + words[here], return_index=True, return_inverse=True, return_counts=True
         )
         # Below the top order, an n-gram counts as often as different words precede it.
-        before = np.bincount(number[here[where]], minlength=size)
+        before = np.bincount(number[here[where]], minlength=sizes[-1])
         tables.append((keys, np.where(starts, raw, before)))
         starts = depth[here[where]] == n
         following = np.full(len(words), -1, np.int64)
         following[here] = inverse.ravel()
-        number, keys, raw, size = following, longer, longer_raw, len(longer)
-        sizes.append(size)
+        number, keys, raw = following, longer, longer_raw
+        sizes.append(len(longer))
     tables[0][1][begin] = 0  # never predicted
     orders = [_smooth(*table, contexts, vocabulary) for table, contexts in zip(tables, sizes)]
     return Counts(orders, vocabulary, begin)
@@ -132,18 +124,13 @@ def _smooth(keys: Int64[np.ndarray, "N"], counts: Int64[np.ndarray, "N"], contex
 
 
 def discounts(counts: Int64[np.ndarray, "N"]) -> tuple[float, float, float]:
-    """Return the discounts of n-grams with counts of 1, 2, and 3 or more, from the numbers with counts of 1 to 4.
-
-    >>> [round(d, 3) for d in discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))]
-    [0.556, 1.167, 1.889]
-    """
+    """Return the discounts of n-grams with counts of 1, 2, and 3 or more, from the numbers with counts of 1 to 4."""
     n = np.bincount(np.minimum(counts, 5), minlength=5).tolist()
     if not all(n[1:5]):
         return DISCOUNTS
     y = n[1] / (n[1] + 2 * n[2])
-    found = [k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3)]
-    fits = all(0 < discount <= k for k, discount in enumerate(found, 1))
-    return (found[0], found[1], found[2]) if fits else DISCOUNTS
+    one, two, three = (k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
+    return (one, two, three) if 0 < one <= 1 and 0 < two <= 2 and 0 < three <= 3 else DISCOUNTS
 
 
 def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[np.ndarray, "_"]:

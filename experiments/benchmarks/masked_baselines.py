@@ -11,29 +11,21 @@ too. Neighbours are counted within documents. All counts are arrays in memory: 1
 2 GB.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 from absl import flags
-from jaxtyping import Bool, Float, Int, Int64, Integer
-from ml_collections import ConfigDict
+from jaxtyping import Bool, Float, Int64
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.data.pipeline.windows import plan_windows, read_window
-from bert_elmo_jax.families import get_family
-from bert_elmo_jax.files import read_json
-from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_asked, read_held_out
 from bert_elmo_jax.runs.pretraining import load_corpora
-from bert_elmo_jax.train import State, make_evaluate
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
-
-Batch = Mapping[str, np.ndarray]
 
 
 def define() -> None:
@@ -49,9 +41,7 @@ class Guesses(NamedTuple):
     tokens: Int64[np.ndarray, "C"]
     shares: Float[np.ndarray, "C"]
 
-    def look_up(
-        self, contexts: Int64[np.ndarray, "N"]
-    ) -> tuple[Bool[np.ndarray, "N"], Int64[np.ndarray, "N"], Float[np.ndarray, "N"]]:
+    def look_up(self, contexts: Int64[np.ndarray, "N"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return True for each context that occurs, and its guess and share."""
         place = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
         met = self.contexts[place] == contexts
@@ -92,11 +82,7 @@ def count(stores: Sequence[Store]) -> Counted:
     if not len(tokens):
         raise ValueError("there is nothing to count: the training part is empty")
     sizes = np.concatenate([np.diff(text.sentences[text.documents]) for text in texts])
-    ends = np.cumsum(sizes)
-    follows = np.ones(len(tokens), bool)  # the token before belongs to the same document
-    follows[0] = False
-    follows[ends[ends < len(tokens)]] = False
-    second = np.flatnonzero(follows)
+    second = 1 + np.flatnonzero(np.diff(np.repeat(np.arange(len(sizes)), sizes)) == 0)  # not the first of a document
     middle = second[:-1][np.diff(second) == 1]
     left, right = tokens[middle - 1], tokens[middle + 1]
     return Counted(
@@ -108,23 +94,14 @@ def count(stores: Sequence[Store]) -> Counted:
     )
 
 
-def two_neighbours(
-    counted: Counted, left: Integer[np.ndarray, "N"], right: Integer[np.ndarray, "N"]
-) -> Int64[np.ndarray, "N"]:
+def two_neighbours(counted: Counted, left: np.ndarray, right: np.ndarray) -> Int64[np.ndarray, "N"]:
     """Return the guess between each left and right neighbour."""
     left, right = left.astype(np.int64), right.astype(np.int64)
     both, guess, _ = counted.between.look_up(left * counted.size + right)
     _, following, sure = counted.after.look_up(left)
     _, preceding, surer = counted.before.look_up(right)
     single = np.where(surer > sure, preceding, following)
-    single = np.where(np.maximum(sure, surer) > 0, single, counted.unigram)
-    return np.where(both, guess, single)
-
-
-def places(batch: Batch) -> tuple[Int[np.ndarray, "N"], Int[np.ndarray, "N"]]:
-    """Return row and position of every prediction of a batch, in order."""
-    row, number = np.nonzero(batch["mlm_weights"])
-    return row, batch["mlm_positions"][row, number]
+    return np.where(both, guess, np.where(np.maximum(sure, surer) > 0, single, counted.unigram))
 
 
 def right_guesses(
@@ -134,8 +111,8 @@ def right_guesses(
     found: dict[str, list[np.ndarray]] = {"unigram": [], "two neighbours": []}
     hidden = []
     for batch in batches:
-        tokens = batch["tokens"]
-        row, at = places(batch)
+        tokens, (row, number) = batch["tokens"], np.nonzero(batch["mlm_weights"])
+        at, target = (batch[name][row, number] for name in ("mlm_positions", "mlm_targets"))
         shown = tokens[row, at]
         # A row begins with [CLS] and ends with [SEP], so every place has neighbours.
         guesses = {
@@ -143,7 +120,6 @@ def right_guesses(
             "two neighbours": two_neighbours(counted, tokens[row, at - 1], tokens[row, at + 1]),
         }
         for name, guess in guesses.items():
-            target = batch["mlm_targets"][batch["mlm_weights"] > 0]
             found[name].append(np.where(shown == mask, guess, shown) == target)
         hidden.append(shown == mask)
     return {name: np.concatenate(parts) for name, parts in found.items()}, np.concatenate(hidden)
@@ -158,29 +134,18 @@ def only_hidden(batch: Batch, mask: int) -> Batch:
 def main() -> None:
     """Print the table of a run."""
     run = Path(FLAGS.run)
-    if not (run / "run.json").is_file():
-        raise ValueError(f"{run} is not a run directory: it has no run.json")
-    asked = ConfigDict(read_json(run / "run.json"))
+    asked = read_asked(run)
     if asked.get("masking", {}).get("kind", "next") == "next":
         raise ValueError(f"{run} has no masked words: give a run with masking, not with masking.kind=next")
     asked.data = FLAGS.data or asked.data
-    model: Any = read_model(run)
-    family = get_family(model.kind)
-    corpora, objective = load_corpora(asked, run, family.inputs), family.objective(asked, model.config)
+    corpora = load_corpora(asked, run, "pieces")
+    model, objective, batches = read_held_out(run, asked, corpora, asked.eval_batches)
     mask = model.tokenizer.mask_id
-
-    def batches() -> Iterable[Batch]:
-        return eval_batches(corpora, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches)
-
-    right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches(), mask)
+    right, hidden = right_guesses(count([open_store(folder) for folder in corpora]), batches, mask)
     table = {name: (float(found.mean()), float(found[hidden].mean())) for name, found in right.items()}
-    asked_for = [batches]
-    evaluate = make_evaluate(objective.held_out_loss, lambda: asked_for[-1]())
-    unused: Any = None
-    state = State(unused, unused, jax.tree.map(jax.numpy.asarray, dict(model.params)), unused, unused, unused)
-    everywhere = evaluate(state)["mlm_accuracy"]
-    asked_for.append(lambda: (only_hidden(batch, mask) for batch in batches()))
-    table[model.report.source] = everywhere, evaluate(state)["mlm_accuracy"]
+    means = build_means(objective.held_out_loss, model.params)
+    masked = [only_hidden(batch, mask) for batch in batches]
+    table[model.report.source] = means(batches)["mlm_accuracy"], means(masked)["mlm_accuracy"]
     width = max(map(len, table)) + 2
     print(f"{'accuracy of':{width}}{f'{len(hidden):,} predictions':>22}{f'{hidden.sum():,} at [MASK]':>22}")
     for name, figures in table.items():

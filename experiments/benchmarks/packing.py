@@ -27,6 +27,7 @@ from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.optim import adamw
 from bert_elmo_jax.train import make_step, new_state
+from experiments.benchmarks._paired import seconds
 from experiments.benchmarks.bert import FAMILY, make_config
 from experiments.command_line.start import start
 
@@ -49,12 +50,9 @@ def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[flo
     model = make_config(FLAGS.preset, vocab_size=store.vocab_size, max_positions=max(512, length))
     optimizer = adamw(1e-4)
     step = jax.jit(make_step(piece_loss(FAMILY, model), optimizer, {"mlm": 1.0}), donate_argnums=0)
-    state = new_state(
-        init_params(FAMILY, model, jax.random.key(0), ("mlm",), pooler=False), optimizer, jax.random.key(0)
-    )
-    start = time.perf_counter()
-    batches.epoch_size()  # plans every window once
-    plan = (time.perf_counter() - start) / store.counts["tokens"]
+    params = init_params(FAMILY, model, jax.random.key(0), ("mlm",), pooler=False)
+    state = new_state(params, optimizer, jax.random.key(0))
+    plan = seconds(batches.epoch_size) / store.counts["tokens"]  # plans every window once
 
     def take() -> tuple[float, int, int]:
         nonlocal state
@@ -62,9 +60,9 @@ def make_way(corpus: str, length: int, sequences: int) -> Callable[[], tuple[flo
         batch = next(batches)
         state, metrics = step(state, batch)
         jax.block_until_ready(metrics)
-        seconds = time.perf_counter() - start
+        taken = time.perf_counter() - start
         tokens, predictions = int((batch["segments"] > 0).sum()), int((batch["mlm_weights"] > 0).sum())
-        return seconds + plan * tokens, tokens, predictions
+        return taken + plan * tokens, tokens, predictions
 
     take()  # compiles
     return take
@@ -80,12 +78,12 @@ def compare(corpus: str, length: int) -> None:
             taken[name].append(take())
     rates = {}
     for name, steps in taken.items():
-        seconds = statistics.median(seconds for seconds, _, _ in steps)
+        median = statistics.median(step[0] for step in steps)
         tokens, predictions = (sum(step[part] for step in steps) / len(steps) for part in (1, 2))
-        rates[name] = tokens / seconds
+        rates[name] = tokens / median
         print(
-            f"{length:4} {name:6}  {tokens / rows:6.1f} real tokens per row, {tokens / seconds:9,.0f} per second; "
-            f"{predictions / seconds:7,.0f} predictions per second; a step {1000 * seconds:7.1f} ms",
+            f"{length:4} {name:6}  {tokens / rows:6.1f} real tokens per row, {tokens / median:9,.0f} per second; "
+            f"{predictions / median:7,.0f} predictions per second; a step {1000 * median:7.1f} ms",
             flush=True,
         )
     print(f"{length:4} packed over alone: {rates['packed'] / rates['alone']:.2f} times the real tokens per second")

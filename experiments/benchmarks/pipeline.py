@@ -24,6 +24,7 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from experiments.benchmarks._paired import median_seconds
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -72,15 +73,13 @@ def time_step(preset: str, length: int) -> None:
     """Print the tokens per second that a training step consumes."""
     import jax  # only now: without steps, this benchmark measures the pipeline without JAX
 
-    from bert_elmo_jax.families.init_params import init_params
-    from experiments.benchmarks.bert import FAMILY, make_batch, make_config, make_step
+    from experiments.benchmarks.bert import make_batch, make_config, make_params, make_step
 
     gpu = jax.default_backend() == "gpu"
     options = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0} if gpu else {}
     config = make_config(preset, **options)
     batch = make_batch(config, (256 if gpu else 8) * 128 // length, length)
-    step = make_step(config, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), batch)
-    rate = batch["tokens"].size / statistics.median(step() for _ in range(5))
+    rate = batch["tokens"].size / median_seconds(make_step(config, make_params(config), batch), 5)
     device = jax.devices()[0].device_kind
     print(f"a step of BERT-{preset} at {length} consumes {rate / 1e6:9.4f} M tokens/s ({device})", flush=True)
 
@@ -88,11 +87,10 @@ def time_step(preset: str, length: int) -> None:
 def main() -> None:
     """Time every kind of batch, then the steps."""
     with tempfile.TemporaryDirectory() as made:
-        data, words = FLAGS.data, FLAGS.words
-        if data is None:
-            data = str(toy_corpus(Path(made, "pieces"), documents=FLAGS.documents))
-        if words is None:
-            words = str(toy_corpus(Path(made, "words"), documents=FLAGS.documents, tokenizer="words"))
+        data, words = (
+            str(toy_corpus(Path(made, kind), documents=FLAGS.documents, tokenizer=kind)) if given is None else given
+            for kind, given in (("wordpiece", FLAGS.data), ("words", FLAGS.words))
+        )
         if data:
             for length in LENGTHS:
                 rows, many = max(1, FLAGS.positions // length), length // 8

@@ -10,8 +10,6 @@ scores. Both are warmed up and take turns.
 
 import dataclasses
 import functools
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -28,10 +26,10 @@ from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.inference import TaskModel
-from bert_elmo_jax.inference.task_forward import INPUTS
-from bert_elmo_jax.inference.task_model import make_head
+from bert_elmo_jax.inference.task_model import INPUTS, make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
+from experiments.benchmarks._paired import in_turn, seconds
 from experiments.benchmarks.bert import FAMILY, make_config
 from experiments.command_line.start import start
 
@@ -91,22 +89,13 @@ def main() -> None:
     if FLAGS.input:
         examples = read_examples(FLAGS.input, model.task, labelled=False)[: FLAGS.sentences]
     forward = bare(model, examples)
-    ways = {
-        "forward": forward,
-        "predict": lambda: model.predict_examples(examples, batch_size=FLAGS.batch_size, progress=False),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(FLAGS.repeats + 1):
-        for name, way in ways.items():
-            start = time.perf_counter()
-            way()
-            if turn:
-                seconds[name].append(time.perf_counter() - start)
-    times = {name: statistics.median(values) for name, values in seconds.items()}
-    ratio = statistics.median(a / b for a, b in zip(seconds["predict"], seconds["forward"]))
-    for name, value in times.items():
+    predict = functools.partial(model.predict_examples, examples, batch_size=FLAGS.batch_size, progress=False)
+    forward()
+    predict()
+    found = in_turn(lambda: seconds(forward), predict, FLAGS.repeats)
+    for name, value in (("forward", found.theirs), ("predict", found.ours)):
         print(f"{name}: {value:.3f} s, {len(examples) / value:,.0f} examples per second")
-    print(f"predict takes {ratio:.2f} times as long as the bare forward pass")
+    print(f"predict takes {found.ratio:.2f} times as long as the bare forward pass")
 
 
 if __name__ == "__main__":

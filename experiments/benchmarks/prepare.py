@@ -11,11 +11,11 @@ with that many worker processes. They run in turn; the figure is the median of t
 import contextlib
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import tokenizers
@@ -27,6 +27,7 @@ from bert_elmo_jax.data.corpora.reading import Reading, Tally, describe, find_fi
 from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, write_corpus
+from experiments.benchmarks._paired import in_turn
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -87,21 +88,23 @@ def main() -> None:
         print(
             f"{size:.1f} MB; medians of {FLAGS.pairs} runs in turn: the tokenizer alone, the preparation, their ratio"
         )
+        command = [sys.executable, "-m", "experiments.benchmarks.prepare", f"--alone={tokenizer}"]
+        request = Request(inputs, f"{folder}/out", tokenizer, reading=reading)
+
+        def alone(workers: int) -> float:
+            shutil.rmtree(request.output, ignore_errors=True)  # of the preparation before
+            limits = os.environ | {"RAYON_NUM_THREADS": str(workers), "TOKENIZERS_PARALLELISM": "true"}
+            return float(
+                subprocess.run(command, input=sentences, env=limits, stdout=subprocess.PIPE, check=True).stdout
+            )
+
+        def ours(workers: int) -> None:
+            prepare(request, local_runner(workers), lambda name, size: contextlib.nullcontext(lambda done: None))
+
         for workers in map(int, FLAGS.workers):
-            pairs = []
-            for _ in range(FLAGS.pairs):
-                command = [sys.executable, "-m", "experiments.benchmarks.prepare", f"--alone={tokenizer}"]
-                limits = os.environ | {"RAYON_NUM_THREADS": str(workers), "TOKENIZERS_PARALLELISM": "true"}
-                done = subprocess.run(command, input=sentences, env=limits, stdout=subprocess.PIPE, check=True)
-                request = Request(inputs, f"{folder}/out", tokenizer, reading=reading)
-                start = time.perf_counter()
-                prepare(request, local_runner(workers), lambda name, size: contextlib.nullcontext(lambda done: None))
-                pairs.append((float(done.stdout), time.perf_counter() - start))
-                shutil.rmtree(f"{folder}/out")
-            alone, ours = (statistics.median(side) for side in zip(*pairs))
-            ratio = statistics.median(b / a for a, b in pairs)
-            speeds = f"({size / alone:.1f} and {size / ours:.1f} MB/s)"
-            print(f"{workers} core(s): {alone:6.2f} s  {ours:6.2f} s  {ratio:.2f}  {speeds}")
+            found = in_turn(partial(alone, workers), partial(ours, workers), FLAGS.pairs)
+            speeds = f"({size / found.theirs:.1f} and {size / found.ours:.1f} MB/s)"
+            print(f"{workers} core(s): {found.theirs:6.2f} s  {found.ours:6.2f} s  {found.ratio:.2f}  {speeds}")
 
 
 if __name__ == "__main__":

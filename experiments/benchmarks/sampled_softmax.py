@@ -9,8 +9,6 @@ of some random positions, and its gradient. Both ways compute the same from the 
 medians. Aim: the time for touched rows is flat from 10,000 to 800,000 words. At 800,000 the dense way holds 7 GB.
 """
 
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +19,7 @@ from absl import flags
 
 from bert_elmo_jax.losses import draw_negatives, sampled_softmax
 from bert_elmo_jax.optim import adagrad, as_rows, find_rows, places, put_rows, take_rows, values
+from experiments.benchmarks._paired import median_seconds
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -93,8 +92,8 @@ def touched(gradient: Gradient, params: Tree, state: Tree, batch: Tree) -> tuple
     return put_rows(params, optax.apply_updates(small, updates), rows), put_rows(state, small_state, rows)
 
 
-def timed(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Callable[[], float]:
-    """Return a function that makes one update and returns its milliseconds; the first update is made here."""
+def make_update(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Callable[[], None]:
+    """Return a function that makes one update; the first update is made here."""
     batch = new_batch(words)
     if not draws:
         batch["negatives"] = draw_negatives(jax.random.key(3), FLAGS.negatives, words)
@@ -106,13 +105,10 @@ def timed(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Cal
 
     compiled = jax.jit(step, donate_argnums=(0, 1))
     training = list(new_state(words))
-    keys = iter(jax.random.split(jax.random.key(4), FLAGS.repeats + 1))
+    keys = iter(jax.block_until_ready([*jax.random.split(jax.random.key(4), FLAGS.repeats + 1)]))
 
-    def once() -> float:
-        key = jax.block_until_ready(next(keys))
-        start = time.perf_counter()
-        training[:] = jax.block_until_ready(compiled(*training, batch, key))
-        return 1000 * (time.perf_counter() - start)
+    def once() -> None:
+        training[:] = jax.block_until_ready(compiled(*training, batch, next(keys)))
 
     once()
     return once
@@ -120,23 +116,18 @@ def timed(way: Callable[..., tuple[Tree, Tree]], draws: bool, words: int) -> Cal
 
 def main() -> None:
     """Print the table."""
-    sizes = [int(words) for words in FLAGS.words]
-    print(
-        f"{jax.devices()[0].device_kind}, {FLAGS.positions} positions, {FLAGS.negatives} negatives, rows of "
-        f"{FLAGS.width}; milliseconds"
-    )
+    device = jax.devices()[0].device_kind
+    print(f"{device}, {FLAGS.positions} positions, {FLAGS.negatives} negatives, rows of {FLAGS.width}; milliseconds")
     print("   words   update: dense  touched    step: dense  touched")
     flat: dict[bool, list[float]] = {False: [], True: []}
-    for words in sizes:
+    for words in map(int, FLAGS.words):
         line = f"{words:8}"
         for draws, space in ((False, 7), (True, 5)):
             # One way after the other, not in turn: at 800,000 words both do not fit into the memory of a laptop.
             figures = {}
             for way in (dense, touched):
                 if way is touched or words <= FLAGS.dense_up_to:
-                    once = timed(way, draws, words)
-                    figures[way] = statistics.median(once() for _ in range(FLAGS.repeats))
-                    del once
+                    figures[way] = 1000 * median_seconds(make_update(way, draws, words), FLAGS.repeats)
             flat[draws].append(figures[touched])
             line += f"{figures.get(dense, float('nan')):{space + 9}.1f}{figures[touched]:9.1f}"
         print(line, flush=True)

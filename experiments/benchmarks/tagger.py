@@ -23,12 +23,12 @@ from absl import flags
 
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
-from bert_elmo_jax.inference.task_forward import two_at_a_time
+from bert_elmo_jax.inference.task_model import two_at_a_time
 from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
 from bert_elmo_jax.networks.tagger import scores_of
 from bert_elmo_jax.weights.parameter_tree import flatten
-from experiments.benchmarks._paired import in_turn, median_seconds, peer, seconds
+from experiments.benchmarks._paired import in_turn, median_seconds, peer
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -122,27 +122,20 @@ def compare(config: TaggerConfig) -> None:
         for n, batch in enumerate(batches):
             arrays: dict = dict(batch)
             np.savez(Path(folder) / f"batch_{n:04}.npz", **arrays)
-        with peer(FLAGS.peers, "_tagger_peer.py", "PyTorch", folder) as (theirs, about):
+        with peer(FLAGS.peers, "tagger", "PyTorch", folder) as (theirs, about):
             assert abs(about["loss"] - loss) < 1e-3 * max(1, loss), f"losses differ: {about['loss']} and {loss}"
             for name, run in ours.items():
-                found = in_turn(partial(theirs, name.partition(",")[0]), partial(seconds, run), FLAGS.repeats)
-                print(
-                    f"  {name}: PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}: "
-                    f"{1 / found.ratio:.2f} times",
-                    flush=True,
-                )
+                found = in_turn(partial(theirs, name.partition(",")[0]), run, FLAGS.repeats)
+                speeds = f"PyTorch {words / found.theirs:,.0f} words/s, ours {words / found.ours:,.0f}"
+                print(f"  {name}: {speeds}: {1 / found.ratio:.2f} times", flush=True)
         print(f"  losses differ by {abs(about['loss'] - loss):.1e}; {about['about']}")
 
 
 def main() -> None:
     """Run the comparison."""
     layers, width = map(int, FLAGS.layers.split("x"))
-    compare(
-        TaggerConfig(
-            num_tags=FLAGS.tags, num_words=VOCABULARY, lstm_size=FLAGS.lstm_size, encoder_layers=layers,
-            encoder_width=width,
-        )
-    )  # fmt: skip
+    sizes = {"lstm_size": FLAGS.lstm_size, "encoder_layers": layers, "encoder_width": width}
+    compare(TaggerConfig(num_tags=FLAGS.tags, num_words=VOCABULARY, **sizes))
 
 
 if __name__ == "__main__":

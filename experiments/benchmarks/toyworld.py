@@ -10,13 +10,12 @@ The toy world is finite-state, so the expectations of an ideal reader are comput
 from pathlib import Path
 
 from absl import flags
-from ml_collections import ConfigDict
 
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.files import read_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
 from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
+from bert_elmo_jax.runs.ideal.held_out import read_asked
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -49,13 +48,9 @@ def print_stream(found: StreamScores) -> None:
 def main() -> None:
     """Print the table of a run."""
     run = Path(FLAGS.run)
-    if not (run / "run.json").is_file():
-        raise ValueError(f"{run} is not a run directory: it has no run.json")
-    asked = ConfigDict(read_json(run / "run.json"))
+    asked = read_asked(run)
     if asked.data != "toyworld":
-        raise ValueError(
-            f"{run} was trained on {asked.data}; the best possible scores are known for data=toyworld only"
-        )
+        raise ValueError(f"{run} was trained on {asked.data}; the best possible scores are known only for toyworld")
     family = get_family(asked.get("family") or read_model(run).kind)
     if family.inputs == "pieces":
         print_masked(masked_scores(run, asked, run / "toyworld"))

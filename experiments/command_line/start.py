@@ -2,7 +2,9 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from absl import app, flags, logging
@@ -10,12 +12,88 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.runs.config_files import check_program, read_config, read_flags, set_field
+from bert_elmo_jax.runs.config_files import (
+    CONFIGS,
+    check_program,
+    list_fields,
+    list_recipes,
+    read_config,
+    read_flags,
+    set_field,
+    show_value,
+)
 from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
-from experiments.command_line.help import config_help, program_help
 
+WIDTH, COLUMN, VALUES = 118, 24, 46
 FLAGS = flags.FLAGS
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
+
+
+def program_help(docstring: str, names: Sequence[str], headings: Mapping[str, str]) -> str:
+    """Return the help of a program with these flags; each heading precedes the flag that it is given for."""
+    lines = [docstring.strip()]
+    for name in names:
+        if name in headings or len(lines) == 1:
+            lines += ["", f"{headings.get(name, 'Flags')}:"]
+        lines += _describe_flag(flags.FLAGS[name])
+    fields = ["A config's fields: --config=FILE --help lists them, --config.FIELD=VALUE sets one."]
+    return "\n".join([*lines, "", *fields * ("config" in names), "Flags of the libraries underneath: --helpfull."])
+
+
+def _describe_flag(flag: flags.Flag) -> Iterator[str]:
+    name = f"  --{'[no]' if flag.boolean else ''}{flag.name}"
+    values: list[str] = list(getattr(flag.parser, "enum_values", ()))
+    text = str(flag.help).removeprefix(f"<{'|'.join(values)}>: ").split(";\n")[0]  # absl adds these to the help
+    default = [] if flag.default in (None, "", [], False) else [f"default {show_value(flag.default)}"]
+    if values or default:
+        text += f" [{'; '.join([', '.join(values), *default] if values else default)}]"
+    fits = len(name) + 2 <= COLUMN
+    if not fits:
+        yield name
+    first, rest = name.ljust(COLUMN) if fits else " " * COLUMN, " " * COLUMN
+    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def config_help(file: str) -> str:
+    """Return the help of a config: its docstring and fields; for a file with recipes but no choice, the recipes."""
+    path, _, recipe = file.partition(":")
+    recipes, docstring = list_recipes(path)
+    if recipes and not recipe:
+        width = max(map(len, recipes)) + 2
+        room = WIDTH - len(file) - width - 3
+        short = {name: textwrap.shorten(first, room, placeholder=" …") for name, first in recipes.items()}
+        listed = [f"  {file}:{name:{width}}{first}" for name, first in short.items()]
+        return "\n".join([docstring.strip(), "", "Recipes, each with its own --help:", *listed])
+    config, docstring = read_config(file)
+    comments, lines = read_comments(path), [textwrap.dedent(f"    {docstring}").strip(), "", f"Fields of {file}:"]
+    for name, value in list_fields(config):
+        setting = f"  --config.{name}={show_value(value)}"
+        first = setting.ljust(VALUES) if len(setting) + 2 <= VALUES else f"{setting}  "
+        comment = comments.get(name, "")
+        lines += textwrap.wrap(comment, WIDTH, initial_indent=first, subsequent_indent=" " * VALUES) or [setting]
+    return "\n".join(lines)
+
+
+def read_comments(file: str | Path) -> dict[str, str]:
+    """Return the comment of each field that has one: at the end of its line, or on the lines before it.
+
+    The comments of a file replace the comments of the files of experiments/configs that it imports.
+    """
+    found, before = dict[str, str](), list[str]()
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        if alone := re.fullmatch(r"    # (.*)", line):
+            before.append(alone[1])
+            continue
+        if imported := re.fullmatch(r"from experiments\.configs import (.*)", line):
+            for name in imported[1].split(", "):
+                found |= read_comments(CONFIGS / f"{name}.py")
+        # `c.mesh = ConfigDict({"data": -1, …})  # comment` is the comment of mesh.data.
+        elif field := re.fullmatch(r'    \w+\.([\w.]+) = (?:ConfigDict\(\{"(\w+)")?.*?(?:  # (.*))?', line):
+            group, first, comment = field.groups()
+            if comment or before:
+                found[f"{group}.{first}" if first else group] = comment or " ".join(before)
+        before = []
+    return found
 
 
 def start(
@@ -79,11 +157,7 @@ def start(
 
 
 def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the words that set no field of the config, and the text for each field.
-
-    >>> split_fields(["finetune", "--config=a.py", "--config.epochs=2", "--noconfig.context", "--config.seed", "1"])
-    (['finetune', '--config=a.py'], {'epochs': '2', 'context': 'false', 'seed': '1'})
-    """
+    """Return the words that set no field of the config, and the text for each field."""
     rest, fields, pending = [], dict[str, str](), ""
     for word in argv:
         found = re.fullmatch(r"--?(no)?config\.([^=]+)(=(.*))?", word, re.S)
@@ -121,11 +195,7 @@ def read_values(names: Iterable[str]) -> dict[str, Any]:
 
 
 def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | None:
-    """Return the layers that --layers names.
-
-    >>> read_layers(["0", "-1"]), read_layers(["all"]), read_layers(None)
-    ([0, -1], 'all', None)
-    """
+    """Return the layers that --layers names."""
     if names is None or list(names) == ["all"]:
         return "all" if names else None
     try:
@@ -135,11 +205,7 @@ def read_layers(names: Sequence[str] | None) -> Literal["all"] | list[int] | Non
 
 
 def describe(error: flags.Error, known: Sequence[str]) -> str:
-    """Return the message about a flag.
-
-    >>> describe(flags.IllegalFlagValueError("flag --what=sense: value should be one of <senses|weights>"), [])
-    '--what=sense is not known; it is one of senses, weights; did you mean senses?'
-    """
+    """Return the message about a flag."""
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
         return f"there is no flag --{error.flagname}{did_you_mean(error.flagname, known)}"

@@ -8,7 +8,6 @@ without ELMo and 54.7 ± 0.5 with it (table 1).
 The papers' BiLSTMs have 300 cells in each direction. Here they are half as wide, so that two cores can train them; use
 --config.lstm_size=300 --config.feed_size=300 for the papers' size.
 Cost: not measured here.
-
 Command:
   python -m experiments.finetune --config=experiments/configs/bcn.py --config.encoder=runs/elmo_novels \
       --config.vectors=glove.6B.300d.txt --task=sst5 --train=sst5/train.txt --dev=sst5/dev.txt --test=sst5/test.txt \
@@ -32,6 +31,5 @@ def get_config() -> ConfigDict:
     c.lstm_size = 150  # of both BiLSTMs, in each direction; the maxout layers have four times and twice that width
     c.word_dropout = 0.5
     c.dropout = 0.2  # after the feed-forward layer, and before each maxout layer
-    c.epochs = 20.0
-    c.patience = 5
+    c.update(epochs=20.0, patience=5)
     return c

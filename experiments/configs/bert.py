@@ -10,9 +10,7 @@ from experiments.configs import pretraining
 def fields(preset: str) -> ConfigDict:
     """Return the paper's recipe: 90 percent of the steps with rows of 128, the rest with rows of 512."""
     c = pretraining.fields("bert", BertConfig.preset(preset))
-    c.length = 128
-    c.long_share = 0.1
-    c.long_length = 512
+    c.update(length=128, long_share=0.1, long_length=512)
     c.long_batch_size = 0  # 0: as in the first phase
     c.objective = "nsp"  # sop, sentences, documents
     c.coefficients = ConfigDict({"mlm": 1.0, "nsp": 1.0})  # of the terms of the loss; nsp is for pairs (nsp, sop)
@@ -39,19 +37,11 @@ def toy() -> ConfigDict:
       python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy
     """
     c = fields("tiny")
-    c.data = "toyworld"
-    c.steps = 9_000
-    c.batch_size = 16
-    c.long_share = 0.0
-    c.length = 128
-    c.sequences = 8
-    c.model.update({"num_heads": 4, "max_positions": 128, "initializer_range": 0.05})
-    c.model.update({"dropout": 0.0, "attention_dropout": 0.0})
-    c.optimizer.update({"name": "adamw", "schedule": "linear_after_warmup", "learning_rate": 2e-3, "warmup": 0.05})
-    c.toyworld.update({"documents": 20_000, "vocab_size": 8_192})
-    c.log_every = 20
-    c.eval_every = 500
-    c.checkpoint_every = 500
+    c.update(data="toyworld", steps=9_000, batch_size=16, long_share=0.0, length=128, sequences=8)
+    c.model.update(num_heads=4, max_positions=128, initializer_range=0.05, dropout=0.0, attention_dropout=0.0)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.05)
+    c.toyworld.update(documents=20_000, vocab_size=8_192)
+    c.update(log_every=20, eval_every=500, checkpoint_every=500)
     return c
 
 
@@ -103,8 +93,7 @@ def base() -> ConfigDict:
     r"""BERT-base: 12 layers of 768, 110 M parameters, the paper's recipe.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 79.6 on average (table 1),
-    SQuAD 1.1 F1 88.5 on the development set (table 2).
-    Cost: four days on 16 TPU v2 chips in the paper. Command:
+    SQuAD 1.1 F1 88.5 on the development set (table 2). Cost: four days on 16 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki \
           --workdir=runs/base
     """
@@ -115,14 +104,12 @@ def large() -> ConfigDict:
     r"""BERT-large: 24 layers of 1024, 340 M parameters, the paper's recipe.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: GLUE 82.1 on average (table 1),
-    SQuAD 1.1 F1 90.9 on the development set (table 2).
-    Cost: four days on 64 TPU v2 chips in the paper. Command:
+    SQuAD 1.1 F1 90.9 on the development set (table 2). Cost: four days on 64 TPU v2 chips in the paper. Command:
       python -m experiments.pretrain --config=experiments/configs/bert.py:large --config.data=data/wiki \
           --workdir=runs/large
     """
     c = fields("large")
-    c.model.remat = True
-    c.model.scan = True
+    c.model.update(remat=True, scan=True)
     return c
 
 
@@ -139,17 +126,12 @@ def large_lamb() -> ConfigDict:
     """
     c = large()
     c.steps = 7_038 + 1_563
-    c.batch_size = 65_536
-    c.long_share = 1_563 / c.steps
-    c.long_batch_size = 32_768
-    c.optimizer.name = "lamb"
-    c.optimizer.schedule = "linear_after_warmup"
-    c.optimizer.learning_rate = 6e-3
-    c.optimizer.warmup = 0.2843
-    c.optimizer.long_learning_rate = 4e-3
-    c.optimizer.long_warmup = 0.128
-    c.checkpoint_every = 200
-    c.eval_every = 200
+    c.update(
+        batch_size=65_536, long_share=1_563 / c.steps, long_batch_size=32_768, checkpoint_every=200, eval_every=200
+    )
+    c.optimizer.update(name="lamb", schedule="linear_after_warmup", learning_rate=6e-3, warmup=0.2843)
+    c.optimizer.update(long_learning_rate=4e-3, long_warmup=0.128)
+    c.update(checkpoint_every=200, eval_every=200)
     return c
 
 
@@ -170,18 +152,11 @@ def novels() -> ConfigDict:
           --workdir=runs/bert_novels
     """
     c = fields("tiny")
-    c.steps = 5_600
-    c.batch_size = 64
-    c.length = 64
-    c.long_length = 128
-    c.long_batch_size = 32
-    c.objective = "sentences"
-    c.model.update({"num_layers": 4, "hidden_size": 192, "num_heads": 6, "feed_forward_size": 768})
-    c.model.update({"dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.05, "max_positions": 128})
-    c.optimizer.update({"name": "adamw", "schedule": "linear_after_warmup", "learning_rate": 1.5e-3, "warmup": 0.05})
-    c.log_every = 20
-    c.eval_every = 560
-    c.checkpoint_every = 280
+    c.update(steps=5_600, batch_size=64, length=64, long_length=128, long_batch_size=32, objective="sentences")
+    c.model.update(num_layers=4, hidden_size=192, num_heads=6, feed_forward_size=768)
+    c.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.05, max_positions=128)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=1.5e-3, warmup=0.05)
+    c.update(log_every=20, eval_every=560, checkpoint_every=280)
     return c
 
 
@@ -202,9 +177,7 @@ def reviews() -> ConfigDict:
           --workdir=runs/bert_reviews
     """
     c = novels()
-    c.long_share = 0.0
-    c.objective = "documents"
-    c.sequences = 8
+    c.update(long_share=0.0, objective="documents", sequences=8)
     return c
 
 
@@ -216,11 +189,10 @@ def quickstart() -> ConfigDict:
       python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --workdir=runs/quickstart/bert
     """
     c = toy()
-    c.model.update({"hidden_size": 64, "feed_forward_size": 256, "max_positions": 64})
-    c.update({"batch_size": 32, "length": 64, "sequences": 4, "eval_batches": 20})
+    c.update(steps=1_500, batch_size=32, length=64, sequences=4, eval_batches=20)
+    c.model.update(hidden_size=64, feed_forward_size=256, max_positions=64)
     c.optimizer.learning_rate = 5e-3
-    c.toyworld.update({"topics": 4, "words": 3, "documents": 6_000})
-    c.steps = 1_500
+    c.toyworld.update(topics=4, words=3, documents=6_000)
     return c
 
 

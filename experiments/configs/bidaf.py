@@ -10,7 +10,6 @@ score for that. Peters et al. do not train GloVe's vectors: --config.tune_words=
 Answers are whole words. A run reports how many answers end inside a word, as KorQuAD's do before a particle.
 Here, SQuAD's 6,111 questions, four epochs, LSTMs of 60, 50-number GloVe and an ELMo of an hour: F1 22.1 without it,
 27.6 with it; 17 and 20 minutes of one core.
-
 Command:
   python -m experiments.finetune --config=experiments/configs/bidaf.py --config.encoder=runs/elmo_novels \
       --config.vectors=glove.840B.300d.txt --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json \
@@ -33,6 +32,5 @@ def get_config() -> ConfigDict:
     c.longest_answer = 17  # words
     c.lstm_size = 90  # of each BiLSTM, in each direction; the layers between them have twice as many
     c.dropout = 0.2  # at the input of each BiLSTM and linear layer, the same for all words of a text
-    c.epochs = 20.0
-    c.patience = 5
+    c.update(epochs=20.0, patience=5)
     return c

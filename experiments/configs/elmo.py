@@ -15,8 +15,8 @@ def fields(preset: str) -> ConfigDict:
     c.length = 20
     c.negatives = 8192  # 0: the full softmax
     c.coefficients = ConfigDict({"forward": 0.5, "backward": 0.5})  # of the terms of the loss
-    c.optimizer.update({"name": "adagrad", "schedule": "constant", "learning_rate": 0.2, "warmup": 0.0})
-    c.optimizer.update({"clip": 10.0, "gradient_scale": 20.0, "decay": 0.0})
+    c.optimizer.update(name="adagrad", schedule="constant", learning_rate=0.2, warmup=0.0)
+    c.optimizer.update(clip=10.0, gradient_scale=20.0, decay=0.0)
     return c
 
 
@@ -44,18 +44,13 @@ def toy() -> ConfigDict:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:toy --workdir=runs/elmo_toy
     """
     c = fields("toy")
-    c.data = "toyworld"
-    c.steps = 6_000
-    c.batch_size = 64
-    c.model.update({"cell_size": 256, "projection_size": 64, "dropout": 0.0})
+    c.update(data="toyworld", steps=6_000, batch_size=64, negatives=0)
+    c.model.update(cell_size=256, projection_size=64, dropout=0.0)
     c.model.filters = ((1, 16), (2, 32), (3, 64), (4, 64), (6, 64))
-    c.negatives = 0
-    c.optimizer.update({"name": "adamw", "schedule": "linear_after_warmup", "learning_rate": 1e-2, "warmup": 0.05})
-    c.optimizer.update({"clip": 1.0, "gradient_scale": 1.0})
-    c.toyworld.update({"topics": 4, "words": 4, "documents": 40_000, "vocab_size": 8_192})
-    c.log_every = 20
-    c.eval_every = 500
-    c.checkpoint_every = 500
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=1e-2, warmup=0.05)
+    c.optimizer.update(clip=1.0, gradient_scale=1.0)
+    c.toyworld.update(topics=4, words=4, documents=40_000, vocab_size=8_192)
+    c.update(log_every=20, eval_every=500, checkpoint_every=500)
     return c
 
 
@@ -85,8 +80,7 @@ def original() -> ConfigDict:
     r"""ELMo, original size: 93.6 M parameters, the original recipe on the 1B-word benchmark.
 
     Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: perplexity 39.7 after ten epochs,
-    the mean of both directions.
-    Cost: about two weeks on three GTX 1080 in the original. Command:
+    the mean of both directions. Cost: about two weeks on three GTX 1080 in the original. Command:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
           --workdir=runs/elmo_original
     """
@@ -109,15 +103,11 @@ def novels() -> ConfigDict:
           --workdir=runs/elmo_novels
     """
     c = fields("small")
-    c.steps = 9_000
-    c.batch_size = 128
-    c.negatives = 2_048
-    c.model.update({"cell_size": 512, "filters": ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)), "dropout": 0.0})
-    c.optimizer.update({"name": "adamw", "schedule": "linear_after_warmup", "learning_rate": 2e-3, "warmup": 0.02})
-    c.optimizer.update({"clip": 1.0, "gradient_scale": 1.0})
-    c.log_every = 20
-    c.eval_every = 1_000
-    c.checkpoint_every = 250
+    c.update(steps=9_000, batch_size=128, negatives=2_048)
+    c.model.update(cell_size=512, filters=((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)), dropout=0.0)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.02)
+    c.optimizer.update(clip=1.0, gradient_scale=1.0)
+    c.update(log_every=20, eval_every=1_000, checkpoint_every=250)
     return c
 
 
@@ -129,10 +119,9 @@ def quickstart() -> ConfigDict:
       python -m experiments.pretrain --config=experiments/configs/elmo.py:quickstart --workdir=runs/quickstart/elmo
     """
     c = toy()
-    c.model.update({"cell_size": 128, "filters": ((1, 8), (2, 16), (3, 32), (6, 32))})
-    c.update({"batch_size": 32, "eval_batches": 10})
-    c.toyworld.update({"words": 3, "documents": 6_000})
-    c.steps = 1_200
+    c.update(steps=1_200, batch_size=32, eval_batches=10)
+    c.model.update(cell_size=128, filters=((1, 8), (2, 16), (3, 32), (6, 32)))
+    c.toyworld.update(words=3, documents=6_000)
     return c
 
 

@@ -8,7 +8,6 @@ at the input, 89.5 at input and output, 88.7 at the output alone (table 3; --con
 The papers' layers have 300 cells. Here they have half as many, so that two cores can train them; use
 --config.lstm_size=300 for the papers' size. Peters et al. do not train GloVe's vectors: --config.tune_words=false.
 Cost: not measured here.
-
 Command:
   python -m experiments.finetune --config=experiments/configs/esim.py --config.encoder=runs/elmo_novels \
       --config.vectors=glove.840B.300d.txt --task=snli --train=snli_1.0_train.txt --dev=snli_1.0_dev.txt \
@@ -30,7 +29,6 @@ def get_config() -> ConfigDict:
     c.max_length = 512  # words that a text is cut to; the run reports how many texts were cut
     c.lstm_size = 150  # of both BiLSTMs, in each direction, and of the layers between and after them
     c.dropout = 0.5
-    c.epochs = 75.0
-    c.patience = 5
+    c.update(epochs=75.0, patience=5)
     c.optimizer.learning_rate = 4e-4
     return c

@@ -1,5 +1,7 @@
 """Fine-tuning: the paper's values, and recipes for its tasks and for small models; `base` is the default."""
 
+from typing import Any
+
 from ml_collections import ConfigDict, config_dict
 
 from bert_elmo_jax.runs.config_files import choose_recipe
@@ -13,15 +15,12 @@ def fields() -> ConfigDict:
     c.dev = ""  # a file, or a share of the training examples that is held out, such as 0.1
     c.test = ""  # scored once, by the model that is best on dev
     c.text = ""  # columns of your own files: the text (or word), by name or number
-    c.pair = ""
-    c.label = ""
-    c.encoding = "utf-8"
+    c.update(pair="", label="", encoding="utf-8")
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
     c.layer_decay = 1.0  # the rate of a layer divided by the rate of the layer above
     c.epochs = 3.0
     c.batch_size = 32  # rows, on all devices together
-    c.accumulate = 1
-    c.seed = 0
+    c.update(accumulate=1, seed=0)
     c.patience = 0  # evaluations without a better score that end a run; 0: it does not end early
     c.log_every = 10
     c.eval_every = 0  # steps; 0: once per epoch
@@ -33,13 +32,11 @@ def fields() -> ConfigDict:
     c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
     c.optimizer.learning_rate = 5e-5
     c.optimizer.warmup = 0.1  # a share of the steps; from 1 on, a number of steps
-    c.optimizer.decay = 0.01
-    c.optimizer.clip = 1.0
-    c.optimizer.gradient_scale = 1.0
+    c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
     return c
 
 
-def base() -> ConfigDict:
+def base(**changes: Any) -> ConfigDict:
     r"""Fine-tuning as in the paper: every field with its meaning, and the paper's values.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and appendix A.3: batches
@@ -64,6 +61,7 @@ def base() -> ConfigDict:
     # If layers are given (-1: the last, or all), the head reads these, and no pooled vector.
     c.features = ConfigDict({"layers": "", "combine": "concat", "lstm_layers": 0, "lstm_size": 768, "dropout": 0.1})
     c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
+    c.update(changes)
     return c
 
 
@@ -81,10 +79,7 @@ def small() -> ConfigDict:
       … --tokenizer=runs/bert_novels --config.preset=runs/bert_novels (instead of --init; whole texts want a lower
       rate then, --config.optimizer.learning_rate=1e-4)
     """
-    c = base()
-    c.dropout = 0.1
-    c.optimizer.learning_rate = 5e-4
-    return c
+    return base(dropout=0.1, optimizer={"learning_rate": 5e-4})
 
 
 def sst2() -> ConfigDict:
@@ -97,9 +92,7 @@ def sst2() -> ConfigDict:
       python -m experiments.finetune --config=experiments/configs/finetune.py:sst2 --init=google-bert/bert-base-cased \
           --train=sst2/train.tsv --dev=sst2/dev.tsv --workdir=runs/sst2
     """
-    c = base()
-    c.task = "sst2"
-    return c
+    return base(task="sst2")
 
 
 def nsmc() -> ConfigDict:
@@ -111,74 +104,56 @@ def nsmc() -> ConfigDict:
           --init=google-bert/bert-base-multilingual-cased --train=nsmc/train.tsv --dev=nsmc/dev.tsv \
           --workdir=runs/nsmc
     """
-    c = base()
-    c.task = "nsmc"
-    c.optimizer.learning_rate = 3e-5
-    return c
+    return base(task="nsmc", optimizer={"learning_rate": 3e-5})
 
 
 def stsb() -> ConfigDict:
     r"""STS-B: how similar two sentences are, from 0 to 5.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: Spearman 85.8 with BERT-base (table
-    1).
-    Cost: not measured here; the data are small (5.7 k pairs). Command:
+    1). Cost: not measured here; the data are small (5.7 k pairs). Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:stsb --init=google-bert/bert-base-cased \
           --train=stsb/sts-train.csv --dev=stsb/sts-dev.csv --workdir=runs/stsb
     """
-    c = base()
-    c.task = "stsb"
-    c.batch_size = 16
-    c.epochs = 4.0
-    return c
+    return base(task="stsb", batch_size=16, epochs=4.0)
 
 
 def pos() -> ConfigDict:
     r"""Parts of speech of Universal Dependencies (UPOS); the first piece of each word is tagged.
 
     Paper and expected score: none in BERT's paper; not measured here yet. The data: https://universaldependencies.org,
-    English EWT and Korean GSD.
-    Cost: not measured here. Command:
+    English EWT and Korean GSD. Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:pos --init=google-bert/bert-base-cased \
           --train=en_ewt-ud-train.conllu --dev=en_ewt-ud-dev.conllu --workdir=runs/pos
     """
-    c = base()
-    c.task = "ud_upos"
-    return c
+    return base(task="ud_upos")
 
 
 def entities() -> ConfigDict:
     r"""Named entities in UNER's or CoNLL's columns; each sentence is read within its document.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 92.4 on CoNLL-2003 with a cased
-    BERT-base (table 7).
-    Cost: not measured here. Command:
+    BERT-base (table 7). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities
     """
-    c = base()
-    c.task = "uner"
-    c.context = True
-    return c
+    return base(task="uner", context=True)
 
 
 def entities_features() -> ConfigDict:
     r"""Named entities from a frozen BERT: its last four layers, concatenated, feed two BiLSTMs of 768.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 96.1 on CoNLL-2003's development
-    data with a cased BERT-base (table 7), 0.3 below fine-tuning.
-    Cost: not measured here. Command:
+    data with a cased BERT-base (table 7), 0.3 below fine-tuning. Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:entities_features \
           --init=google-bert/bert-base-cased --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 \
           --workdir=runs/entities_features
     """
     c = entities()
-    c.transfer = "frozen"
-    c.features.update({"layers": "-4,-3,-2,-1", "lstm_layers": 2, "lstm_size": 768})
-    c.epochs = 10.0
-    c.patience = 3
-    c.optimizer.update({"name": "adamw", "schedule": "constant", "learning_rate": 1e-3, "decay": 0.0})
+    c.update(transfer="frozen", epochs=10.0, patience=3)
+    c.features.update(layers="-4,-3,-2,-1", lstm_layers=2, lstm_size=768)
+    c.optimizer.update(name="adamw", schedule="constant", learning_rate=1e-3, decay=0.0)
     return c
 
 
@@ -186,47 +161,34 @@ def squad() -> ConfigDict:
     r"""SQuAD 1.1: answers as spans of a paragraph. KorQuAD 1.0 with `--task=korquad`.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: exact match 80.8 and F1 88.5 with
-    BERT-base on the development data (table 2).
-    Cost: not measured here; in the paper half an hour on a TPU. Command:
+    BERT-base on the development data (table 2). Cost: not measured here; in the paper half an hour on a TPU. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad --init=google-bert/bert-base-cased \
           --train=squad/train-v1.1.json --dev=squad/dev-v1.1.json --workdir=runs/squad
     """
-    c = base()
-    c.task = "squad"
-    return c
+    return base(task="squad")
 
 
 def squad2() -> ConfigDict:
     r"""SQuAD 2.0: answers as spans of a paragraph, or none; the threshold for none is chosen on the development data.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: F1 81.9 with BERT-large on the
-    development data (table 3).
-    Cost: not measured here. Command:
+    development data (table 3). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:squad2 \
           --init=google-bert/bert-base-cased --train=squad/train-v2.0.json --dev=squad/dev-v2.0.json \
           --workdir=runs/squad2
     """
-    c = base()
-    c.task = "squad"
-    c.batch_size = 48
-    c.epochs = 2.0
-    return c
+    return base(task="squad", batch_size=48, epochs=2.0)
 
 
 def swag() -> ConfigDict:
     r"""SWAG: which of four sentences follows.
 
     Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805: accuracy 81.6 on the development
-    data with BERT-base (table 4).
-    Cost: not measured here. Command:
+    data with BERT-base (table 4). Cost: not measured here. Command:
       python -m experiments.finetune --config=experiments/configs/finetune.py:swag --init=google-bert/bert-base-cased \
           --train=swag/train.csv --dev=swag/val.csv --workdir=runs/swag
     """
-    c = base()
-    c.task = "swag"
-    c.batch_size = 16
-    c.optimizer.learning_rate = 2e-5
-    return c
+    return base(task="swag", batch_size=16, optimizer={"learning_rate": 2e-5})
 
 
 def quickstart() -> ConfigDict:
@@ -238,11 +200,7 @@ def quickstart() -> ConfigDict:
           --task=classification --text=text --label=label --train=runs/quickstart/tasks/topics/train.tsv \
           --dev=runs/quickstart/tasks/topics/dev.tsv --workdir=runs/topics
     """
-    c = base()
-    c.dropout = 0.0
-    c.optimizer.learning_rate = 1e-3
-    c.eval_every = 100_000
-    return c
+    return base(dropout=0.0, eval_every=100_000, optimizer={"learning_rate": 1e-3})
 
 
 get_config = choose_recipe(

@@ -25,6 +25,5 @@ def fields() -> ConfigDict:
     # class (number, capitals, suffix, particle); characters: one for all, and convolutions over the characters;
     # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word.
     c.unknown = "characters"
-    c.optimizer.update({"name": "adamw", "schedule": "constant", "learning_rate": 1e-3, "warmup": 0.0})
-    c.optimizer.update({"decay": 0.0, "clip": 5.0})
+    c.optimizer.update(name="adamw", schedule="constant", learning_rate=1e-3, warmup=0.0, decay=0.0, clip=5.0)
     return c

@@ -10,14 +10,14 @@ def fields(family: str, model: Any) -> ConfigDict:
     """Return the fields of every pretraining run; `model` is the configuration of the family's model."""
     c = ConfigDict()
     c.family = family
-    c.model = model_fields(model)
+    # Fields that depend on the vocabulary of the data are left out.
+    sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
+    c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
     c.batch_size = 256  # rows, on all devices together
     c.accumulate = 1  # parts of a batch, computed one after the other
-    c.seed = 0
-    c.log_every = 100
-    c.eval_every = 10_000
+    c.update(seed=0, log_every=100, eval_every=10_000)
     c.eval_batches = config_dict.placeholder(int)  # of the held-out text; empty: all of it
     c.checkpoint_every = 5_000
     c.keep = 3  # newest checkpoints, in addition to the best one
@@ -31,19 +31,9 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule
     c.optimizer.long_warmup = 0.0  # of the second phase
-    c.optimizer.decay = 0.01
-    c.optimizer.clip = 1.0
-    c.optimizer.gradient_scale = 1.0
+    c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
     # For data=toyworld: the world, and the number of documents in each language. `words` is the length of a topic's
     # longest list.
     c.toyworld = ConfigDict({"language": "en,ko", "topics": 24, "words": 6, "documents": 5_000})
     c.toyworld.update({"vocab_size": 2048, "heldout": 0.02})
     return c
-
-
-def model_fields(model: Any) -> ConfigDict:
-    """Return the fields of a model's configuration, without those that depend on the vocabulary of the data."""
-    found = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
-    return ConfigDict(
-        {name: config_dict.placeholder(float) if value is None else value for name, value in found.items()}
-    )

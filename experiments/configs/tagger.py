@@ -8,7 +8,6 @@ without ELMo and 92.22 ± 0.10 with it (table 1). Peters et al. 2017, https://ar
 language model between the BiLSTMs, 91.55 at the input of the first, 91.72 at the output (--config.places).
 Here, UNER English EWT, six epochs, LSTMs of 100: F1 64.7 without ELMo and 66.0 with it (the README's table), about
 five minutes of processor time per run.
-
 Command:
   python -m experiments.finetune --config=experiments/configs/tagger.py --config.encoder=runs/elmo_novels \
       --train=en_ewt-ud-train.iob2 --dev=en_ewt-ud-dev.iob2 --workdir=runs/tagger
@@ -29,6 +28,5 @@ def get_config() -> ConfigDict:
     c.lstm_size = 200
     c.dropout = 0.5  # at the input of each BiLSTM and of the output, the same for all words of a sentence
     c.output = "crf"  # softmax
-    c.epochs = 75.0
-    c.patience = 10
+    c.update(epochs=75.0, patience=10)
     return c

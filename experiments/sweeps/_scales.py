@@ -19,7 +19,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   glove/glove.txt                          word vectors in GloVe's format, of any width
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bert_elmo_jax.report.figures import Lines
@@ -37,13 +37,13 @@ class ScaleTask(NamedTuple):
     settings: Settings
 
 
-TUNED = ("MNLI", "NER fine-tuned")  # the columns of `BertScale.tune_two`
+TUNED = ("MNLI", "NER fine-tuned")  # the columns of `pairs` and `entities`
 
 
 class BertScale(NamedTuple):
     """BERT at a scale: its pretraining, its tasks, and how it is fine-tuned.
 
-    `pairs` and `entities` exist at every scale; `tasks` are the other tasks by the paper's name, with their config.
+    `pairs` (MNLI) and `entities` exist at every scale; `tasks` are the others by the paper's name, with their config.
     """
 
     config: str
@@ -56,22 +56,20 @@ class BertScale(NamedTuple):
     seeds: tuple[int, ...]
     tasks: Mapping[str, tuple[str, ScaleTask]] = {}
 
-    def pretrain(self, add: Add, name: str, more: Settings | None = None) -> Point:
+    def pretrain(self, add: Add, name: str, **more: Any) -> Point:
         """Add the pretraining with some settings changed."""
-        return add.pretrain(name, self.config, **{**self.pretraining, **(more or {})})
+        return add.pretrain(name, self.config, **{**self.pretraining, **more})
 
-    def tune(self, add: Add, row: str, init: Point, **more: Any) -> None:
-        """Add a row's cells for all `tasks` that the table has a column for."""
-        for column, (config, task) in self.tasks.items():
+    def cell(self, add: Add, row: str, column: str, config: str, task: ScaleTask, **more: Any) -> None:
+        """Add a cell of a task."""
+        add.transfer(row, column, config, of=task.of, seeds=self.seeds, **{**task.settings, **more})
+
+    def tune(self, add: Add, row: str, **more: Any) -> None:
+        """Add a row's cells of fine-tuning for all columns of the table that are in TUNED or `tasks`."""
+        two = zip(TUNED, (("finetune", self.pairs), ("finetune:entities", self.entities)))
+        for column, (config, task) in {**dict(two), **self.tasks}.items():
             if column in add.paper.columns:
-                how = {**task.settings, **self.tuning, **more}
-                add.transfer(row, column, config, of=task.of, init=init, seeds=self.seeds, **how)
-
-    def tune_two(self, add: Add, row: str, init: Point, **more: Any) -> None:
-        """Add a row's cells for `pairs` and `entities`."""
-        for column, config, task in zip(TUNED, ("finetune", "finetune:entities"), (self.pairs, self.entities)):
-            how = {**task.settings, **self.tuning, **more}
-            add.transfer(row, column, config, of=task.of, init=init, seeds=self.seeds, **how)
+                self.cell(add, row, column, config, task, **{**self.tuning, **more})
 
 
 class ElmoScale(NamedTuple):
@@ -83,9 +81,19 @@ class ElmoScale(NamedTuple):
     seeds: tuple[int, ...]
     fewer_seeds: Mapping[str, tuple[int, ...]] = {}  # of the slowest tasks
 
-    def seeds_of(self, task: str) -> tuple[int, ...]:
-        """Return the seeds of a task."""
-        return self.fewer_seeds.get(task, self.seeds)
+    def pretrain(self, add: Add, name: str = "ELMo", **more: Any) -> Point:
+        """Add the pretraining with some settings changed."""
+        return add.pretrain(name, self.config, **{**self.pretraining, **more})
+
+    def cell(self, add: Add, row: str, column: str, name: str = "", **more: Any) -> tuple[Point, ...]:
+        """Add a cell of a task, by default of the column's, with some settings changed."""
+        network, task, _ = self.tasks[name or column]
+        return add.transfer(row, column, network, of=task.of, **{**self.settings(name or column), **more})
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """Return the seeds and the settings of a task."""
+        _, task, how = self.tasks[name]
+        return {"seeds": self.fewer_seeds.get(name, self.seeds), **task.settings, **how}
 
 
 SHARES = {"toy": (0.1, 0.3, 1.0), "one_gpu": (0.001, 0.01, 0.1, 1.0), "paper": (0.001, 0.01, 0.1, 1.0)}
@@ -97,14 +105,19 @@ def list_shares(*tasks: str) -> dict[str, tuple[str, float]]:
     return {f"{task}, {100 * share:g}%": (task, share) for task in tasks for share in shares}
 
 
+def plot_lines(means: Means, title: str, label: str, points: Iterable[Any], *, logarithmic: bool = False) -> Lines:
+    """Plot the cells that have a mean; `points` are (line, x, (row, column))."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for name, x, cell in points:
+        if cell in means:
+            lines.setdefault(name, []).append((x, means[cell]))
+    return Lines(title, label, "score", lines, logarithmic)
+
+
 def plot_shares(means: Means, paper: Paper, columns: Mapping[str, tuple[str, float]]) -> Lines:
     """Plot a line per task and row over the share of the training data."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in paper.rows:
-        for column, (task, share) in columns.items():
-            if (row, column) in means:
-                lines.setdefault(f"{task}, {row}", []).append((100 * share, means[row, column]))
-    return Lines("Score against the share of the training data", "% of it", "score", lines, logarithmic=True)
+    points = [(f"{task}, {row}", 100 * share, (row, c)) for row in paper.rows for c, (task, share) in columns.items()]
+    return plot_lines(means, "Score against the share of the training data", "% of it", points, logarithmic=True)
 
 
 def files(folder: str, train: str, dev: str) -> dict[str, File]:
@@ -112,19 +125,18 @@ def files(folder: str, train: str, dev: str) -> dict[str, File]:
     return {"train": File(f"{folder}/{train}"), "dev": File(f"{folder}/{dev}")}
 
 
-def toy(data: ToyData, which: str, **settings: str) -> dict[str, Any]:
-    """Return the settings of a task of the toy world."""
-    return {**settings, "train": data.file(which, "train"), "dev": data.file(which, "dev")}
+def toy(data: ToyData, which: str) -> dict[str, Any]:
+    """Return the settings of a task of the toy world: topics (of texts) or senses (of words)."""
+    task, text, label = ("classification", "text", "label") if which == "topics" else ("entities", "0", "1")
+    return {"task": task, "text": text, "label": label, **{part: data.file(which, part) for part in ("train", "dev")}}
 
 
 # Few examples: how words are related can only be learned from text.
 TOY_DATA = ToyData(topics=4, words=4, train=128, dev=256)
 TOY_DOCUMENTS = 3_000
-TOY_TOPICS = toy(TOY_DATA, "topics", task="classification", text="text", label="label")
-TOY_SENSES = toy(TOY_DATA, "senses", task="entities", text="0", label="1")
+TOY_TOPICS, TOY_SENSES = toy(TOY_DATA, "topics"), toy(TOY_DATA, "senses")
 # Texts that a biLM of TOY_DATA's world does not know: other topics with other words.
-TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics", task="classification", text="text",
-                    label="label")  # fmt: skip
+TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
 UNER = {"task": "uner", **files("uner", "en_ewt-ud-train.iob2", "en_ewt-ud-dev.iob2")}
 CONLL = {"task": "conll", **files("conll2003", "train.txt", "dev.txt")}
 SST2 = {"task": "sst2", **files("sst2", "train.tsv", "dev.tsv")}
@@ -138,8 +150,8 @@ SQUAD = {"task": "squad", **files("squad", "train-v1.1.json", "dev-v1.1.json")}
 GLOVE = {"vectors": File("glove/glove.txt"), "tune_words": False}
 
 LEFT_TO_RIGHT = {"model.attention": "causal", "masking.kind": "next"}  # each word is predicted from the words before it
+_MNLI, _CONLL = ScaleTask("MNLI, matched, accuracy", MNLI), ScaleTask("CoNLL-2003, dev, F1", CONLL)
 _GLUE = {
-    "MNLI": ("finetune", ScaleTask("MNLI, matched, accuracy", MNLI)),
     "QNLI": ("finetune", ScaleTask("QNLI, accuracy", QNLI)),
     "MRPC": ("finetune", ScaleTask("MRPC, accuracy", MRPC)),
     "SST-2": ("finetune", ScaleTask("SST-2, accuracy", SST2)),
@@ -171,17 +183,13 @@ _TOY_ENTITIES = ScaleTask("words of several senses as entities (toy world), F1",
 
 BERT = {
     "toy": BertScale(
-        "bert:toy", _TOY_BERT, 2,
-        _TOY_PAIRS, _TOY_ENTITIES,
+        "bert:toy", _TOY_BERT, 2, _TOY_PAIRS, _TOY_ENTITIES,
         {"epochs": 60.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-4, "eval_every": 100_000},
         {"epochs": 60.0, "eval_every": 100_000, "patience": 0, "features.layers": "-2,-1",
          "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-3,
          "features.lstm_layers": 1, "features.lstm_size": 32, "features.dropout": 0.0},
         (0, 1),
-        {
-            "MNLI": ("finetune", _TOY_PAIRS),
-            "SQuAD": ("finetune:entities", _TOY_ENTITIES),
-        },
+        {"SQuAD": ("finetune:entities", _TOY_ENTITIES)},
     ),
     "laptop": BertScale(
         "bert:novels", _LAPTOP_BERT, 2,
@@ -193,28 +201,22 @@ BERT = {
         (0, 1, 2),
     ),
     "one_gpu": BertScale(
-        "bert:small", _ONE_GPU_BERT, 4,
-        ScaleTask("MNLI, matched, accuracy", MNLI), ScaleTask("CoNLL-2003, dev, F1", CONLL),
+        "bert:small", _ONE_GPU_BERT, 4, _MNLI, _CONLL,
         {"epochs": 3.0, "optimizer.learning_rate": 1e-4, "dtype": "bfloat16"}, {}, (0, 1, 2), _GLUE,
     ),
     "paper": BertScale(
-        "bert:base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12,
-        ScaleTask("MNLI, matched, accuracy", MNLI), ScaleTask("CoNLL-2003, dev, F1", CONLL),
+        "bert:base", {"data": File("corpora/wiki"), "checkpoint_every": 20_000, "keep": 50}, 12, _MNLI, _CONLL,
         {"epochs": 3.0, "optimizer.learning_rate": 3e-5}, {}, (0, 1, 2, 3, 4), _GLUE,
     ),
 }  # fmt: skip
-
-# Longer rows for the same world with a vocabulary of more pieces per word.
-TOY_PIECES = {"length": 40, "batch_size": 40}
 
 _TOY_KOREAN = TOY_DATA._replace(language="ko")
 KOREAN = {
     "toy": {
         "NSMC": ("finetune", ScaleTask("topic of a sentence (toy world in Korean), accuracy",
-                                    toy(_TOY_KOREAN, "topics", task="classification", text="text", label="label"))),
-        "KLUE NER": ("finetune:entities",
-                     ScaleTask("words of several senses as entities (toy world in Korean), F1",
-                            {**toy(_TOY_KOREAN, "senses", task="entities", text="0", label="1"), "context": False})),
+                                       toy(_TOY_KOREAN, "topics"))),
+        "KLUE NER": ("finetune:entities", ScaleTask("words of several senses as entities (toy world in Korean), F1",
+                                                    {**toy(_TOY_KOREAN, "senses"), "context": False})),
     },
     "real": {
         "NSMC": ("finetune", ScaleTask("NSMC, accuracy", NSMC)),

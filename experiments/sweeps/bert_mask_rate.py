@@ -7,14 +7,12 @@ rates; Wettig et al. 2022, https://arxiv.org/abs/2202.08005, find 40 percent bet
 figures to compare with.
 Scales: toy (minutes on two cores, four rates), one_gpu (BERT-small, 100,000 steps per rate), paper (eight BERT-bases).
 Cost: toy, 380 seconds of processor time in 20 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_mask_rate.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_mask_rate.py --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
-from experiments.sweeps._scales import BERT, TUNED
+from experiments.sweeps._scales import BERT, TUNED, plot_lines
 
 SCALES = ("toy", "one_gpu", "paper")
 RATES = {f"{percent}%": percent / 100 for percent in (5, 10, 15, 20, 30, 40, 50, 60)}
@@ -26,15 +24,10 @@ def sweep(add: Add) -> None:
     """Add a pretraining and two tasks for each rate."""
     s = BERT[add.scale]
     for row in TOY if add.scale == "toy" else RATES:
-        bert = s.pretrain(add, f"BERT, {row} masked", {"masking.rate": RATES[row]})
-        s.tune_two(add, row, bert)
+        s.tune(add, row, init=s.pretrain(add, f"BERT, {row} masked", **{"masking.rate": RATES[row]}))
 
 
 def plot(means: Means) -> Lines:
     """Plot a line per task over the masked share."""
-    lines = {
-        column: [(100 * rate, means[row, column]) for row, rate in RATES.items() if (row, column) in means]
-        for column in TUNED
-        if any((row, column) in means for row in RATES)
-    }
-    return Lines("Score against the masked share", "% masked", "score", lines)
+    points = [(column, 100 * rate, (row, column)) for column in TUNED for row, rate in RATES.items()]
+    return plot_lines(means, "Score against the masked share", "% masked", points)

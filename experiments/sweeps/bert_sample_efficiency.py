@@ -7,15 +7,13 @@ Paper and expected score: no paper on BERT has these figures; Peters et al. 2018
 Scales: toy (minutes on two cores), one_gpu (BERT-small), paper (BERT-base). Smaller shares are parts of larger ones
 (`config.share`). The pretraining is shared with the first row of bert_table8.
 Cost: toy, 180 seconds of processor time in 25 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_sample_efficiency.py --jobs=2 --workdir=runs/sweeps
 """
 
+from functools import partial
 from typing import Any
 
-from bert_elmo_jax.report.figures import Lines
-from bert_elmo_jax.sweeps.definition import Add, Means, Paper
+from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import BERT, SHARES, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
@@ -27,7 +25,7 @@ def sweep(add: Add) -> None:
     """Add one pretraining, and two tasks with and without it on growing shares of their training data."""
     s = BERT[add.scale]
     bert = s.pretrain(add, "BERT")
-    begin: dict[str, dict[str, Any]] = {
+    rows: dict[str, dict[str, Any]] = {
         "from nothing": {"tokenizer": bert, "preset": bert},
         "pretrained": {"init": bert},
     }
@@ -35,11 +33,8 @@ def sweep(add: Add) -> None:
     for column, (name, share) in COLUMNS.items():
         if share in SHARES[add.scale]:
             config, task = tasks[name]
-            how: dict[str, Any] = {**task.settings, **s.tuning, "share": share}
-            for row in PAPER.rows:
-                add.transfer(row, column, config, of=task.of, seeds=s.seeds, **begin[row], **how)
+            for row, begin in rows.items():
+                s.cell(add, row, column, config, task, **begin, **s.tuning, share=share)
 
 
-def plot(means: Means) -> Lines:
-    """Plot a line per task, with and without pretraining, over the share of the training data."""
-    return plot_shares(means, PAPER, COLUMNS)
+plot = partial(plot_shares, paper=PAPER, columns=COLUMNS)

@@ -10,9 +10,7 @@ dev after 200 k to 1 M steps (a picture without figures to compare with): masked
 Scales: toy (minutes on two cores, three checkpoints), one_gpu (BERT-small, 100,000 steps), paper (a million steps, 50
 checkpoints of 65 GB). The pretrainings are shared with bert_table5.
 Cost: toy, 220 seconds of processor time in 14 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_steps.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_steps.py --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.sweeps.definition import Add, Means, Paper
 from bert_elmo_jax.sweeps.points import Step
-from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT
+from experiments.sweeps._scales import BERT, LEFT_TO_RIGHT, plot_lines
 
 SCALES = ("toy", "one_gpu", "paper")
 SHARES = {f"MNLI, {share:.0%} of the steps": share for share in (0.2, 1 / 3, 0.4, 0.6, 2 / 3, 0.8, 1.0)}
@@ -38,19 +36,14 @@ def sweep(add: Add) -> None:
     """Add two pretrainings, each fine-tuned from several of its checkpoints."""
     s = BERT[add.scale]
     for row, how in ROWS.items():
-        bert = s.pretrain(add, f"BERT, {row}", how)
+        bert = s.pretrain(add, f"BERT, {row}", **how)
         for column, share in SHARES.items():
             if share in AT[add.scale]:
-                step = round(share * bert.resolved.steps)
-                begin: dict[str, Any] = {"init": bert if share == 1 else Step(bert, step), "seeds": s.seeds}
-                add.transfer(row, column, "finetune", of=s.pairs.of, **begin, **s.pairs.settings, **s.tuning)
+                init = bert if share == 1 else Step(bert, round(share * bert.resolved.steps))
+                s.cell(add, row, column, "finetune", s.pairs, init=init, **s.tuning)
 
 
 def plot(means: Means) -> Lines:
     """Plot a line per objective over the share of its steps."""
-    lines = {
-        row: [(100 * share, means[row, column]) for column, share in SHARES.items() if (row, column) in means]
-        for row in ROWS
-        if any((row, column) in means for column in SHARES)
-    }
-    return Lines("MNLI against the steps of pretraining", "% of the steps", "score", lines)
+    points = [(row, 100 * share, (row, column)) for row in ROWS for column, share in SHARES.items()]
+    return plot_lines(means, "MNLI against the steps of pretraining", "% of the steps", points)

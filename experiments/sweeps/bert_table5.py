@@ -7,11 +7,8 @@ BiLSTM" adds a randomly initialised BiLSTM to that model; it represents a text b
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.1, table 5, BERT-base, dev:
 left-to-right is worse everywhere, most of all on SQuAD, where the BiLSTM recovers a part.
 Scales: toy (minutes on two cores, two tasks; words with several senses replace SQuAD), one_gpu (BERT-small, 100,000
-steps per row), paper.
-Cost: toy, 320 seconds of processor time in 19 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py --jobs=2 --workdir=runs/sweeps
+steps per row), paper. Cost: toy, 320 seconds of processor time in 19 runs; the others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py --jobs=2 --workdir=runs/sweeps
 With a limit of nine minutes on a GPU, again as long as the exit status is 75:
   timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table5.py \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
@@ -50,10 +47,10 @@ PRETRAINED: dict[str, dict[str, Any]] = {
 def sweep(add: Add) -> None:
     """Add three pretrainings and every task; one pretraining serves two rows."""
     s = BERT[add.scale]
-    berts = {row: s.pretrain(add, row, how) for row, how in PRETRAINED.items()}
+    berts = {row: s.pretrain(add, row, **how) for row, how in PRETRAINED.items()}
     on_top: dict[str, Any] = {"features.layers": "-1", "features.lstm_layers": 1}
     if add.scale == "toy":  # in few steps, a new BiLSTM needs a higher rate than the layers below it
         on_top |= {"features.lstm_size": 32, "optimizer.learning_rate": 5e-3, "layer_decay": 0.2}
-    for row in PAPER.rows:
-        begin, more = (berts["LTR & No NSP"], on_top) if row == "+ BiLSTM" else (berts[row], {})
-        s.tune(add, row, begin, **more)
+    for row, bert in berts.items():
+        s.tune(add, row, init=bert)
+    s.tune(add, "+ BiLSTM", init=berts["LTR & No NSP"], **on_top)

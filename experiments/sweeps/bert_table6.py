@@ -6,9 +6,7 @@ words.
 Scales: toy (minutes on two cores, four rows with one to three layers of 32 to 96), one_gpu (half the paper's width and
 heads, 100,000 steps per row), paper.
 Cost: toy, 400 seconds of processor time in 12 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table6.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table6.py --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
@@ -50,6 +48,6 @@ def sweep(add: Add) -> None:
     for row in TOY if add.scale == "toy" else PAPER.rows:
         layers, hidden, heads = read_size(row, add.scale)
         size = {"model.num_layers": layers, "model.hidden_size": hidden, "model.num_heads": heads}
-        bert = s.pretrain(add, f"BERT {row}", {**size, "model.feed_forward_size": 4 * hidden})
+        bert = s.pretrain(add, f"BERT {row}", **size, **{"model.feed_forward_size": 4 * hidden})
         add.figure(row, PERPLEXITY, bert, of="of masked words that were held out", score="held_out/mlm_perplexity")
-        s.tune(add, row, bert)
+        s.tune(add, row, init=bert)

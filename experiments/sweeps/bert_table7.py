@@ -3,17 +3,12 @@ r"""BERT, table 7: frozen layers as features for named entities, compared with f
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3, table 7, BERT-base on the
 dev data of CoNLL-2003: the concatenation of the last four layers is within 0.3 F1 of fine-tuning the whole model.
 Scales: toy (minutes on two cores; a model of four layers, so two rows are the same runs), one_gpu (BERT-small, 100,000
-steps; also four layers), paper.
-Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
+steps; also four layers), paper. Cost: toy, 200 seconds of processor time in 13 runs; the others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py --jobs=2 --workdir=runs/sweeps
 With a limit of nine minutes on a GPU, again as long as the exit status is 75:
   timeout --preserve-status 540 python -m experiments.sweep --sweep=experiments/sweeps/bert_table7.py \
       --scale=one_gpu --data=data --devices=0 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import BERT
@@ -44,9 +39,8 @@ def sweep(add: Add) -> None:
     """Add one pretraining, fine-tuned as a whole and used layer by layer."""
     s = BERT[add.scale]
     size, layers = ({"model.num_layers": 4}, 4) if add.scale == "toy" else ({}, s.layers)
-    bert = s.pretrain(add, f"BERT, {layers} layers", size)
-    same: dict[str, Any] = {"of": s.entities.of, "init": bert, "seeds": s.seeds, **s.entities.settings}
-    add.transfer("fine-tuned", "NER", "finetune:entities", **same, **s.tuning)
+    bert = s.pretrain(add, f"BERT, {layers} layers", **size)
+    s.cell(add, "fine-tuned", "NER", "finetune:entities", s.entities, init=bert, **s.tuning)
     every = ",".join(map(str, range(1, layers + 1)))
     for row, read, combine in (
         ("embeddings", "0", "concat"),
@@ -57,4 +51,4 @@ def sweep(add: Add) -> None:
         ("weighted sum of all layers", every, "mix"),
     ):
         how = {**s.features, "features.layers": read, "features.combine": combine}
-        add.transfer(row, "NER", "finetune:entities_features", **same, **how)
+        s.cell(add, row, "NER", "finetune:entities_features", s.entities, init=bert, **how)

@@ -6,15 +6,10 @@ paper finds that fine-tuning is robust to this, and that frozen layers suffer fr
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, appendix C.2, table 8, BERT-base, dev.
 Rows are mask / same / random as in the paper (`masking.split` has the order mask, random, same).
 Scales: toy (minutes on two cores), laptop (novels, SST-2, UNER), one_gpu (BERT-small, 100,000 steps per row), paper
-(six BERT-bases).
-Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the others are not
-measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
+(six BERT-bases). Cost: toy, 570 seconds of processor time in 42 runs; laptop, about 90 minutes of it in 60 runs; the
+others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/bert_table8.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import BERT
@@ -50,7 +45,6 @@ def sweep(add: Add) -> None:
     s = BERT[add.scale]
     for row in PAPER.rows:
         mask, same, random = (int(share) / 100 for share in row.split("/"))
-        bert = s.pretrain(add, f"BERT {row}", {"masking.split": (mask, random, same)})
-        s.tune_two(add, row, bert)
-        ner: dict[str, Any] = {"of": s.entities.of, "init": bert, "seeds": s.seeds, **s.entities.settings}
-        add.transfer(row, "NER feature-based", "finetune:entities_features", **ner, **s.features)
+        bert = s.pretrain(add, f"BERT {row}", **{"masking.split": (mask, random, same)})
+        s.tune(add, row, init=bert)
+        s.cell(add, row, "NER feature-based", "finetune:entities_features", s.entities, init=bert, **s.features)

@@ -5,9 +5,7 @@ one epoch on SNLI's texts lowers the perplexity from 72.1 to 16.8, and the task 
 Scales: toy (minutes on two cores; the biLM knows a toy world of four topics, the task has eight), laptop (novels,
 SNLI), one_gpu, paper. The biLM is shared with elmo_table2. The perplexity is measured on held-out texts of the task.
 Cost: toy, 190 seconds of processor time in 5 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_domain.py --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
@@ -33,12 +31,10 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, and a network on its layers before and after it has read the task's texts."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    network, task, how = s.tasks["SNLI"]
-    settings = TOY_ELSEWHERE if add.scale == "toy" else task.settings
-    same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, "encoder": elmo, **settings, **how}
-    add.transfer("as pretrained", "SNLI", network, **same)
-    adapted = add.transfer("adapted", "SNLI", network, **{**same, "adapt.epochs": 3.0 if add.scale == "toy" else 1.0})
+    toy = add.scale == "toy"
+    same: dict[str, Any] = {"encoder": s.pretrain(add), **(TOY_ELSEWHERE if toy else {})}
+    s.cell(add, "as pretrained", "SNLI", **same)
+    adapted = s.cell(add, "adapted", "SNLI", **{**same, "adapt.epochs": 3.0 if toy else 1.0})
     for row, when in (("as pretrained", "before/"), ("adapted", "")):
         shown = f"adapted/{when}held_out/perplexity"
         add.figure(row, PERPLEXITY, adapted, of="of texts held out, the mean of both directions", score=shown)

@@ -6,15 +6,12 @@ training data with ELMo equals 10 percent without. There is no network for seman
 them.
 Scales: toy (minutes on two cores), one_gpu, paper. Smaller shares are parts of larger ones (`config.share`).
 Cost: toy, 430 seconds of processor time in 25 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure1.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure1.py --jobs=2 --workdir=runs/sweeps
 """
 
-from typing import Any
+from functools import partial
 
-from bert_elmo_jax.report.figures import Lines
-from bert_elmo_jax.sweeps.definition import Add, Means, Paper
+from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import ELMO, SHARES, list_shares, plot_shares
 
 SCALES = ("toy", "one_gpu", "paper")
@@ -26,15 +23,11 @@ PAPER = Paper.without_figures(COLUMNS, ROWS, "without ELMo", "Peters et al. 2018
 def sweep(add: Add) -> None:
     """Add one biLM, and two tasks with and without it on growing shares of their training data."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
+    elmo = s.pretrain(add)
     for column, (task, share) in COLUMNS.items():
         if share in SHARES[add.scale]:
-            network, files, how = s.tasks[task]
-            same: dict[str, Any] = {"of": files.of, "seeds": s.seeds, **files.settings, **how, "share": share}
-            add.transfer("without ELMo", column, network, **same)
-            add.transfer("with ELMo", column, network, **same, encoder=elmo)
+            s.cell(add, "without ELMo", column, task, share=share)
+            s.cell(add, "with ELMo", column, task, share=share, encoder=elmo)
 
 
-def plot(means: Means) -> Lines:
-    """Plot a line per task, with and without ELMo, over the share of the training data."""
-    return plot_shares(means, PAPER, COLUMNS)
+plot = partial(plot_shares, paper=PAPER, columns=COLUMNS)

@@ -5,12 +5,9 @@ Cells are the softmax of the weights in a finished network, in percent.
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.5, figure 2 (a picture without
 figures to compare with): at the input the tasks prefer the first BiLSTM layer; at the output the weights are nearly
 even, slightly larger for lower layers. There is no network for semantic roles here; named entities replace them.
-Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row
-"input and output").
-Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
+Scales: toy (minutes on two cores), one_gpu, paper. The networks are shared with elmo_table3 (the row "input and
+output"). Cost: toy, 180 seconds of processor time in 5 runs; the others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_figure2.py --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
@@ -32,12 +29,11 @@ NOTES = {
 def sweep(add: Add) -> None:
     """Add one biLM, a network for each task that reads it at both places, and the weights of its mixtures."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    runs = {}
-    for name, (network, task, how) in s.tasks.items():
-        both: dict[str, Any] = {"places": "input,output", "mix_l2": 0.001}
-        settings = {"encoder": elmo, **both, **task.settings, **how}
-        runs[name] = add.runs(f"{name}, input and output", network, seeds=s.seeds_of(name), **settings)
+    both: dict[str, Any] = {"encoder": s.pretrain(add), "places": "input,output", "mix_l2": 0.001}
+    runs = {
+        name: add.runs(f"{name}, input and output", network, **both, **s.settings(name))
+        for name, (network, *_) in s.tasks.items()
+    }
     for column, (name, place) in COLUMNS.items():
         for row, layer in LAYERS.items():
             if name in runs:

@@ -5,12 +5,9 @@
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, section 5.1, table 2, dev: every row is
 better than the one before, in every task. There is no network for semantic roles here; named entities replace them.
 Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper.
-Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs; the others are not
-measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
+UNER), one_gpu, paper. Cost: toy, 420 seconds of processor time in 17 runs; laptop, about 112 minutes of it in 29 runs;
+the others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_table2.py --jobs=2 --workdir=runs/sweeps
 """
 
 from typing import Any
@@ -50,9 +47,8 @@ LAYERS: dict[str, dict[str, Any]] = {
 def sweep(add: Add) -> None:
     """Add one biLM, and each task with and without it."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    for column, (network, task, how) in s.tasks.items():
-        same: dict[str, Any] = {"of": task.of, "seeds": s.seeds_of(column), **task.settings, **how}
-        add.transfer("baseline", column, network, **same)
+    elmo = s.pretrain(add)
+    for column in s.tasks:
+        s.cell(add, "baseline", column)
         for row, layers in LAYERS.items():
-            add.transfer(row, column, network, **same, encoder=elmo, **layers)
+            s.cell(add, row, column, encoder=elmo, **layers)

@@ -4,12 +4,9 @@ Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365, 
 are best for SQuAD and SNLI, whose networks attend after their first BiLSTM; for semantic roles the input alone is best.
 There is no network for semantic roles here; named entities replace them.
 Scales: toy (minutes on two cores, without SQuAD, whose network compiles for minutes), laptop (novels, SQuAD, SNLI,
-UNER), one_gpu, paper. The biLM, and with λ = 0.001 the row "input", are shared with elmo_table2.
-Cost: toy, 340 seconds of processor time in 13 runs; laptop, about 36 minutes of it in 14 runs after table 2; the others
-are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
+UNER), one_gpu, paper. The biLM, and with λ = 0.001 the row "input", are shared with elmo_table2. Cost: toy, 340 seconds
+of processor time in 13 runs; laptop, about 36 minutes of it in 14 runs after table 2; the others are not measured yet.
+Command: python -m experiments.sweep --sweep=experiments/sweeps/elmo_table3.py --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
@@ -36,8 +33,7 @@ PLACES = {"input": "input", "input and output": "input,output", "output": "outpu
 def sweep(add: Add) -> None:
     """Add one biLM, and each task with its layers at each place."""
     s = ELMO[add.scale]
-    elmo = add.pretrain("ELMo", s.config, **s.pretraining)
-    for column, (network, task, how) in s.tasks.items():
+    elmo = s.pretrain(add)
+    for column in s.tasks:
         for row, places in PLACES.items():
-            settings = {"encoder": elmo, "places": places, "mix_l2": 0.001, **task.settings, **how}
-            add.transfer(row, column, network, of=task.of, seeds=s.seeds_of(column), **settings)
+            s.cell(add, row, column, encoder=elmo, places=places, mix_l2=0.001)

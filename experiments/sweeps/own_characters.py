@@ -8,9 +8,7 @@ equal steps.
 Scales: toy (minutes on two cores, about four characters per word), one_gpu (BERT-small, 100,000 steps per row, rows of
 128 pieces or 512 characters), paper (BERT-base).
 Cost: toy, 310 seconds of processor time in 10 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/own_characters.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/own_characters.py --jobs=2 --workdir=runs/sweeps
 """
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
@@ -36,5 +34,5 @@ def sweep(add: Add) -> None:
     """Add two pretrainings and two tasks."""
     s = BERT[add.scale]
     for row in ROWS:
-        bert = s.pretrain(add, f"BERT of {row}", read_corpus(row, add.scale))
-        s.tune_two(add, row, bert, **({"max_length": 512} if row == "characters" and add.scale != "toy" else {}))
+        longest = {"max_length": 512} if row == "characters" and add.scale != "toy" else {}
+        s.tune(add, row, init=s.pretrain(add, f"BERT of {row}", **read_corpus(row, add.scale)), **longest)

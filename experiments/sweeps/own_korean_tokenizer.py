@@ -6,31 +6,21 @@ Paper and expected score: none.
 Scales: toy (minutes on two cores, the toy world in Korean, 800 pieces), one_gpu (BERT-small, 100,000 steps per row,
 NSMC and KLUE's named entities), paper (BERT-base).
 Cost: toy, 200 seconds of processor time in 10 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/own_korean_tokenizer.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/own_korean_tokenizer.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from bert_elmo_jax.sweeps.points import File
 from experiments.sweeps._scales import BERT, KOREAN, toy_corpus
 
 SCALES = ("toy", "one_gpu", "paper")
-COLUMNS = ("NSMC", "KLUE NER")
 ROWS = {"WordPiece": "wordpiece", "SentencePiece": "sentencepiece"}
-PAPER = Paper.without_figures(COLUMNS, ROWS, "WordPiece")
+PAPER = Paper.without_figures(("NSMC", "KLUE NER"), ROWS, "WordPiece")
 
 
 def sweep(add: Add) -> None:
     """Add two pretrainings and two tasks."""
-    s = BERT[add.scale]
-    tasks = KOREAN["toy" if add.scale == "toy" else "real"]
+    s = BERT[add.scale]._replace(tasks=KOREAN["toy" if add.scale == "toy" else "real"])
     for row, tokenizer in ROWS.items():
         data = toy_corpus(tokenizer, 800, "ko") if add.scale == "toy" else File(f"corpora/ko_{tokenizer}")
-        bert = s.pretrain(add, f"BERT, {row}", {"data": data})
-        for column in COLUMNS:
-            config, task = tasks[column]
-            how: dict[str, Any] = {**task.settings, **s.tuning}
-            add.transfer(row, column, config, of=task.of, init=bert, seeds=s.seeds, **how)
+        s.tune(add, row, init=s.pretrain(add, f"BERT, {row}", data=data))

@@ -5,12 +5,8 @@ softmax. A loss in perplexity need not be a loss in the tasks.
 Scales: toy (minutes on two cores, 8 and 64 of about 350 words), one_gpu (ELMo-medium, 300,000 steps per row), paper.
 At toy scale the biLM with the full softmax is shared with elmo_table2, elsewhere the one with 8,192 samples.
 Cost: toy, 330 seconds of processor time in 15 runs; the others are not measured yet.
-
-Command:
-  python -m experiments.sweep --sweep=experiments/sweeps/own_sampled_softmax.py --jobs=2 --workdir=runs/sweeps
+Command: python -m experiments.sweep --sweep=experiments/sweeps/own_sampled_softmax.py --jobs=2 --workdir=runs/sweeps
 """
-
-from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._scales import ELMO
@@ -27,10 +23,7 @@ def sweep(add: Add) -> None:
     """Add three biLMs and two tasks."""
     s = ELMO[add.scale]
     for row, negatives in zip(ROWS, NEGATIVES[add.scale]):
-        settings: dict[str, Any] = {**s.pretraining, "negatives": negatives}
-        elmo = add.pretrain(f"ELMo, {row}", s.config, **settings)
+        elmo = s.pretrain(add, f"ELMo, {row}", negatives=negatives)
         add.figure(row, PERPLEXITY, elmo, of="of held-out text by the full softmax", score="held_out/perplexity")
         for column in COLUMNS[1:]:
-            network, task, how = s.tasks[column]
-            same: dict[str, Any] = {"of": task.of, "seeds": s.seeds, **task.settings, **how}
-            add.transfer(row, column, network, **same, encoder=elmo)
+            s.cell(add, row, column, encoder=elmo)

@@ -1,7 +1,7 @@
 """Examples of `bert_elmo_jax.analysis.heads_and_arcs`."""
 
 from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs, list_arcs
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 
 
 def test_example_of_heads_and_arcs():

@@ -7,24 +7,24 @@ import pytest
 
 from bert_elmo_jax.analysis.probes import (
     PARTS,
-    LabelledWords,
     draw_efficiency,
     draw_layers,
     find_best_layer,
     sample_efficiency,
     select_parts,
 )
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.report.results import Result
 
 
-def test_example_of_labelledwords():
-    sentence = ParsedSentence(("배를",), ("NOUN",), ({},), (0,), ("root",), "a.conllu", (1,))
-    assert repr(LabelledWords.select([sentence, sentence], "pos")) == "LabelledWords(2 words, 1 labels)"
-
-
 def test_example_of_select_parts():
+    sentence = ParsedSentence(
+        ("배를", "탔다"), ("NOUN", "VERB"), ({}, {"Tense": "Past"}), (2, 0), ("obj", "root"), "a", (1, 2)
+    )
+    words = select_parts({part: [sentence, sentence] for part in PARTS}, "Tense")["dev"]
+    assert (words.rows.tolist(), words.sentence.tolist(), words.words.tolist()) == ([1, 3], [0, 1], ["탔다"] * 2)
+    assert words.labels.tolist() == ["Past"] * 2
     with pytest.raises(
         ValueError,
         match=re.escape("no word of the train data has Tense: name tasks that this treebank annotates, such as pos"),

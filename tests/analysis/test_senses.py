@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_elmo_jax.analysis.senses import find_senses, split_documents
-from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
+from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 
 

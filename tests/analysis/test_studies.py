@@ -8,8 +8,7 @@ from bert_elmo_jax.analysis import heads_and_arcs as heads
 from bert_elmo_jax.analysis import probes, senses
 from bert_elmo_jax.analysis.layer_weights import layer_shares, weight_results
 from bert_elmo_jax.analysis.word_neighbours import find_neighbours, find_occurrences, find_static_neighbours
-from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, Sense, SenseSentence
 from bert_elmo_jax.inference.kept_vectors import VectorFolder
 from bert_elmo_jax.inference.word_layers import StaticVectors
 
@@ -142,6 +141,7 @@ def test_documents_are_split_whole():
 
 def test_neighbours_in_context(goldens, tmp_path):
     text = [["w1", "배를", "w2"], ["w3", "배를", "w4"], ["w1", "배를", "w2"], ["배우가", "Play"], ["the", "play"]]
+    assert find_occurrences(text, "배[를는가]") == [(0, 1), (1, 1), (2, 1)]
     assert find_occurrences(text, "배*") == [(0, 1), (1, 1), (2, 1), (3, 0)]
     assert find_occurrences(text, "PLAY") == [(3, 1), (4, 1)]
     bert = load(goldens / "bert_tiny")

@@ -79,3 +79,13 @@ def test_a_word_with_one_sense_names_those_with_several():
         find_occurrences(WORLDS["bank"], "river", 5)
     with pytest.raises(ValueError, match=r"'bank' has a single sense in the toy world \(ko\); .*배"):
         find_occurrences(WORLDS["배"], "bank", 5)
+
+
+def test_chance_and_the_ideal_reader_come_first(tmp_path):
+    sources = {"my vectors": StaticVectors({"bank": np.ones(2), "banks": np.zeros(2)})}
+    words = {"bank": WORLDS["bank"]}
+    results, _ = toy_senses.toy_senses(sources, VectorFolder(tmp_path), words=words, per_sense=4)
+    encoders = ["chance", "ideal reader", "my vectors"]
+    assert [(r.task, r.encoder) for r in results] == [
+        (f"bank (en), {way}", encoder) for way in ("centroid", "probe") for encoder in encoders
+    ]

@@ -1,11 +1,11 @@
-"""Examples of `bert_elmo_jax.encoders.check_batch`."""
+"""Examples of `bert_elmo_jax.encoders.arguments`."""
 
 import re
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.encoders.check_batch import check_batch
+from bert_elmo_jax.encoders.arguments import check_batch
 
 
 def test_example_of_check_batch():

@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.evals import attention_heads, nearest, probing, senses
+from bert_elmo_jax.evals import attention_heads, nearest, probing
 
 
 def test_most_frequent_label_of_a_word():
     words, labels = ["a", "a", "a", "b", "c"], ["X", "Y", "Y", "X", "X"]
     assert probing.by_word(words, labels, ["a", "b", "눈"]) == ["Y", "X", "X"]
-    assert probing.by_word(words, labels, ["눈"], unknown="Z") == ["Z"]
-    assert probing.most_frequent(["b", "a"]) == "b"
+    assert probing.by_word(["a", "b"], ["b", "a"], ["눈"]) == ["b"]
     with pytest.raises(ValueError, match="5 words and 4 labels"):
         probing.by_word(words, labels[1:], [])
     with pytest.raises(ValueError, match="no label"):
-        probing.most_frequent([])
+        probing.by_word([], [], [])
     with pytest.raises(ValueError, match="0 right labels"):
         probing.accuracy([], [])
+    assert probing.accuracy(["a", "b"], ["a", "a"]) == 0.5
 
 
 @settings(max_examples=30, deadline=None)
@@ -27,8 +27,8 @@ def test_group_means_equal_a_loop(seed):
     draw = np.random.default_rng(seed)
     vectors, groups = draw.normal(size=(37, 3)), draw.integers(0, 6, 37)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(senses, "CHUNK", 5)
-        found = senses.group_means(vectors, groups, 7)
+        patch.setattr(probing, "CHUNK", 5)
+        found = probing.group_means(vectors, groups, 7)
     for group in range(7):
         mine = vectors[groups == group]
         assert np.allclose(found[group], mine.mean(axis=0) if len(mine) else 0, atol=1e-6)
@@ -40,16 +40,16 @@ def test_nearest_senses():
     test = np.array([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     asked = ["배", "배", "배", "눈", "말"]
     # By cosine; the first sense for a zero vector; only the item's own senses; None for unseen items.
-    assert senses.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
-    assert senses.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
+    assert probing.nearest_senses(train, items, keys, test, asked) == ["ship", "pear", "pear", "snow", None]
+    assert probing.first_senses(items, keys, asked) == ["pear", "pear", "pear", "snow", None]
     with pytest.raises(ValueError, match="4 vectors, 3 items and 4 senses"):
-        senses.nearest_senses(train, items[1:], keys, test, asked)
+        probing.nearest_senses(train, items[1:], keys, test, asked)
 
 
 def test_equal_vectors_get_the_first_sense():
     """Static vectors, and layer 0 of a character model, give equal vectors: rounding must not decide."""
     same = np.full((5, 8), 0.1, np.float32) + np.random.default_rng(0).normal(0, 1e-8, (5, 8)).astype(np.float32)
-    found = senses.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
+    found = probing.nearest_senses(same, ["배"] * 5, ["a", "b", "b", "a", "b"], same, ["배"] * 5)
     assert found == ["b"] * 5
 
 

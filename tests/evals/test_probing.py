@@ -1,14 +1,10 @@
 """Examples of `bert_elmo_jax.evals.probing`."""
 
-from bert_elmo_jax.evals.probing import by_word, most_frequent, rank_labels
+from bert_elmo_jax.evals.probing import by_word, rank_labels
 
 
 def test_example_of_rank_labels():
     assert rank_labels(["배", "배", "배"], ["ship", "pear", "pear"]) == {"배": ["pear", "ship"]}
-
-
-def test_example_of_most_frequent():
-    assert most_frequent(["명사", "동사", "동사"]) == "동사"
 
 
 def test_example_of_by_word():

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.evals.senses`."""
+"""Examples of `bert_elmo_jax.evals.probing`."""
 
 import numpy as np
 
-from bert_elmo_jax.evals.senses import first_senses, group_means, nearest_senses
+from bert_elmo_jax.evals.probing import first_senses, group_means, nearest_senses
 
 
 def test_example_of_group_means():

@@ -12,7 +12,7 @@ import pytest
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.inference.word_encoder import word_encoder

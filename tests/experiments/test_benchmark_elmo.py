@@ -8,8 +8,7 @@ import pytest
 from absl import flags
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params
 
 TINY = ElmoConfig(cell_size=8, projection_size=4, filters=((1, 4), (2, 4)), num_highways=1)
 

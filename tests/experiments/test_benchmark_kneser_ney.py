@@ -141,3 +141,9 @@ def test_a_run_that_saw_other_words_is_refused(benchmark, tmp_path):
         benchmark.fit(np.array([3, 1]), WORDS, BEGIN)
     with pytest.raises(ValueError, match="order=0"):
         benchmark.fit(flat([[2]]), WORDS, BEGIN, 0)
+
+
+def test_examples_of_discounts_and_of_depths(benchmark):
+    found = benchmark.discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))
+    assert [round(discount, 3) for discount in found] == [0.556, 1.167, 1.889]
+    assert benchmark.since_begin(np.array([0, 5, 6, 1, 0, 1]), begin=0).tolist() == [0, 1, 2, 3, 0, 1]

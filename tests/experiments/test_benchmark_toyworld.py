@@ -17,7 +17,7 @@ from bert_elmo_jax.data.rows.stream import LanguageModelExamples
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.runs.ideal import best_masked as masked_scores

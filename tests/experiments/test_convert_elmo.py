@@ -8,7 +8,7 @@ import pytest
 
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import flatten

@@ -171,7 +171,7 @@ def test_the_best_on_dev_is_loaded_and_patience_ends_a_run(program, files, model
 @pytest.mark.usefixtures("one_device")
 def test_a_grid_keeps_the_best(program, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], epochs=1.0, dropout=0.0)
-    grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
+    grid, data = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.task_data").read_data(config)
     settings = grid.list_settings(config, "epochs=1,2", ["0", "1"])
     assert settings[2] == {"epochs": 2.0, "seed": 0}
     settings = settings[:2]

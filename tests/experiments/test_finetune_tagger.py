@@ -117,7 +117,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
 def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     """Nothing to find: everything is O, the score is 0, and nothing breaks. The encoder's vectors are computed once."""
     config = config_of(files["plain"], encoder=ELMO)
-    grid, data = program("bert_elmo_jax.runs.grid"), program("bert_elmo_jax.runs.task_data").read_data(config)
+    grid, data = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.task_data").read_data(config)
     assert data.task.labels == ("O",)
     settings = grid.list_settings(config, None, ["0", "1"])
     start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)

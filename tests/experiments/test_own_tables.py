@@ -153,7 +153,7 @@ def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
 
 
 def test_a_column_that_is_there_already(program):
-    table_rows = program("bert_elmo_jax.inference.prediction_files").table_rows
+    table_rows = program("bert_elmo_jax.inference.predict_file").table_rows
     from bert_elmo_jax.inference.predictions import Number
 
     rows = table_rows({2: {"text": "좋다", "predicted": "old", "more": [1], "none": None}})

@@ -14,10 +14,9 @@ from bert_elmo_jax import train
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
-from bert_elmo_jax.plan.ahead_of_time import Compiled, TooLarge, lower_step
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
 from bert_elmo_jax.plan.compiled_cost import Cost
-from bert_elmo_jax.plan.plan import describe_shortage, describe_step
+from bert_elmo_jax.plan.plan import Compiled, TooLarge, describe_shortage, describe_step, lower_step
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 
@@ -60,7 +59,7 @@ def test_the_step_is_the_programs_own(family, tmp_path):
     params = objective.init(jax.random.key(config.seed))
     state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(phase.rows))
     parallel = train.over_mesh(step, state, mesh, (*known.sharding, *train.RULES))
-    rows = jax.sharding.NamedSharding(mesh, train.sharding.BATCH)
+    rows = jax.sharding.NamedSharding(mesh, train.parallel.BATCH)
     placed = {name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows) for name, array in batch.items()}
     theirs = parallel.step.lower(parallel.place(state), placed).as_text()
 

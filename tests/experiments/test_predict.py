@@ -7,8 +7,7 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
-from bert_elmo_jax.runs.task_report import task_sections
-from bert_elmo_jax.runs.task_scores import figures_of
+from bert_elmo_jax.runs.task_report import figures_of, task_sections
 
 from ..inference.test_task_model import write
 from .programs import run_program

@@ -10,7 +10,7 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.text.running_text import choose_word_rule
+from bert_elmo_jax.text.words import choose_word_rule
 
 from .programs import run_program
 

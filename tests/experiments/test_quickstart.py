@@ -10,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.quickstart.parts import COLUMNS, TASKS, QuickstartFolders, Sizes, list_parts
-from bert_elmo_jax.quickstart.run_quickstart import run_quickstart
-from bert_elmo_jax.quickstart.tasks import write_tasks
+from bert_elmo_jax.quickstart.run_quickstart import (
+    COLUMNS,
+    TASKS,
+    QuickstartFolders,
+    Sizes,
+    list_parts,
+    run_quickstart,
+    write_tasks,
+)
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.task_data import read_data
-from bert_elmo_jax.sweeps.progress import Progress
-from bert_elmo_jax.sweeps.schedule import SweepState
+from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.toyworld import ToyWorld
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +100,7 @@ def test_the_time_left(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert re.fullmatch(r"bert: done · 2 of 14 done · about \d+ minutes left\n", said)
     assert progress.expect(points[1]) == 2 * parts[1].seconds, "this machine takes twice as long as usual"
-    progress.close()
+    progress._bar.close()
 
 
 @pytest.mark.long

@@ -1,15 +1,8 @@
 """A share of the training data: the same for all, part of every larger one, and never of the labels."""
 
-import doctest
-
 import pytest
 
 from .task_files import write_task
-
-
-def test_examples_of_docstrings(program):
-    failed, tried = doctest.testmod(program("bert_elmo_jax.runs.task_data"))
-    assert tried > failed == 0
 
 
 def test_a_share_of_the_training_data(program, tmp_path):

@@ -8,8 +8,8 @@ import pytest
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.quickstart.compare_seeds import join_batches, train_seeds
 from bert_elmo_jax.runs.finetuning import run
-from bert_elmo_jax.runs.side_by_side import join_batches, train_seeds
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.with_head import start_head
 from bert_elmo_jax.runs.with_network import start_network

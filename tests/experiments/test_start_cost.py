@@ -5,7 +5,7 @@ import time
 import jax
 import pytest
 
-from bert_elmo_jax.runs.start_cost import COSTS, cost_kept, read_costs, sum_costs
+from bert_elmo_jax.runs.start_run import COSTS, cost_kept, read_costs, sum_costs
 
 
 def test_each_start_leaves_a_line_however_it_ends(tmp_path):

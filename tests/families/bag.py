@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.families import register
-from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.families.output import Output
+from bert_elmo_jax.families.family import Family, Output
 from bert_elmo_jax.families.piece_objective import piece_objective
 
 

@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.inference.detect import detect
-from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.inference.read_model import detect, read_weights
 
 
 def test_hugging_face_and_google(goldens):

@@ -1,10 +1,10 @@
-"""Examples of `bert_elmo_jax.inference.model_json`."""
+"""Examples of `bert_elmo_jax.inference.model_kinds`."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.inference.model_json import check_kind
+from bert_elmo_jax.inference.model_kinds import check_kind
 
 
 def test_example_of_check_kind():

@@ -1,9 +1,9 @@
-"""Examples of `bert_elmo_jax.inference.prediction_files`."""
+"""Examples of `bert_elmo_jax.inference.predict_file`."""
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.inference.prediction_files import input_cells, json_lines, output_cells, read_columns, table_rows
+from bert_elmo_jax.inference.predict_file import input_cells, json_lines, output_cells, read_columns, table_rows
 from bert_elmo_jax.inference.predictions import Label, Number, Tags
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_elmo_jax.data.tasks.squad_answers import AnswerPrediction
+from bert_elmo_jax.data.tasks.answers import AnswerPrediction
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.inference.predictions import (
     AnswerSpan,

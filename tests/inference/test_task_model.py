@@ -164,7 +164,7 @@ def test_the_checkpoint_with_the_best_score_is_taken(tmp_path):
     for step, score in ((5, 0.9), (9, 0.4)):
         where = save_params(folder, step, jax.tree.map(lambda x, step=step: x * 0 + step, params))
         (where / "facts.json").write_text(json.dumps({"score": score, "figures": {"dev/accuracy": score}}))
-        from bert_elmo_jax.train.file_list import write_file_list
+        from bert_elmo_jax.train.checkpoint import write_file_list
 
         write_file_list(where)
     assert best_step(folder) == 5

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.word_rows import WordRow
-from bert_elmo_jax.inference.vector_cache import fill_cache
-from bert_elmo_jax.inference.word_encoder import encode_words, frozen_layers, layer_shape, trained_layers, word_encoder
+from bert_elmo_jax.inference.word_encoder import (
+    encode_words,
+    fill_cache,
+    frozen_layers,
+    layer_shape,
+    trained_layers,
+    word_encoder,
+)
 
 SENTENCES = [("강가의", "작은", "은행"), ("bank",), ("the", "river", "the"), ("bank",), ("배를", "타고")]
 

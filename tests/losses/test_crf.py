@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import TaggedSentence, find_tags
-from bert_elmo_jax.data.tasks.schemes import find_scheme
-from bert_elmo_jax.data.tasks.transitions import legal_transitions
+from bert_elmo_jax.data.tasks.labels import find_scheme, legal_transitions
 from bert_elmo_jax.losses import crf
 
 TAGS, LONGEST = (1, 2, 3), 4

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from bert_elmo_jax.losses import Negatives, draw_negatives
-from bert_elmo_jax.losses.log_uniform import by_arrival, by_draws, enough_draws, log_uniform, probability
+from bert_elmo_jax.losses.sampled_softmax import by_arrival, by_draws, enough_draws, log_uniform, probability
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 

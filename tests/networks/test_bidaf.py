@@ -13,7 +13,7 @@ import pytest
 
 from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks import Answer, Question
-from bert_elmo_jax.data.tasks.question_answers import answers_of_words
+from bert_elmo_jax.data.tasks.answers import answers_of_words
 from bert_elmo_jax.data.tasks.question_rows import collate_questions, reading_rows, training_rows
 from bert_elmo_jax.networks import BidafConfig, answer_scores, bidaf_coefficients, bidaf_loss, init_bidaf
 from bert_elmo_jax.networks.bidaf import bidaf_shapes, scores_of

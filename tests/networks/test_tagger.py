@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.tasks.transitions import legal_transitions
+from bert_elmo_jax.data.tasks.labels import legal_transitions
 from bert_elmo_jax.losses import crf
 from bert_elmo_jax.networks import (
     Tagger,

@@ -21,9 +21,7 @@ from bert_elmo_jax.networks import (
     init_bcn,
     init_esim,
 )
-from bert_elmo_jax.networks.bcn import bcn_shapes
-from bert_elmo_jax.networks.esim import esim_shapes
-from bert_elmo_jax.networks.texts import label_coefficients
+from bert_elmo_jax.networks.text_classifiers import bcn_shapes, esim_shapes, label_coefficients
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 

@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.nn.attention_flow import attend, attention_flow, init_similarity, self_attention_flow, similarity
+from bert_elmo_jax.nn.pooling import (
+    attention_flow,
+    init_similarity,
+    masked_softmax,
+    self_attention_flow,
+    similarity,
+)
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -70,7 +76,7 @@ def test_empty_texts_give_zeros_and_zero_gradients(texts):
     gradient = jax.jit(jax.grad(total, argnums=(0, 1)))(x, y)
     np.testing.assert_array_equal(gradient[0], jnp.ones_like(x))  # from the copy of x in the output
     assert not gradient[1].any()
-    assert not jax.jit(attend)(jnp.zeros((B, T, Q)), y, jnp.zeros((B, T, Q), bool)).any()
+    assert not jax.jit(masked_softmax)(jnp.zeros((B, T, Q)), jnp.zeros((B, T, Q), bool)).any()
 
 
 def test_similarity_makes_no_array_of_pairs(texts):
@@ -89,10 +95,3 @@ def test_similarity_makes_no_array_of_pairs(texts):
 def test_example_of_similarity():
     x, y, ones = jnp.array([[[1.0], [2.0]]]), jnp.array([[[3.0]]]), jnp.ones(1)
     assert similarity(x, y, both=ones, of_x=ones, of_y=ones).tolist() == [[[7.0], [11.0]]]
-
-
-def test_example_of_attend():
-    values = jnp.array([[[1.0], [3.0], [700.0]]])
-    assert attend(jnp.zeros((1, 2, 3)), values, jnp.array([[[True, True, False], [False] * 3]])).tolist() == [
-        [[2.0], [0.0]]
-    ]

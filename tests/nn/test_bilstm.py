@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.nn.bilstm`."""
+"""Examples of `bert_elmo_jax.nn.lstm`."""
 
 import jax.numpy as jnp
 
-from bert_elmo_jax.nn.bilstm import turn
+from bert_elmo_jax.nn.lstm import turn
 
 
 def test_example_of_turn():

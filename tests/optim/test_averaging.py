@@ -56,7 +56,7 @@ def test_no_trees_raise():
 def test_example_of_check_alike():
     import numpy as np
 
-    from bert_elmo_jax.optim.averaging import check_alike
+    from bert_elmo_jax.optim.paths import check_alike
 
     with pytest.raises(
         ValueError,

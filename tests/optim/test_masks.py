@@ -10,7 +10,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY as BERT
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.family import FAMILY as ELMO
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.optim import adamw, bert_adam, decayed, depths, freeze, matches, scale_by_depth
 from bert_elmo_jax.optim.paths import path_name

@@ -19,7 +19,6 @@ from bert_elmo_jax.optim import (
     adamw,
     as_rows,
     bert_adam,
-    check_row_sparse,
     find_rows,
     freeze,
     lamb,
@@ -29,7 +28,7 @@ from bert_elmo_jax.optim import (
     take_rows,
     values,
 )
-from bert_elmo_jax.optim.rows import unique
+from bert_elmo_jax.optim.rows import map_tables, unique
 
 WORDS, WIDTH, NEGATIVES = 64, 8, 12
 TIED, OWN = "encoder/token/embedding", "lm/embedding"
@@ -290,6 +289,24 @@ def test_unknown_tables_raise():
         find_rows({"lm": {"embedding": jnp.ones((3, 2))}}, {"lm/embeddings": jnp.array([1])})
 
 
+def check_row_sparse(optimizer, params, tables):
+    """Raise if an optimiser changes a row without a gradient, or its state, in two steps."""
+    params = jax.tree.map(lambda leaf: jnp.ones((2,) * len(leaf.shape)), params)
+    gradients = jax.tree.map(jnp.ones_like, params)
+    updates, state = optimizer.update(gradients, optimizer.init(params), params)
+    before = (optax.apply_updates(params, updates), state)
+    for name in tables:
+        first = find_rows(params, {name: jnp.array([0])})
+        without = put_rows(gradients, jax.tree.map(jnp.zeros_like, take_rows(gradients, first)), first)
+        updates, state = optimizer.update(without, before[1], before[0])
+        after = (optax.apply_updates(before[0], updates), state)
+        equal = []
+        both = take_rows(before, first), take_rows(after, first)
+        map_tables(lambda a, ids, b, equal=equal: equal.append(bool((a == b).all())), first, *both)
+        if not all(equal):
+            raise ValueError(f"this optimiser changes rows of {name} that have no gradient, or their state")
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_row_sparse_optimizers_pass(name):
     check_row_sparse(OPTIMIZERS[name](), new_params(False), [TIED, OWN, "lm/bias"])
@@ -309,7 +326,7 @@ def test_row_sparse_optimizers_pass(name):
     ],
 )
 def test_other_optimizers_raise(optimizer):
-    with pytest.raises(ValueError, match=r"changes rows of lm/embedding that have no gradient.*adagrad"):
+    with pytest.raises(ValueError, match=r"changes rows of lm/embedding that have no gradient"):
         check_row_sparse(optimizer, new_params(False), [OWN])
 
 
@@ -324,27 +341,13 @@ def test_check_supports_rules_on_paths():
 def test_example_of_map_tables():
     import jax.numpy as jnp
 
-    from bert_elmo_jax.optim.rows import map_tables
-
     assert map_tables(lambda leaf, ids: leaf + len(ids), {"a/b": jnp.arange(10)}, ({"a": {"b": 1}}, {"b": 2})) == (
         {"a": {"b": 11}},
         {"b": 2},
     )
 
 
-def test_example_of_rows_equal():
-    import jax.numpy as jnp
-
-    from bert_elmo_jax.optim.rows import rows_equal
-
-    assert rows_equal(
-        {"a": jnp.ones(1), "b": jnp.ones(1)}, {"a": jnp.ones(1), "b": jnp.zeros(1)}, {"a": jnp.array([7])}
-    )
-
-
 def test_example_of_unique():
     import jax.numpy as jnp
-
-    from bert_elmo_jax.optim.rows import unique
 
     assert unique(jnp.array([3, 1, 3, -1, 9]), 4).tolist() == [1, 3, 2147483646, 2147483647]

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.quickstart.parts`."""
+"""Examples of `bert_elmo_jax.quickstart.run_quickstart`."""
 
-from bert_elmo_jax.quickstart.parts import Sizes, list_parts
+from bert_elmo_jax.quickstart.run_quickstart import Sizes, list_parts
 
 
 def test_example_of_list_parts():

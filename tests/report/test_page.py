@@ -142,3 +142,9 @@ def test_example_of_draw_json():
 
 def test_example_of_draw_details():
     assert draw_details("trial 1", "<p>done</p>") == "<details><summary>trial 1</summary><p>done</p></details>"
+
+
+def test_cells_are_escaped_and_texts_are_wide():
+    table = '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
+    assert draw_table(["a"], [["<b>"]]) == table
+    assert draw_table(["text"], []).count("min-width:14em") == 1

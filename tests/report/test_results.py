@@ -44,3 +44,7 @@ def test_example_of_write_rows():
 
     file = write_rows(Path(tempfile.mkdtemp()) / "table.csv", [["word", "cosine"], ["배", 0.5]])
     assert (file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]) == (b"\xef\xbb\xbf", "배,0.5")
+
+
+def test_a_result_is_printed_in_per_cent():
+    assert repr(Result("pos", "runs/elmo", "1", 0.973, 25094)) == "pos, runs/elmo, layer 1: 97.3 %"

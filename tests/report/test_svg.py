@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
-from bert_elmo_jax.report.svg import POINTS, draw_svg, format_number, thin_out
+from bert_elmo_jax.report.svg import POINTS, draw_svg, format_number, smooth, thin_out
 
 
 def test_example_of_draw_svg():
@@ -25,3 +25,7 @@ def test_example_of_format_number():
         "1.235e+06",
         "39.66",
     )
+
+
+def test_example_of_smooth():
+    assert smooth([(1.0, 5.0), (2.0, 7.0)]) == [(1.0, 6.0), (2.0, 6.0)]

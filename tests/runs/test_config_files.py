@@ -7,10 +7,13 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.config_files import (
     check_program,
+    choose_recipe,
     list_fields,
     list_recipes,
     override,
+    parse_value,
     parse_values,
+    read_config,
     read_flags,
     show_value,
 )
@@ -64,3 +67,33 @@ def test_example_of_show_value():
         "1,2",
         "(0.8, 0.1)",
     )
+
+
+def test_recipes_by_name():
+    def tiny():
+        return ConfigDict({"layers": 2})
+
+    get_config = choose_recipe(tiny)
+    assert get_config("tiny").layers == 2
+    with pytest.raises(ValueError, match="there is no recipe 'tinny'; choose from tiny; did you mean tiny"):
+        get_config("tinny")
+
+
+def test_a_config_with_its_docstring():
+    config, docstring = read_config("experiments/configs/bert.py:toy")
+    assert (config.steps, docstring.partition(":")[0]) == (9000, "A BERT for a laptop")
+
+
+def test_a_near_config_is_suggested():
+    near = re.escape("--config=bert_toi.py: there is no such file; did you mean experiments/configs/bert.py:toy?")
+    with pytest.raises(FileNotFoundError, match=near):
+        read_config("bert_toi.py")
+
+
+def test_the_present_value_decides_the_type():
+    config = ConfigDict({"optimizer": {"clip": 1.0}, "split": (0.8, 0.1), "remat": False})
+    assert (parse_value(config, "optimizer.clip", "5"), parse_value(config, "split", "(1, 2)")) == (5.0, (1, 2))
+    with pytest.raises(ValueError, match="remat='yes': expected a value like false"):
+        parse_value(config, "remat", "yes")
+    with pytest.raises(ValueError, match=r"the config has no field 'optimiser.clip'; did you mean optimizer.clip?"):
+        parse_value(config, "optimiser.clip", "5")

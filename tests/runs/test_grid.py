@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.runs.grid`."""
+"""Examples of `bert_elmo_jax.runs.finetuning`."""
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.runs.grid import list_settings
+from bert_elmo_jax.runs.finetuning import list_settings
 
 
 def test_example_of_list_settings():

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.runs.start_cost`."""
+"""Examples of `bert_elmo_jax.runs.start_run`."""
 
 from pathlib import Path
 
-from bert_elmo_jax.runs.start_cost import cost_kept, read_costs, sum_costs
+from bert_elmo_jax.runs.start_run import cost_kept, read_costs, sum_costs
 
 
 def test_example_of_cost_kept():

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-MODULES = ("points", "folders", "definition", "schedule", "processes", "table", "markdown", "page", "progress",
-           "commands", "ray_runner", "toy_tasks", "checks")  # fmt: skip
+MODULES = ("points", "folders", "definition", "schedule", "runners", "table", "report", "toy_tasks", "run_sweep")
 SMALL = '''
 """A small sweep.
 

@@ -10,8 +10,8 @@ def main(file, workdir, jobs=2):
 
     from bert_elmo_jax.sweeps.definition import read_sweep
     from bert_elmo_jax.sweeps.folders import Folders
-    from bert_elmo_jax.sweeps.processes import Processes
     from bert_elmo_jax.sweeps.run_sweep import run_and_report
+    from bert_elmo_jax.sweeps.runners import Processes
 
     folders = Folders(Path(workdir), calls={"pretrain": fake_point.train, "finetune": fake_point.train})
     runner = Processes(int(jobs))

@@ -101,9 +101,9 @@ def read(sweeps, data, tmp_path):
         file = tmp_path / "mine.py"
         file.write_text(SWEEP.strip() + "\n\n" + "".join(f"    {line}\n" for line in body), encoding="utf-8")
         sweep = sweeps.definition.read_sweep(str(file), "toy")
-        sweeps.checks.check_data(sweep, folders)
-        sweeps.checks.check_same_data(sweep, folders)
-        sweeps.checks.check_points(sweep, folders)
+        sweeps.run_sweep.check_data(sweep, folders)
+        sweeps.run_sweep.check_same_data(sweep, folders)
+        sweeps.run_sweep.check_points(sweep, folders)
         return sweep
 
     check.folders = folders
@@ -176,14 +176,14 @@ def test_data_of_another_folder_are_other_data(read, sweeps, data, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(data, other)  # with the times of the old
     folders = sweeps.folders.Folders(tmp_path / "w", other)
-    sweeps.checks.check_same_data(sweep, folders)
+    sweeps.run_sweep.check_same_data(sweep, folders)
     before = (other / "t" / "dev.tsv").stat()
     (other / "t" / "dev.tsv").write_bytes((data / "t" / "dev.tsv").read_bytes().replace(b"\t1", b"\t0"))
     os.utime(other / "t" / "dev.tsv", ns=(before.st_atime_ns, before.st_mtime_ns))
     fresh = sweeps.folders.Folders(tmp_path / "w", other)
     read("cell(init=bert())")
     with pytest.raises(ValueError, match="has changed since 1 runs have read it"):
-        sweeps.checks.check_same_data(sweep, fresh)
+        sweeps.run_sweep.check_same_data(sweep, fresh)
     (tmp_path / "w" / "data.json").write_text("{")
     with pytest.raises(ValueError, match=r"data\.json cannot be read"):
         read("cell(init=bert())")
@@ -197,15 +197,15 @@ def test_made_data_that_somebody_cut_are_refused(sweeps, tmp_path):
     paper = sweeps.definition.Paper("none", ("x",), {"a": (None,)}, "a")
     cell = sweeps.definition.Cell("a", "x", (point,), (0,), "F1")
     sweep = sweeps.definition.Sweep("made", "toy", "A sweep.", paper, (cell,))
-    sweeps.checks.check_same_data(sweep, folders)
+    sweeps.run_sweep.check_same_data(sweep, folders)
     folders.claim(point)
     lines = folders.file(file).read_text(encoding="utf-8").splitlines(keepends=True)
     folders.file(file).write_text("".join(lines[:9]), encoding="utf-8")
     with pytest.raises(ValueError, match="delete it and it is made again"):
-        sweeps.checks.check_same_data(sweep, folders)
+        sweeps.run_sweep.check_same_data(sweep, folders)
     folders.file(file).unlink()
     sweeps.toy_tasks.make_files(tmp_path / "tasks", [file])
-    sweeps.checks.check_same_data(sweep, folders)
+    sweeps.run_sweep.check_same_data(sweep, folders)
     assert folders.file(file).read_text(encoding="utf-8") == "".join(lines)
 
 
@@ -226,11 +226,11 @@ def test_checkpoints_that_another_sweep_did_not_keep(read):
 DEVICES = """
 import sys
 from pathlib import Path
-from bert_elmo_jax.sweeps import checks, definition, folders
+from bert_elmo_jax.sweeps import definition, folders, run_sweep
 sweep = definition.read_sweep(sys.argv[1], "toy")
 places = folders.Folders(Path(sys.argv[2]), Path(sys.argv[3]))
-checks.check_same_data(sweep, places)
-checks.check_points(sweep, places)
+run_sweep.check_same_data(sweep, places)
+run_sweep.check_points(sweep, places)
 assert not sys.modules["jax._src.xla_bridge"]._backends
 """
 

@@ -1,6 +1,5 @@
 """Sweep files, points and commands: every definition of the repository is read, and mistakes raise before a run."""
 
-import doctest
 import re
 import shlex
 from pathlib import Path
@@ -275,11 +274,11 @@ def test_missing_data_are_all_named(sweeps, tmp_path):
     folders = sweeps.folders.Folders
     sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
     with pytest.raises(ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"):
-        sweeps.checks.check_data(sweep, folders(tmp_path))
+        sweeps.run_sweep.check_data(sweep, folders(tmp_path))
     (tmp_path / "sst2").mkdir()
     (tmp_path / "sst2" / "train.tsv").touch()
     with pytest.raises(FileNotFoundError, match=r"lacks\n  corpora/novels\n  sst2/dev\.tsv\n  uner/") as error:
-        sweeps.checks.check_data(sweep, folders(tmp_path, tmp_path))
+        sweeps.run_sweep.check_data(sweep, folders(tmp_path, tmp_path))
     assert "sst2/train.tsv" not in str(error.value)
 
 
@@ -326,24 +325,3 @@ def test_where_a_point_lies(sweeps, tmp_path):
     caches = [folders.job(tagger).fields["cache"] for tagger in taggers]
     assert caches[0] == caches[1] != caches[2], "vectors are shared by runs that read the same texts"
     assert f" --train={tmp_path / 'data' / 'x.iob2'} " in folders.command(taggers[0])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "points",
-        "folders",
-        "definition",
-        "schedule",
-        "processes",
-        "table",
-        "markdown",
-        "progress",
-        "toy_tasks",
-        "ray_runner",
-    ],
-)
-def test_examples_of_docstrings(sweeps, name, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    failed, tried = doctest.testmod(getattr(sweeps, name))
-    assert tried > failed == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax import platform_support
-from bert_elmo_jax.sweeps.processes import Job, Processes, show_device
+from bert_elmo_jax.sweeps.runners import Job, Processes, show_device, stop_asked
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 
@@ -113,7 +113,7 @@ SWEEP = """
 import sys, time
 sys.path.insert(0, {here!r})
 import odd_calls
-from bert_elmo_jax.sweeps.processes import Job, Processes
+from bert_elmo_jax.sweeps.runners import Job, Processes
 if __name__ == "__main__":
     runner = Processes(1)
     try:
@@ -171,3 +171,10 @@ def test_jobs_that_share_a_device_share_its_memory():
 
 def test_example_of_show_device():
     assert show_device("1")["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_timeout_sends_sigterm_twice():
+    with stop_asked() as asked:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert asked() == 1

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.sweeps.progress`."""
+"""Examples of `bert_elmo_jax.sweeps.schedule`."""
 
 from pathlib import Path
 
-from bert_elmo_jax.sweeps.progress import read_last_percent
+from bert_elmo_jax.sweeps.schedule import read_last_percent
 
 
 def test_example_of_read_last_percent():

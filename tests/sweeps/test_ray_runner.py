@@ -1,10 +1,10 @@
-"""Examples of `bert_elmo_jax.sweeps.ray_runner`."""
+"""Examples of `bert_elmo_jax.sweeps.runners`."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.sweeps.ray_runner import check_address, count_slots, read_resources
+from bert_elmo_jax.sweeps.runners import check_address, count_slots, read_resources
 
 
 def test_example_of_check_address():

@@ -7,7 +7,7 @@ import time
 import pytest
 from filelock import FileLock
 
-from bert_elmo_jax.runs.start_cost import add_cost, read_costs
+from bert_elmo_jax.runs.start_run import add_cost, read_costs
 from bert_elmo_jax.sweeps.schedule import explain_status
 
 
@@ -55,7 +55,7 @@ def go(sweeps, write_small, tmp_path):
     def run(ends=None, retries=1, slots=2, stop=lambda: 0, **changes):
         sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
         folders = sweeps.folders.Folders(tmp_path / "w")
-        runner = Scripted(sweeps.processes, folders, sweep.points, slots, ends)
+        runner = Scripted(sweeps.runners, folders, sweep.points, slots, ends)
         said = []
         state = sweeps.schedule.run_points(sweep.points, folders, runner, retries=retries, say=said.append, stop=stop)
         return state, runner, "\n".join(said), folders
@@ -212,19 +212,19 @@ def test_the_time_left_is_that_of_the_longest(sweeps, tmp_path):
     state = sweeps.schedule.SweepState([a, b], done={a.identity}, running={b.identity: time.monotonic()})
     folders = sweeps.folders.Folders(tmp_path)
     add_cost(folders.claim(a), 2400.0)
-    progress = sweeps.progress.Progress(folders, jobs=8)
+    progress = sweeps.schedule.Progress(folders, jobs=8)
     assert progress.time_left(state) is None
     progress.changed(state)
     assert progress.time_left(state) == pytest.approx(2400.0, abs=5)
     (folders.claim(b) / "log.txt").write_bytes("step 3\r 75%|███▌ | 3/4 [00:01".encode())
     assert progress.time_left(state) == pytest.approx(600.0, abs=5), "by its own bar"
-    progress.close()
+    progress._bar.close()
 
 
 def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     folders = sweeps.folders.Folders(tmp_path)
-    progress = sweeps.progress.Progress(folders, 2)
+    progress = sweeps.schedule.Progress(folders, 2)
     state = sweeps.schedule.SweepState(sweep.points)
     progress.changed(state)
     assert capsys.readouterr().err == "0 of 21 done\n"
@@ -236,7 +236,7 @@ def test_what_the_terminal_shows(sweeps, write_small, tmp_path, capsys):
     progress.changed(state)
     progress.tick(state)
     progress.say("a line")
-    progress.close()
+    progress._bar.close()
     name = sweep.points[2].name
     said = f"{name}: done · 1 of 21 done · about 10 minutes left · 1 failed or lost by it\na line\n"
     assert capsys.readouterr().err == said

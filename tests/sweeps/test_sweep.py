@@ -83,6 +83,7 @@ def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     assert before == {file: file.stat().st_mtime_ns for file in tmp_path.glob("points/*/result.json")}
 
 
+@pytest.mark.long
 def test_a_sweep_of_elmo_and_its_layers(write_toy, tmp_path):
     """A pretraining that networks read, and figures besides their scores."""
     run_toy(write_toy((0,), write_toy.elmo), tmp_path, quick=True)

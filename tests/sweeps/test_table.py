@@ -71,16 +71,16 @@ def test_order(made):
 def test_what_is_written(sweeps, made, tmp_path):
     lost = {made.sweep.cells[5].points[1].identity: "failed: killed by signal 9"}
     table = made({**SCORES, ("c", "MNLI"): ()}, lost)
-    text = sweeps.markdown.write_markdown(table)
+    text = sweeps.report.write_markdown(table)
     assert "| a (reference) | 82.00 ± 2.00 | 90 | 70.00 ± 0.00 | 80 |" in text
     assert "| c | 92.00 ± 2.00 |  | failed: killed by signal 9 | 70 |" in text
     assert "2.48 times the standard deviation" in text
     assert "a > b (paper by 1.0, here -3.00, p = 0.12: within chance)" in text
     assert str(tmp_path) not in text and "second" not in text
     marked = made({("a", "NER"): (0.1, 0.2, 0.3), ("b", "NER"): (0.11, 0.2101, 0.31)})
-    assert "21.00 ± 10.00 *" in sweeps.markdown.write_markdown(marked)
-    sweeps.markdown.write_tables(table, made.folders, tmp_path / "out")
-    sweeps.page.write_sweep_report(table, made.folders, tmp_path / "out", "python -m experiments.sweep --sweep=…")
+    assert "21.00 ± 10.00 *" in sweeps.report.write_markdown(marked)
+    sweeps.report.write_tables(table, made.folders, tmp_path / "out")
+    sweeps.report.write_sweep_report(table, made.folders, tmp_path / "out", "python -m experiments.sweep --sweep=…")
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "table.csv").read_text())))
     assert len(lines) == 6 and lines[0]["scores"].split()[0] == repr(100 * 0.80)
     assert float(lines[2]["p against the reference"]) == pytest.approx(table.p("b", "NER"))
@@ -119,7 +119,7 @@ def test_rows_may_have_seeds_in_another_order(sweeps, made, write_small):
 
 
 def test_a_difference_that_does_not_vary_is_told(sweeps, made):
-    text = sweeps.markdown.write_markdown(made(SCORES))
+    text = sweeps.report.write_markdown(made(SCORES))
     assert (
         "where all seeds differ by the same from the reference row: c, NER.\n" in text
         and "Compared 2 times: 0.1" in text
@@ -127,7 +127,7 @@ def test_a_difference_that_does_not_vary_is_told(sweeps, made):
     one = {place: scores for place, scores in SCORES.items() if place in {("a", "MNLI"), ("b", "MNLI")}}
     for file in made.folders.workdir.glob("points/*/result.json"):
         file.unlink()
-    assert "Compared once: 0.05 would be marked" in sweeps.markdown.write_markdown(made(one))
+    assert "Compared once: 0.05 would be marked" in sweeps.report.write_markdown(made(one))
 
 
 def test_ties(made):
@@ -141,10 +141,10 @@ def test_ties(made):
 def test_what_is_no_number_is_in_no_mean(sweeps, made, tmp_path, value):
     table = made({**SCORES, ("b", "NER"): (0.79, value, 0.81), ("c", "MNLI"): (value,) * 3})
     assert table.scores["b", "NER"].by_seed == {0: pytest.approx(79), 2: pytest.approx(81)}
-    text = sweeps.markdown.write_markdown(table)
+    text = sweeps.report.write_markdown(table)
     assert "80.00 ± 1.41 (2 of 3 seeds)" in text and f"| c | 92.00 ± 2.00 |  | f1 is {value}, no number | 70 |" in text
-    sweeps.markdown.write_tables(table, made.folders, tmp_path / "out")
-    sweeps.page.write_sweep_report(table, made.folders, tmp_path / "out", "…")
+    sweeps.report.write_tables(table, made.folders, tmp_path / "out")
+    sweeps.report.write_sweep_report(table, made.folders, tmp_path / "out", "…")
     text = (tmp_path / "out" / "table.csv").read_text(encoding="utf-8")
     [line] = [row for row in csv.DictReader(text.splitlines()) if row["row"] + row["column"] == "bNER"]
     assert line["scores"].split()[1] == "–" and line["missing"] == f"f1 is {value}, no number"
@@ -161,7 +161,7 @@ def test_figures_that_are_not_there(sweeps, made):
         told = sweeps.table.read_value(cell, cell.points[1], made.folders)
         assert told.startswith(f"{made.folders.run(cell.points[1])} cannot be read") and "delete it" in told
     table = sweeps.table.read_table(dataclasses.replace(made.sweep, cells=(cell,)), made.folders)
-    assert "there is no figure 'accurcy'" in sweeps.markdown.write_markdown(table)
+    assert "there is no figure 'accurcy'" in sweeps.report.write_markdown(table)
 
 
 def test_a_plot_that_fails_is_said(sweeps, made, tmp_path):
@@ -170,14 +170,14 @@ def test_a_plot_that_fails_is_said(sweeps, made, tmp_path):
 
     table = made(SCORES)
     table = dataclasses.replace(table, sweep=dataclasses.replace(made.sweep, plot=plot))
-    sweeps.page.write_sweep_report(table, made.folders, tmp_path, "…")
+    sweeps.report.write_sweep_report(table, made.folders, tmp_path, "…")
     assert "The plot of the sweep's file fails: KeyError" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_a_reference_row_without_cells(sweeps, made):
     some = tuple(cell for cell in made.sweep.cells if cell.row != "a")
     made(SCORES)
-    text = sweeps.markdown.write_markdown(
+    text = sweeps.report.write_markdown(
         sweeps.table.read_table(dataclasses.replace(made.sweep, cells=some), made.folders)
     )
     assert "the reference row, a, has no cells at this scale" in text and "\\*" not in text
@@ -186,8 +186,8 @@ def test_a_reference_row_without_cells(sweeps, made):
 def test_one_seed_says_nothing_of_chance(sweeps, write_small, tmp_path):
     sweep = sweeps.definition.read_sweep(write_small(seeds=(0,)), "toy")
     table = sweeps.table.read_table(sweep, sweeps.folders.Folders(tmp_path))
-    assert "no test for chance" in sweeps.markdown.write_markdown(table)
-    assert "±" not in sweeps.markdown.write_markdown(table).split("paper |")[1]
+    assert "no test for chance" in sweeps.report.write_markdown(table)
+    assert "±" not in sweeps.report.write_markdown(table).split("paper |")[1]
 
 
 def test_example_of_compare_paired():

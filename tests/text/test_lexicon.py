@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Lexicon, WordVectors
-from bert_elmo_jax.text.lexicon import NEW, OFTEN, random_vector
-from bert_elmo_jax.text.word_classes import CLASSES, word_class
+from bert_elmo_jax.text.lexicon import CLASSES, NEW, OFTEN, places_of, random_vector, word_class
 
 COUNTS = {"the": 9, "강": OFTEN, "배": OFTEN - 1, "Walking": 1}
 KNOWN = WordVectors(("walking", "배"), np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 0)
@@ -131,3 +130,23 @@ def test_no_words():
 def test_example_of_random_vector():
     assert bool((random_vector("강", 0, 3) == random_vector("강", 0, 3)).all())
     assert not bool((random_vector("강", 0, 3) == random_vector("강", 1, 3)).any())
+
+
+def test_example_of_places_of():
+    assert places_of(
+        ["River", "배", "눈"], WordVectors(("배", "river"), np.ones((2, 2), np.float32), 2, 0)
+    ).tolist() == [1, 0, -1]
+
+
+def test_example_of_word_class():
+    assert [
+        word_class(word) for word in ("1,204", "3월", "NATO", "Merkel", "walking", "well-known", "...", "漢字")
+    ] == ["number", "number-and-letters", "capitals", "capitalised", "-ing", "hyphen", "marks", "ideographs"]
+    assert [word_class(word) for word in ("강가에서", "예뻤다", "커피를", "iPhone은", "ㅋㅋㅋ", "배")] == [
+        "~에서",
+        "~다",
+        "~를",
+        "Hangul-and-others",
+        "Hangul",
+        "Hangul",
+    ]

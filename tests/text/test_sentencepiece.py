@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import SentencePiece, load_sentencepiece, load_tokenizer, train_sentencepiece
-from bert_elmo_jax.text.sentencepiece_training import nfc_rules
+from bert_elmo_jax.text.sentencepiece import find_specials
+from bert_elmo_jax.text.tokenizer import find_model
+from bert_elmo_jax.text.training import nfc_rules
 
 
 def foreign_model(texts, **options) -> bytes:
@@ -219,3 +223,14 @@ def test_model_replaced_after_saving_raises(sentencepiece, albert_like, tmp_path
     (tmp_path / "sentencepiece.model").write_bytes(albert_like)
     with pytest.raises(ValueError, match=r"does not match the tokenizer_config.json"):
         load_tokenizer(tmp_path)
+
+
+def test_example_of_find_model():
+    assert find_model(Path("no/such/folder")) is None
+
+
+def test_example_of_find_specials():
+    with pytest.raises(
+        ValueError, match=re.escape("x.model has no piece for: pad ([PAD] or <pad>), mask ([MASK] or <mask>).")
+    ):
+        find_specials(["<unk>", "<s>", "</s>"], None, "x.model")

@@ -1,7 +1,9 @@
 """Tests of all kinds of tokenizers, and of `load_tokenizer`."""
 
 import json
+import re
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
+from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, encoding_of, join_texts, reject_text
 
 # Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
@@ -275,3 +278,50 @@ def test_fingerprints_depend_on_options_and_pieces(texts):
         train_wordpiece(texts, 300, strip_accents=True).fingerprint,
     }
     assert len(prints) == 4
+
+
+def test_example_of_encoding_of():
+    assert encoding_of([7, 8], [(0, 4), (4, 7)], [0, 0], ["play", "##ing"]).types.tolist() == [0, 0]
+
+
+def test_example_of_join_texts():
+    cls, sep = (encoding_of([i], [(0, 0)], [-1], [token]) for i, token in ((2, "[CLS]"), (3, "[SEP]")))
+    play = encoding_of([7], [(0, 4)], [0], ["play"])
+    assert join_texts(play, play, cls, sep).types.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_example_of_reject_text():
+    with pytest.raises(
+        ValueError, match=re.escape("text 1 holds a lone surrogate, U+D83D at character 5: half of a character")
+    ):
+        reject_text(["fine", "half \ud83d"], UnicodeError("unhelpful"))
+
+
+def test_example_of_check_ids():
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "id 9 at position 1 is not in this vocabulary of 5 pieces; use the tokenizer that made the ids"
+        ),
+    ):
+        check_ids([3, 9], vocab_size=5)
+
+
+def test_configuration_is_written_first(wordpiece, tmp_path, monkeypatch):
+    # If the process dies between the two files, the folder has no vocabulary and cannot be loaded.
+    real = Path.replace
+
+    def fail(self, target):
+        if Path(target).name == "vocab.txt":
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        wordpiece.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is tokenizer_config.json"):
+        load_tokenizer(tmp_path)
+
+
+def test_example_of_check_fingerprint():
+    check_fingerprint({"do_lower_case": False}, "0123", Path("vocab.txt"))

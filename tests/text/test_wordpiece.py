@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tokenizers.implementations import BertWordPieceTokenizer
 
 from bert_elmo_jax.text import WordPiece, load_wordpiece, train_wordpiece
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
+from bert_elmo_jax.text.wordpiece import compose
+from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SENTENCES = [
@@ -207,3 +208,7 @@ def test_saved_tokenizers_load_in_transformers(texts, tmp_path):
         theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / str(lowercase))
         for text in ("The naïve captain [MASK] sailed.", "배를 타고 강을 건너서"):
             assert theirs(text)["input_ids"] == ours.encode(text).ids.tolist()
+
+
+def test_example_of_compose():
+    assert compose("\u1112\u1161\u11ab 글") == ("한 글", [(0, 3), (3, 4), (4, 5)])

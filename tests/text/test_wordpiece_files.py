@@ -1,11 +1,21 @@
 """Tests of reading WordPiece vocabularies and options from files."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions, guess_options
+from bert_elmo_jax.text.tokenizer import find_vocabulary
+from bert_elmo_jax.text.wordpiece_files import (
+    WordPieceOptions,
+    check_added,
+    check_vocabulary,
+    guess_options,
+    read_options,
+    read_vocabulary,
+)
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -188,3 +198,43 @@ def test_other_word_splitting_raises(tmp_path):
     for config in ({"word_tokenizer_type": "mecab"}, {"do_basic_tokenize": False}):
         with pytest.raises(ValueError, match=f"{next(iter(config))} is .*use encode_words"):
             load_tokenizer(write(tmp_path, [*SPECIALS, "play"], config))
+
+
+def test_example_of_wordpieceoptions():
+    assert WordPieceOptions(lowercase=True, compose=True).normalizer().normalize_str("Café 배") == "café 배"
+    assert (len("배"), len(WordPieceOptions(lowercase=True, strip_accents=True).normalizer().normalize_str("배"))) == (
+        1,
+        2,
+    )
+
+
+def test_example_of_guess_options():
+    assert (guess_options(["play", "##ed"]).lowercase, guess_options(["Play", "play"]).lowercase) == (True, False)
+    assert (guess_options(["play", "배"]).strip_accents, guess_options(["배", "##를"]).lowercase) == (False, False)
+
+
+def test_example_of_read_options():
+    assert read_options(Path("no/such/folder"), ["[PAD]", "play", "##ing", "cafe"]).strip_accents
+
+
+def test_example_of_find_vocabulary():
+    assert find_vocabulary(Path("no/such/folder")) is None
+
+
+def test_example_of_check_vocabulary():
+    with pytest.raises(
+        ValueError,
+        match=re.escape("vocab.txt cannot be used as a vocabulary (5 pieces): it lacks [CLS], [SEP], [MASK]"),
+    ):
+        check_vocabulary(["[PAD]", "[UNK]", "a", "b", "a"], "vocab.txt")
+
+
+def test_example_of_check_added():
+    check_added(Path("no/such/folder"), ["[PAD]"])
+
+
+def test_only_line_feeds_end_a_piece(tmp_path):
+    # Released vocabularies hold pieces such as U+2028, where `str.splitlines` would split.
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("[PAD]\r\n\u2028\r\n배\r\n\r\n".encode())
+    assert read_vocabulary(path) == ["[PAD]", "\u2028", "배"]

@@ -7,9 +7,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.toyworld.automaton import MASKED, chain, infer, reverse, sums
+from bert_elmo_jax.toyworld.automaton import MASKED, Automaton, infer, offsets, reverse, sums
 
 VOCABULARY = 3
+
+
+def chain(start, arcs, end, emissions, rows=None, vocabulary=None):
+    """Build an automaton from plain lists; `rows` gives each state's emission row, by default its own."""
+    ordered = sorted(arcs)
+    sources = np.array([source for source, _, _ in ordered], dtype=np.int64)
+    sorted_rows = [sorted(row.items()) for row in emissions]
+    words = np.array([word for row in sorted_rows for word, _ in row], dtype=np.int64)
+    return Automaton(
+        start=np.array(start, dtype=np.float64),
+        arc_offsets=offsets(np.bincount(sources, minlength=len(start))),
+        arc_targets=np.array([target for _, target, _ in ordered], dtype=np.int64),
+        arc_weights=np.array([weight for _, _, weight in ordered], dtype=np.float64),
+        end=np.array(end, dtype=np.float64),
+        rows=np.arange(len(start)) if rows is None else np.array(rows, dtype=np.int64),
+        emission_offsets=offsets(np.array([len(row) for row in sorted_rows])),
+        emission_words=words,
+        emission_weights=np.array([weight for row in sorted_rows for _, weight in row], dtype=np.float64),
+        vocabulary=int(np.max(words)) + 1 if vocabulary is None else vocabulary,
+    )
 
 
 @st.composite

@@ -1,10 +1,6 @@
 """Examples of `bert_elmo_jax.toyworld.hangul`."""
 
-from bert_elmo_jax.toyworld.hangul import attributive, has_final, honorific, particle, past, present
-
-
-def test_example_of_has_final():
-    assert (has_final("책"), has_final("나무")) == (True, False)
+from bert_elmo_jax.toyworld.hangul import attributive, honorific, particle, past, present
 
 
 def test_example_of_honorific():

@@ -1,6 +1,6 @@
 """Examples of `bert_elmo_jax.toyworld.network`."""
 
-from bert_elmo_jax.toyworld.network import build, entries, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.network import build, topic_weights, word_form, zipf
 from bert_elmo_jax.toyworld.shapes import Slot
 
 
@@ -21,7 +21,7 @@ def test_example_of_word_form():
 def test_example_of_entries():
     from bert_elmo_jax.toyworld.lexicon import lexicon
 
-    assert [e.english for e in entries(lexicon(topics=2, words=2), "heroes", topic=0, hero=2)] == ["Grandmother"]
+    assert [e.english for e in lexicon(topics=2, words=2).entries("heroes", topic=0, hero=2)] == ["Grandmother"]
 
 
 def test_example_of_build():

@@ -1,6 +1,7 @@
 """The ideal reader against an independent calculation over every shape, topic and hero, slot by slot."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from bert_elmo_jax.toyworld import (
     word_log_probabilities,
 )
 from bert_elmo_jax.toyworld.lexicon import HEROES, lexicon
-from bert_elmo_jax.toyworld.network import LANGUAGES, entries, topic_weights, word_form, zipf
-from bert_elmo_jax.toyworld.reading import automaton
+from bert_elmo_jax.toyworld.network import LANGUAGES, topic_weights, word_form, zipf
+from bert_elmo_jax.toyworld.oracle import automaton, batches, encode, infer_texts
 from bert_elmo_jax.toyworld.shapes import body_shapes, opening_shapes
 
 LANGUAGE_NAMES = ["en", "ko"]
@@ -37,7 +38,7 @@ def slot_words(world, token, topic, hero):
     if isinstance(token, str):
         return {token: (1.0, "O")}
     found = {}
-    choices = entries(lexicon(world.topics, world.words), token.list, topic, hero)
+    choices = lexicon(world.topics, world.words).entries(token.list, topic, hero)
     for choice, p in zip(choices, zipf(len(choices))):
         word = word_form(world.language, token, choice, hero)
         tag = LANGUAGES[world.language].sense(choice)
@@ -267,3 +268,19 @@ def test_masks_outside_the_text_and_empty_samples_are_refused():
 
 def test_fill_masks_without_masks_returns_an_empty_list():
     assert fill_masks(ToyWorld("en"), "The captain pulls the net .") == []
+
+
+def test_example_of_infer_texts():
+    world = ToyWorld(topics=2, words=2)
+    with pytest.raises(
+        ValueError, match=re.escape("not a text of this toy world: '.' (word 1) cannot occur there in '. .'")
+    ):
+        infer_texts(automaton(world, "sentence"), [". ."], [encode(world, ". .")])
+
+
+def test_example_of_automaton():
+    assert repr(automaton(ToyWorld(topics=2, words=2), "sentence").end.max()) == "np.float64(1.0)"
+
+
+def test_example_of_batches():
+    assert list(batches(["a b", "a"])) == [[1, 0]]

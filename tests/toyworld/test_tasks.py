@@ -18,7 +18,7 @@ from bert_elmo_jax.toyworld import (
     write_pairs,
     write_tasks,
 )
-from bert_elmo_jax.toyworld.questions import questions
+from bert_elmo_jax.toyworld.tasks import questions
 
 LANGUAGE_NAMES = ["en", "ko"]
 

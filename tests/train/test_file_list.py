@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.train.file_list`."""
+"""Examples of `bert_elmo_jax.train.checkpoint`."""
 
 from pathlib import Path
 
-from bert_elmo_jax.train.file_list import damage, write_file_list
+from bert_elmo_jax.train.checkpoint import damage, write_file_list
 
 
 def test_example_of_write_file_list():

@@ -16,6 +16,7 @@ import pytest
 from bert_elmo_jax.train import (
     Checkpoints,
     Diverged,
+    Patience,
     Schedule,
     make_mesh,
     make_step,
@@ -26,8 +27,8 @@ from bert_elmo_jax.train import (
     same_run,
     train,
 )
+from bert_elmo_jax.train.loop import Prefetch
 from bert_elmo_jax.train.metrics import read_metrics
-from bert_elmo_jax.train.prefetch import Prefetch
 
 OPTIMIZER = optax.adam(0.05)
 STEPS = 12
@@ -220,7 +221,7 @@ def test_too_many_in_a_row_stop_the_run(tmp_path):
 
 
 def vars_of(state):
-    from bert_elmo_jax.train import to_arrays
+    from bert_elmo_jax.train.step import to_arrays
 
     return to_arrays(state)
 
@@ -348,3 +349,9 @@ def test_the_bar_and_the_events(tmp_path, capsys):
     assert "loss=" in shown
     assert read_metrics(tmp_path)[1]["learning_rate"] == pytest.approx(0.2)
     assert any((tmp_path / "events").iterdir())
+
+
+def test_patience_is_restored_from_the_lines_of_a_run():
+    lines = [{"step": 1, "loss": 2.0}, {"dev/f1": 0.5}, {"dev/f1": 0.5}]
+    assert Patience("dev/f1", 2, lines)({"dev/f1": 0.1})
+    assert not Patience("dev/f1", 3, lines)({"dev/f1": 0.1})

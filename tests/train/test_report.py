@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from bert_elmo_jax.train.metrics import Metrics, read_metrics
-from bert_elmo_jax.train.report import write_report
+from bert_elmo_jax.train.metrics import Metrics, read_metrics, write_report
 
 
 def test_every_figure_is_drawn_and_what_was_asked_is_told(tmp_path):

@@ -1,11 +1,11 @@
-"""Examples of `bert_elmo_jax.train.sharding`."""
+"""Examples of `bert_elmo_jax.train.parallel`."""
 
 import re
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.train.sharding import check_rows
+from bert_elmo_jax.train.parallel import check_rows
 
 
 def test_example_of_check_rows():

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.inference.read_model import read_weights
 from bert_elmo_jax.weights.hub import hub_cache, resolve
 
 COMMIT = "a" * 40

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.weights.locate`."""
+"""Examples of `bert_elmo_jax.weights.parameter_tree`."""
 
-from bert_elmo_jax.weights.locate import ancestors, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import ancestors, encoder_prefix, locate
 
 
 def test_example_of_ancestors():

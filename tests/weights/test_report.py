@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.shapes import bert_shapes
-from bert_elmo_jax.weights.parameter_tree import collect, flatten, nest
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.families.bert.huggingface import bert_shapes
+from bert_elmo_jax.weights.parameter_tree import Report, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 
@@ -40,7 +39,7 @@ def test_shapes_cover_the_whole_tree():
     shapes = bert_shapes(config, {"classify": 3, "tag": 9})
     assert len(shapes) == 5 + 2 * 16 + 2 + 5 + 2 * 5
     assert shapes["mlm/bias"] == (7,) and shapes["encoder/layer_1/feed_forward/down/kernel"] == (6, 4)
-    assert "classify/kernel" not in bert_shapes(config)
+    assert "classify/kernel" not in bert_shapes(config, {})
     assert flatten(nest(shapes)) == shapes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from bert_elmo_jax.weights.safetensors import read_safetensors
+from bert_elmo_jax.weights.huggingface_files import read_safetensors
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"])

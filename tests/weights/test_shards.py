@@ -1,11 +1,11 @@
-"""Examples of `bert_elmo_jax.weights.shards`."""
+"""Examples of `bert_elmo_jax.weights.huggingface_files`."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.weights.shards import read_shards
+from bert_elmo_jax.weights.huggingface_files import read_shards
 
 
 def test_example_of_read_shards():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.weights.snappy import decompress
+from bert_elmo_jax.weights.sorted_table import decompress
 
 
 def varint(number: int) -> bytes:

@@ -43,12 +43,10 @@ def iterate_lines(source: Source, start: int, tally: Tally) -> Iterator[tuple[in
 
 def _skip_line(raw: BinaryIO) -> int:
     """Read to the end of the line and return the number of bytes read."""
-    read = 0
-    while block := raw.readline(BLOCK):
-        read += len(block)
-        if block.endswith(b"\n"):
-            break
-    return read
+    start = raw.tell()
+    while (block := raw.readline(BLOCK)) and not block.endswith(b"\n"):
+        pass
+    return raw.tell() - start
 
 
 def line_number(source: Source, offset: int) -> int:
@@ -94,9 +92,7 @@ def decode_line(line: bytes | None, offset: int, source: Source, tally: Tally) -
         return None
 
 
-def _bad(
-    tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str | None = None
-) -> None:
+def _bad(tally: Tally, source: Source, offset: int, what: str, remedy: str, detail: str = "", flag: str = "") -> None:
     tally.bad(source.path, lambda: line_number(source, offset), what, remedy, detail=detail, flag=flag)
 
 
@@ -134,8 +130,10 @@ def iterate_documents(source: Source, start: int, end: int, tally: Tally) -> Ite
                 yield offset, _split_text(text, tally.reading)
         return
     by_blank_line = tally.reading.documents == "blank_line"
-    if start and (not by_blank_line or not _skip_to_blank(lines, end)):
-        return
+    if start:
+        before = itertools.takewhile(lambda item: item[0] < end, lines)
+        if not by_blank_line or not any(_is_blank(line) for _, line in before):
+            return
     done = False
 
     def next_line() -> tuple[int, str] | None:
@@ -192,16 +190,6 @@ def iterate_sample(sources: Sequence[Source], reading: Reading, megabytes: float
 
 def _is_blank(line: bytes | None) -> bool:
     return line is not None and not line.strip()
-
-
-def _skip_to_blank(lines: Iterator[tuple[int, bytes | None]], end: int) -> bool:
-    """Read up to the first blank line; return False if none starts before `end`."""
-    for offset, line in lines:
-        if offset >= end:
-            return False
-        if _is_blank(line):
-            return True
-    return False
 
 
 def _sentences(text: str, reading: Reading) -> Sequence[str]:

@@ -5,6 +5,7 @@ finished when its result exists under its final name; incomplete results have te
 """
 
 import contextlib
+import functools
 import re
 import shutil
 from collections import Counter
@@ -49,7 +50,6 @@ class Request:
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
-        """Raise on invalid settings before anything is read."""
         if not self.inputs:
             raise ValueError("no input; give files with --input='folder/*.txt'")
         if not 0 <= self.heldout < 1:
@@ -103,29 +103,37 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     if not files:
         raise _no_text(request)
     output.mkdir(parents=True, exist_ok=True)
-    with _locked(output):
-        _check_plan(output, _plan(request, files))
-        own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
-        for leftover in (path for pattern in own for path in output.glob(pattern)):  # from runs that were killed
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        if manifest := _finished(output):
-            return manifest
-        (output / "work").mkdir(exist_ok=True)
-        sources, skipped = _unpack_all(files, request, runner, phase)
-        tally.skipped.update(skipped)
-        shards = request.shards or min(256, -(-sum(source.size for source in sources) // SHARD))
-        jobs = [
-            Job(k, ranges, request.reading, request.seed, request.heldout, request.output, request.word_rule)
-            for k, ranges in enumerate(plan_ranges(sources, shards))
-        ]
-        if _is_words(request):
-            facts = _prepare_words(request, jobs, runner, phase)
-        else:
-            facts = _prepare_pieces(request, sources, jobs, runner, phase)
-        manifest = _manifest(output, request, files, jobs, facts, tally)
-        write_json(output / "manifest.json", manifest)
-        shutil.rmtree(output / "work")
+    try:
+        with lock(output / ".lock"):
+            return _prepare_files(request, output, files, tally, runner, phase)
+    except Held:
+        raise OtherPlan(f"another preparation is writing to {output}; wait for it, or give another --output") from None
+
+
+def _prepare_files(
+    request: Request, output: Path, files: list[Source], tally: Tally, runner: Runner, phase: Phase
+) -> dict[str, Any]:
+    _check_plan(output, _plan(request, files))
+    own = ("plan.json.*.partial", "manifest.json.*.partial", "work/*.partial")
+    for leftover in (path for pattern in own for path in output.glob(pattern)):  # from runs that were killed
+        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    if manifest := _finished(output):
         return manifest
+    (output / "work").mkdir(exist_ok=True)
+    sources = _unpack_all(files, request, tally, runner, phase)
+    shards = request.shards or min(256, -(-sum(source.size for source in sources) // SHARD))
+    jobs = [
+        Job(k, ranges, request.reading, request.seed, request.heldout, request.output, request.word_rule)
+        for k, ranges in enumerate(plan_ranges(sources, shards))
+    ]
+    if _is_words(request):
+        facts = _prepare_words(request, jobs, runner, phase)
+    else:
+        facts = _prepare_pieces(request, sources, jobs, runner, phase)
+    manifest = _manifest(output, request, files, jobs, facts, tally)
+    write_json(output / "manifest.json", manifest)
+    shutil.rmtree(output / "work")
+    return manifest
 
 
 def _no_text(request: Request, remedy: str = "check --input") -> BadInput:
@@ -169,7 +177,7 @@ def _has_columns(path: str, tally: Tally) -> bool:
     if ending not in (".csv", ".tsv"):
         return False
     remedy = "write only the texts to .txt (one per line, with --documents=line) or .jsonl"
-    tally.bad(path, lambda: None, f"{ending} is not supported, because its columns cannot be selected", remedy)
+    tally.bad(path, None, f"{ending} is not supported, because its columns cannot be selected", remedy)
     return True
 
 
@@ -220,59 +228,35 @@ def _change(before: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
     return f"its content has changed{sizes}"
 
 
-@contextlib.contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Lock the folder, so that only one preparation writes to it at a time."""
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(lock(output / ".lock"))
-        except Held:
-            raise OtherPlan(
-                f"another preparation is writing to {output}; wait for it, or give another --output"
-            ) from None
-        yield
+def _unpack_file(reading: Reading, source: Source, report: Report) -> None:
+    tally = Tally(reading)
+    unpack(source.path, Path(source.plain), tally)
+    write_json(Path(f"{source.plain}.json"), dict(tally.skipped))
+    report(source.size)
 
 
-@dataclass(frozen=True)
-class UnpackJob:
-    """The instructions for unpacking one file."""
-
-    path: str
-    target: str
-    size: int
-    reading: Reading
-
-
-def _unpack_job(job: UnpackJob, report: Report) -> None:
-    tally = Tally(job.reading)
-    unpack(job.path, Path(job.target), tally)
-    write_json(Path(f"{job.target}.json"), dict(tally.skipped))
-    report(job.size)
-
-
-def _unpack_all(
-    files: list[Source], request: Request, runner: Runner, phase: Phase
-) -> tuple[list[Source], Counter[str]]:
-    """Unpack the files that need it; return the plain sources and the counts of skipped input."""
-    folder = Path(request.output, "work")
-    targets = {n: folder / f"plain-{n:05d}" for n, f in enumerate(files) if needs_unpacking(f.path, request.reading)}
-    missing = [n for n, target in targets.items() if not Path(f"{target}.json").exists()]
-    jobs = [UnpackJob(files[n].path, str(targets[n]), files[n].size, request.reading) for n in missing]
+def _unpack_all(files: list[Source], request: Request, tally: Tally, runner: Runner, phase: Phase) -> list[Source]:
+    """Unpack the files that need it, count skipped input in the tally, and return the plain sources."""
+    packed = {
+        n: replace(file, plain=str(Path(request.output, "work", f"plain-{n:05d}")))
+        for n, file in enumerate(files)
+        if needs_unpacking(file.path, request.reading)
+    }
+    jobs = [source for source in packed.values() if not Path(f"{source.plain}.json").exists()]
     if jobs:
         with phase("unpacking", sum(job.size for job in jobs)) as report:
-            runner(_unpack_job, jobs, report)
-    skipped: Counter[str] = Counter()
-    for target in targets.values():
-        skipped.update(read_json(f"{target}.json"))
-    sources = [
-        replace(source, plain=str(targets[n]), size=targets[n].stat().st_size) if n in targets else source
-        for n, source in enumerate(files)
-    ]
-    tally = Tally(request.reading)
-    sources = [source for n, source in enumerate(sources) if n not in targets or has_text(source, tally)]
+            runner(functools.partial(_unpack_file, request.reading), jobs, report)
+    sources = []
+    for n, source in enumerate(files):
+        if n in packed:
+            source = replace(packed[n], size=Path(packed[n].plain).stat().st_size)
+            tally.skipped.update(read_json(f"{source.plain}.json"))
+            if not has_text(source, tally):
+                continue
+        sources.append(source)
     if not sources:
         raise _no_text(request)
-    return sources, skipped + tally.skipped
+    return sources
 
 
 def _is_words(request: Request) -> bool:
@@ -287,19 +271,23 @@ def _load(folder: str) -> Tokenizer | WordVocabulary:
     return WordVocabulary.load(folder) if _holds_words(folder) else load_tokenizer(folder)
 
 
+def _make_tokenizer(request: Request, train: Callable[[], Tokenizer | WordVocabulary]) -> dict[str, Any]:
+    """Train the tokenizer or copy the given one, unless this is done; return its entry in the manifest."""
+    folder = Path(request.output, "tokenizer")
+    if not folder.exists():
+        with building(folder, Path(request.output, "work")) as partial:
+            (train() if request.tokenizer in TRAINED else _load(request.tokenizer)).save(partial)
+    made = _load(str(folder))
+    kind = "words" if isinstance(made, WordVocabulary) else made.kind
+    return {"kind": kind, "vocab_size": made.vocab_size, "fingerprint": made.fingerprint}
+
+
 def _prepare_pieces(
     request: Request, sources: list[Source], jobs: list[Job], runner: Runner, phase: Phase
 ) -> dict[str, Any]:
-    folder = Path(request.output, "tokenizer")
-    if not folder.exists():
-        with building(folder, folder.parent / "work") as partial:
-            if request.tokenizer in TRAINED:
-                _train(request, sources, phase).save(partial)
-            else:
-                load_tokenizer(request.tokenizer).save(partial)
-    tokenizer = load_tokenizer(folder)
-    _run_shards(make_piece_shard, jobs, folder.parent, runner, phase, "preparing")
-    return {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
+    facts = _make_tokenizer(request, lambda: _train(request, sources, phase))
+    _run_shards(make_piece_shard, jobs, Path(request.output), runner, phase, "preparing")
+    return facts
 
 
 def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
@@ -321,19 +309,16 @@ def _prepare_words(request: Request, jobs: list[Job], runner: Runner, phase: Pha
     output, work = Path(request.output), Path(request.output, "work")
     _run_shards(make_word_shard, jobs, work, runner, phase, "counting words")
     folders = [work / job.name for job in jobs]
-    if not (output / "tokenizer").exists():
-        with building(output / "tokenizer", work) as partial:
-            if request.tokenizer in TRAINED:
-                with phase("choosing words", 0) as report:
-                    choose_vocabulary(folders, request.vocab_size, report, request.word_rule).save(partial)
-            else:
-                WordVocabulary.load(request.tokenizer).save(partial)
-    vocabulary = WordVocabulary.load(output / "tokenizer")
-    facts = {"kind": "words", "vocab_size": len(vocabulary), "fingerprint": vocabulary.fingerprint}
+
+    def choose() -> WordVocabulary:
+        with phase("choosing words", 0) as report:
+            return choose_vocabulary(folders, request.vocab_size, report, request.word_rule)
+
+    facts = _make_tokenizer(request, choose)
     write_json(work / "vocabulary.json", facts)
     if not (work / "table").exists():
         with phase("merging words", 0) as report:
-            write_table(folders, vocabulary, work / "table", report)
+            write_table(folders, WordVocabulary.load(output / "tokenizer"), work / "table", report)
     _run_shards(renumber_shard, jobs, output, runner, phase, "numbering words")
     for name in ("forms.npy", "form_ends.npy"):
         shutil.copyfile(work / "table" / name, output / name)

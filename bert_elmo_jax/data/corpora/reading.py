@@ -30,21 +30,13 @@ class BadInput(ValueError):
 
 
 def shown(path: str) -> str:
-    """Return a file's name as printable text, even if its bytes are not UTF-8.
-
-    >>> shown("한국.txt")
-    '한국.txt'
-    """
+    """Return a file's name as printable text, even if its bytes are not UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading text.
-
-    >>> Reading(documents="file", split="sentences").encoding
-    'utf-8'
-    """
+    """Options for reading text."""
 
     documents: str = "blank_line"  # a blank line ends a document; with "line" or "file", each one is a document
     split: str = "lines"  # a line is a sentence; with "sentences", lines are split into sentences
@@ -54,7 +46,6 @@ class Reading:
     max_line_mb: float = 4.0
 
     def __post_init__(self) -> None:
-        """Raise on unknown options."""
         for name, value, known in (
             ("documents", self.documents, ("blank_line", "line", "file")),
             ("split", self.split, ("lines", "sentences")),
@@ -117,13 +108,7 @@ class Tally:
     prepares: bool = True
 
     def bad(
-        self,
-        path: str,
-        line: Callable[[], int | None],
-        what: str,
-        remedy: str,
-        detail: str = "",
-        flag: str | None = None,
+        self, path: str, line: Callable[[], int] | None, what: str, remedy: str, detail: str = "", flag: str = ""
     ) -> None:
         """Raise `BadInput`, or count the reason if bad input is skipped.
 
@@ -131,7 +116,8 @@ class Tally:
         `prepare_data` offers.
         """
         if self.reading.on_bad == "error":
-            raise BadInput(path, line(), what + detail, f"{remedy}, or {flag}" if flag and self.prepares else remedy)
+            remedy = f"{remedy}, or {flag}" if flag and self.prepares else remedy
+            raise BadInput(path, line() if line else None, what + detail, remedy)
         self.count(what)
 
     def count(self, what: str) -> None:
@@ -151,13 +137,13 @@ def find_files(patterns: Sequence[str], tally: Tally) -> list[str]:
         for name in names:
             if Path(name).is_dir():
                 inside = f"s in it: --input='{name.rstrip('/')}/*.txt'" if tally.prepares else " in it"
-                tally.bad(name, lambda: None, "a folder, not a file", f"name the file{inside}")
+                tally.bad(name, None, "a folder, not a file", f"name the file{inside}")
             elif not Path(name).exists():
-                tally.bad(name, lambda: None, "a broken link", "fix or delete it")
+                tally.bad(name, None, "a broken link", "fix or delete it")
             elif not Path(name).is_file():
-                tally.bad(name, lambda: None, "not a regular file", "write its content to a file first")
+                tally.bad(name, None, "not a regular file", "write its content to a file first")
             elif name.lower().endswith(UNREADABLE):
-                tally.bad(name, lambda: None, f"{Path(name).suffix} is not supported", "convert it to .txt or .jsonl")
+                tally.bad(name, None, f"{Path(name).suffix} is not supported", "convert it to .txt or .jsonl")
             else:
                 facts = Path(name).stat()
                 found.setdefault((facts.st_dev, facts.st_ino), name)
@@ -179,11 +165,11 @@ def has_text(source: Source, tally: Tally) -> bool:
     """Return True if a file contains anything but white space; report it as bad input otherwise."""
     remedy = "remove it from --input" if tally.prepares else "give one with text"
     if source.size == 0:
-        tally.bad(source.path, lambda: None, "an empty file", remedy)
+        tally.bad(source.path, None, "an empty file", remedy)
         return False
     with open(source.plain, "rb") as raw:
         while block := raw.read(BLOCK):
             if block.strip(b" \t\r\n\v\f"):
                 return True
-    tally.bad(source.path, lambda: None, "only blank lines", remedy)
+    tally.bad(source.path, None, "only blank lines", remedy)
     return False

@@ -26,13 +26,7 @@ KOREAN_ENDING = frozenset("다요죠까네음함됨임군걸지라자")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a paragraph into sentences; only the white space between them is dropped.
-
-    >>> split_sentences('Mr. Smith met J. R. Jones at 5.30. "Well!" he said. They left.')
-    ['Mr. Smith met J. R. Jones at 5.30.', '"Well!" he said.', 'They left.']
-    >>> split_sentences("영화가 정말 재밌다.다시 볼래요! 3.5점... 그래도 추천합니다.")
-    ['영화가 정말 재밌다.', '다시 볼래요!', '3.5점... 그래도 추천합니다.']
-    """
+    """Split a paragraph into sentences; only the white space between them is dropped."""
     sentences: list[str] = []
     start = 0
     for match in CANDIDATE.finditer(text):

@@ -20,14 +20,14 @@ import numpy as np
 from jaxtyping import Integer
 
 from bert_elmo_jax.data.corpora.corpus import iterate_documents
-from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.reading import Reading, Source, Tally
-from bert_elmo_jax.data.corpora.store import FILES, PARTS
+from bert_elmo_jax.data.corpora.store import FILES, PARTS, NpyAppender
 from bert_elmo_jax.files import hash_file, write_json
-from bert_elmo_jax.text import Tokenizer, load_tokenizer
+from bert_elmo_jax.text import load_tokenizer
 from bert_elmo_jax.text.words import split_words
 
 BATCH = 1 << 20  # characters tokenized at once: fast, and small in memory
+_load_once = lru_cache(maxsize=1)(load_tokenizer)
 Encode = Callable[[list[str]], tuple[Integer[np.ndarray, "tokens"], Integer[np.ndarray, "sentences"]]]
 
 
@@ -81,10 +81,9 @@ class PartWriter:
 
     def __init__(self, folder: Path, dtype: np.dtype, encode: Encode, files: contextlib.ExitStack):
         folder.mkdir(parents=True)
-        types = dict(zip(FILES, (dtype, np.dtype(np.int64), np.dtype(np.int64))))
-        self.files = {name: files.enter_context(NpyAppender(folder / name, kind)) for name, kind in types.items()}
+        types = zip(FILES, (dtype, np.dtype(np.int64), np.dtype(np.int64)))
+        self.files = [files.enter_context(NpyAppender(folder / name, kind)) for name, kind in types]
         self.encode = encode
-        self.tokens = self.sentences = self.documents = 0
         self._pending: list[str] = []
         self._owners = array("q")  # the document of each pending sentence
         self._characters, self._last_owner = 0, -1
@@ -101,26 +100,25 @@ class PartWriter:
         """Encode and write the pending sentences; drop sentences without tokens and documents without sentences."""
         if not self._pending:
             return
+        tokens, sentences, documents = self.files
         ids, lengths = self.encode(self._pending)
         kept = lengths > 0
         owners = np.array(self._owners, np.int64)[kept]
-        starts = self.tokens + np.cumsum(lengths[kept]) - lengths[kept]
-        opens = np.flatnonzero(np.diff(owners, prepend=self._last_owner))
-        self.files["tokens.npy"].append(ids)
-        self.files["sentences.npy"].append(starts)
-        self.files["documents.npy"].append(self.sentences + opens)
-        self.tokens += len(ids)
-        self.sentences += len(starts)
-        self.documents += len(opens)
+        documents.append(sentences.length + np.flatnonzero(np.diff(owners, prepend=self._last_owner)))
+        sentences.append(tokens.length + np.cumsum(lengths[kept]) - lengths[kept])
+        tokens.append(ids)
         if len(owners):
             self._last_owner = int(owners[-1])
         self._pending, self._owners, self._characters = [], array("q"), 0
 
-    def finish(self) -> None:
-        """Write the last batch and the closing offsets."""
+    def finish(self) -> dict[str, int]:
+        """Write the last batch and the closing offsets; return the counts."""
         self.flush()
-        self.files["sentences.npy"].append(np.array([self.tokens]))
-        self.files["documents.npy"].append(np.array([self.sentences]))
+        tokens, sentences, documents = self.files
+        counts = {"documents": documents.length, "sentences": sentences.length, "tokens": tokens.length}
+        documents.append(np.array([sentences.length]))
+        sentences.append(np.array([tokens.length]))
+        return counts
 
 
 def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
@@ -128,7 +126,7 @@ def make_piece_shard(job: Job, report: Callable[[int], object]) -> None:
     target = Path(job.output, job.name)
     if target.exists():
         return
-    tokenizer = _tokenizer(str(Path(job.output, "tokenizer")))
+    tokenizer = _load_once(str(Path(job.output, "tokenizer")))
     dtype = np.dtype(token_dtype(tokenizer.vocab_size))
     starts_word = np.asarray(tokenizer.word_starts)
     counts = {part: {"words": 0, "unknown": 0} for part in PARTS}
@@ -199,12 +197,10 @@ def write_documents(
                         done = min(tally.place, end)
                 document += 1
             report(end - done)
-        for writer in writers.values():
-            writer.finish()
+        counts = {part: writer.finish() for part, writer in writers.items()}
     facts: dict[str, Any] = {"skipped": dict(sorted(tally.skipped.items()))}
-    for part, writer in writers.items():
-        counts = {"documents": writer.documents, "sentences": writer.sentences, "tokens": writer.tokens}
-        facts[part] = {"counts": counts, "files": {name: file_facts(folder / part / name) for name in FILES}}
+    for part in PARTS:
+        facts[part] = {"counts": counts[part], "files": {name: file_facts(folder / part / name) for name in FILES}}
     return facts
 
 
@@ -233,8 +229,3 @@ def building(target: Path, work: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-@lru_cache(maxsize=1)
-def _tokenizer(folder: str) -> Tokenizer:
-    return load_tokenizer(folder)

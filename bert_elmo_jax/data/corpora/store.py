@@ -8,6 +8,7 @@ distinct surface form in UTF-8 (`forms.npy`, `form_ends.npy`), first the vocabul
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ FORMAT = 1
 PARTS = ("train", "heldout")
 KEYS = {"options", "sources", "tokenizer", "counts", "skipped", "files", "shards"}
 FILES = ("tokens.npy", "sentences.npy", "documents.npy")
+HEADER = 128  # bytes of a `.npy` file with an array of any length; the format requires a multiple of 64
 
 
 class DamagedStore(ValueError):
@@ -41,17 +43,17 @@ class Shard:
 
     @cached_property
     def tokens(self) -> Integer[np.ndarray, "tokens"]:
-        """Return all token ids, sentence after sentence."""
+        """All token ids, sentence after sentence."""
         return self._map("tokens.npy")
 
     @cached_property
     def sentences(self) -> Integer[np.ndarray, "sentences_plus_one"]:
-        """Return the start of each sentence in `tokens`, and the end."""
+        """The start of each sentence in `tokens`, and the end."""
         return self._map("sentences.npy")
 
     @cached_property
     def documents(self) -> Integer[np.ndarray, "documents_plus_one"]:
-        """Return the start of each document in `sentences`, and the end."""
+        """The start of each document in `sentences`, and the end."""
         return self._map("documents.npy")
 
 
@@ -206,3 +208,39 @@ def _raise_if_damaged(folder: Path, troubles: list[tuple[Path, str]]) -> None:
         listed = "\n".join(f"  {path}: {trouble}" for path, trouble in troubles)
         advice = "Copy these files again, or delete them and run the command that made the store: it makes them again."
         raise DamagedStore(f"{folder} is damaged:\n{listed}\n{advice}")
+
+
+class NpyAppender:
+    """A one-dimensional `.npy` file that is written piece by piece; closing it completes the header.
+
+    It is not memory-mapped: a full disk then raises an error that can be caught, instead of a signal.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype):
+        self.dtype, self.length = dtype.newbyteorder("<"), 0
+        self._file = open(path, "wb")  # noqa: SIM115 -- closed by close()
+        self._file.write(b"\0" * HEADER)  # np.load raises on this until close() has written the header
+
+    def append(self, values: np.ndarray) -> None:
+        """Append values, which must fit the file's type."""
+        self._file.write(np.ascontiguousarray(values, self.dtype).tobytes())
+        self.length += len(values)
+
+    def close(self) -> None:
+        """Write the header and flush everything to disk."""
+        facts = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': ({self.length},), }}"
+        self._file.seek(0)
+        self._file.write(b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little"))
+        self._file.write(facts.ljust(HEADER - 11).encode("latin1") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def __enter__(self) -> "NpyAppender":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._file.close()

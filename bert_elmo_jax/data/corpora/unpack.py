@@ -65,7 +65,7 @@ def unpack(path: str, target: Path, tally: Tally) -> None:
     def damaged(error: Exception) -> None:
         what = "a damaged or truncated compressed file"
         remedy = "copy or download it again, or pass --on_bad=skip to use its readable part"
-        tally.bad(path, lambda: lines + 1, what, remedy, detail=f" ({error})")
+        tally.bad(path, lambda: lines + 1, what, remedy, f" ({error})")
 
     with open_atomically(target) as out:
         try:

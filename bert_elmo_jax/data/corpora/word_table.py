@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.npy import NpyAppender
 from bert_elmo_jax.data.corpora.shards import Job, building, file_facts, token_dtype
-from bert_elmo_jax.data.corpora.store import PARTS
+from bert_elmo_jax.data.corpora.store import PARTS, NpyAppender
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.words import WORD_SPECIALS, WordVocabulary
 
 MERGED = 512  # files open at once
-CHUNK = 1 << 14  # forms written at once
+CHUNK = 1 << 14  # forms or numbers written at once
 
 
 def merge_forms(folders: Sequence[Path]) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
@@ -80,7 +79,7 @@ def write_table(
                 yield form.encode("utf-8")
             for shard, _ in places:  # forms come in the order of the shard's list
                 numbers[shard].append(number)
-                if len(numbers[shard]) >= 1 << 14:
+                if len(numbers[shard]) >= CHUNK:
                     _append(folders[shard], numbers[shard])
         for folder, rest in zip(folders, numbers):
             _append(folder, rest)

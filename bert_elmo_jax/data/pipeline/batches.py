@@ -4,79 +4,19 @@ A checkpoint stores the position, a few numbers. grain runs the worker processes
 checkpoint to the number of workers, so each worker returns the position after a batch together with the batch.
 """
 
-import dataclasses
-import hashlib
+import bisect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.feeds import Batch, Feed, PieceFeed, Places, Reader, WordFeed, check_corpora
-from bert_elmo_jax.data.pipeline.track import Place
-from bert_elmo_jax.data.pipeline.windows import WINDOW
-from bert_elmo_jax.data.rows.pieces import PieceExamples
-from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from bert_elmo_jax.data.pipeline.feeds import Batch, Examples, Places, Reader, Recipe, check_corpora
+from bert_elmo_jax.data.pipeline.windows import WINDOW, Place
 
 BUFFER = 4  # batches that each worker keeps ready
-Examples = PieceExamples | LanguageModelExamples
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """Everything that determines the batches; small enough to be sent to worker processes."""
-
-    corpora: tuple[tuple[str, float], ...]
-    examples: Examples
-    batch_size: int
-    seed: int
-    window: int
-    part: str
-    reader: Reader
-
-    def __post_init__(self) -> None:
-        """Raise on invalid settings."""
-        if self.seed < 0:
-            raise ValueError(f"seed={self.seed}: expected 0 or more")
-        if self.window < 1:
-            raise ValueError(f"window={self.window} tokens: expected 1 or more; the default is {WINDOW}")
-        self.reader.check(self.batch_size)
-
-    def stores(self) -> list[Store]:
-        """Open the corpora; raise if they were made by different tokenizers."""
-        stores = [open_store(folder, self.part) for folder, _ in self.corpora]
-        prints = [store.manifest["tokenizer"]["fingerprint"] for store in stores]
-        for store, fingerprint in zip(stores, prints):
-            if fingerprint != prints[0]:
-                raise ValueError(
-                    f"{store.folder} and {stores[0].folder} were made by different tokenizers (fingerprints "
-                    f"{fingerprint[:16]}… and {prints[0][:16]}…), so they cannot be mixed; prepare one of them again "
-                    f"with --tokenizer={stores[0].folder / 'tokenizer'}"
-                )
-        return stores
-
-    def feed(self) -> Feed:
-        """Return the feed that computes the batches."""
-        weights = [weight for _, weight in self.corpora]
-        rest = self.batch_size, self.seed, self.window, self.reader
-        if isinstance(self.examples, PieceExamples):
-            return PieceFeed(self.stores(), weights, self.examples, *rest)
-        return WordFeed(self.stores(), weights, self.examples, *rest)
-
-    def identity(self) -> dict[str, Any]:
-        """Return everything that determines the examples and their order, which must not change when a run resumes."""
-        examples = json.loads(json.dumps(dataclasses.asdict(self.examples)))
-        shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
-        digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
-        kind = type(self.examples).__name__
-        rows = {} if kind == "PieceExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
-        return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
-
-    def start(self) -> Places:
-        """Return the first places."""
-        return Places(0, (Place(),) * len(self.corpora))
 
 
 class Batches(Iterator[Batch]):
@@ -88,13 +28,14 @@ class Batches(Iterator[Batch]):
         self.recipe, self.workers = recipe, workers
         self._identity = recipe.identity()
         self._feed = recipe.feed()  # even if workers make the batches, so that errors are raised here
-        self._places, self._epoch = recipe.start(), 0.0
+        self._places = recipe.start()
+        self.epoch = 0.0  # epochs of the first corpus that have passed, with the share of the current one
         self._ready: Any = None
 
     def __next__(self) -> Batch:
         if not self.workers:
             batch, self._places = self._feed.batch(self._places)
-            self._epoch = self._feed.passed(self._places)
+            self.epoch = self._feed.tracks[0].passed(self._places.corpora[0])
             assert batch is not None
             return batch
         if self._ready is None:
@@ -106,17 +47,12 @@ class Batches(Iterator[Batch]):
         except BaseException:
             self.close()  # the next call tries the same batch again
             raise
-        self._places, self._epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
+        self._places, self.epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
         return {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
-
-    @property
-    def epoch(self) -> float:
-        """Return the number of epochs of the first corpus that have passed, with the share of the current one."""
-        return self._epoch
 
     def epoch_size(self, epoch: int = 0) -> int:
         """Return the number of rows (BERT) or steps (language model) in an epoch of the first corpus; plans it all."""
-        return self.recipe.feed().size(epoch)
+        return self.recipe.feed().tracks[0].size(epoch)
 
     def state(self) -> dict[str, Any]:
         """Return the current position as JSON, to be saved with a checkpoint.
@@ -124,7 +60,7 @@ class Batches(Iterator[Batch]):
         It can be restored with any number of workers or processes.
         """
         places = [list(place) for place in self._places.corpora]
-        return {"taken": self._places.taken, "places": places, "epoch": self._epoch, "of": self._identity}
+        return {"taken": self._places.taken, "places": places, "epoch": self.epoch, "of": self._identity}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume at the position that `state` returned."""
@@ -137,12 +73,10 @@ class Batches(Iterator[Batch]):
         )
         if names or len(places.corpora) != len(self.recipe.corpora):
             listed = "; ".join(f"{name}: {of.get(name)!r} there, {self._identity.get(name)!r} here" for name in names)
-            raise ValueError(
-                f"this state belongs to other batches ({listed}); use the configuration and the corpora it was saved "
-                "with, or start over without it"
-            )
+            remedy = "use the configuration and the corpora it was saved with, or start over without it"
+            raise ValueError(f"this state belongs to other batches ({listed}); {remedy}")
         self.close()
-        self._places, self._epoch = places, epoch
+        self._places, self.epoch = places, epoch
 
     def close(self) -> None:
         """End the worker processes, if there are any; the next batch starts them again."""
@@ -154,6 +88,43 @@ class Batches(Iterator[Batch]):
 def _places_of(state: Mapping[str, Any]) -> Places:
     places = tuple(Place(int(epoch), int(window), int(row)) for epoch, window, row in state["places"])
     return Places(int(state["taken"]), places)
+
+
+class Phases(Iterator[Batch]):
+    """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
+
+    BERT trained 90 percent of the steps at length 128, and the rest at 512.
+    """
+
+    def __init__(self, parts: Sequence[tuple[int, Batches]]):
+        self._parts = [batches for _, batches in parts]
+        self._ends = list(accumulate(steps for steps, _ in parts))
+        self._done = 0
+
+    def __next__(self) -> Batch:
+        phase = min(bisect.bisect_right(self._ends, self._done), len(self._parts) - 1)
+        for before in self._parts[:phase]:
+            before.close()
+        batch = next(self._parts[phase])
+        self._done += 1
+        return batch
+
+    def state(self) -> dict[str, Any]:
+        """Return the current position, as JSON."""
+        return {"done": self._done, "parts": [part.state() for part in self._parts]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume at the position that `state` returned."""
+        if set(state) != {"done", "parts"} or len(state["parts"]) != len(self._parts):
+            raise ValueError(f"this is not a state of {len(self._parts)} phases; give the return value of state()")
+        for part, saved in zip(self._parts, state["parts"]):
+            part.restore(saved)
+        self._done = int(state["done"])
+
+    def close(self) -> None:
+        """End all worker processes."""
+        for part in self._parts:
+            part.close()
 
 
 def train_batches(
@@ -184,16 +155,10 @@ def train_batches(
 
     >>> import tempfile
     >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-    >>> corpus = toy_corpus(tempfile.mkdtemp(), documents=40)
-    >>> batches = train_batches(corpus, PieceExamples(length=32), 4)
-    >>> batch = next(batches)
-    >>> {name: array.shape for name, array in batch.items() if name in ("tokens", "mlm_positions", "nsp_targets")}
-    {'tokens': (4, 32), 'mlm_positions': (4, 5), 'nsp_targets': (4, 1)}
-    >>> saved = batches.state()
-    >>> following = next(batches)
-    >>> batches.restore(saved)
-    >>> bool((next(batches)["tokens"] == following["tokens"]).all())
-    True
+    >>> from bert_elmo_jax.data.rows.pieces import PieceExamples
+    >>> batches = train_batches(toy_corpus(tempfile.mkdtemp(), documents=40), PieceExamples(length=32), 4)
+    >>> next(batches)["tokens"].shape
+    (4, 32)
     """
     reader = Reader(process, processes, processes if shards is None else shards)
     folders = tuple(check_corpora(corpora).items())
@@ -215,14 +180,6 @@ def eval_batches(
     """Yield one pass over the held-out part, with the same examples every time, at most `limit` batches per corpus.
 
     All processes get the same number of batches; the last batch is padded with empty rows of weight 0.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax.data.rows.stream import LanguageModelExamples
-    >>> from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-    >>> corpus = toy_corpus(tempfile.mkdtemp(), language="ko", documents=40, tokenizer="words")
-    >>> batches = list(eval_batches(corpus, LanguageModelExamples(length=7), 4))
-    >>> {batch["words_forward"].shape for batch in batches}
-    {(4, 7)}
     """
     reader = Reader(process, processes, processes if shards is None else shards)
     for corpus in check_corpora(corpora).items():

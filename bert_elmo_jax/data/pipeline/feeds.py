@@ -1,9 +1,12 @@
-"""Feeds compute the batch at any place in a mixture of corpora, and the place after it.
+"""Recipes describe batches; feeds compute the batch at any place in a mixture of corpora, and the place after it.
 
 A feed is a pure function: the batch at a place depends on the corpora, the settings and the seed, and not on what was
 read before or on the number of processes.
 """
 
+import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,25 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_elmo_jax.data.corpora.store import Store
-from bert_elmo_jax.data.pipeline.track import Place, Track
-from bert_elmo_jax.data.pipeline.windows import Text
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes
+from bert_elmo_jax.data.corpora.store import Store, open_store
+from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
-from bert_elmo_jax.data.rows.stream import (
-    LanguageModelExamples,
-    Marks,
-    Sentences,
-    Streams,
-    plan_sentences,
-    plan_streams,
-)
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
+Examples = PieceExamples | LanguageModelExamples
 
 
 class Places(NamedTuple):
@@ -51,77 +46,97 @@ class Reader(NamedTuple):
         if not 0 <= self.process < self.processes:
             raise ValueError(f"process {self.process} of {self.processes}; processes are counted from 0")
         if batch_size < 1 or batch_size % self.processes:
-            raise ValueError(
-                f"batch_size={batch_size} cannot be split over {self.processes} processes; use a multiple of "
-                f"{self.processes}"
-            )
+            what = f"batch_size={batch_size} cannot be split over {self.processes} processes"
+            raise ValueError(f"{what}; use a multiple of {self.processes}")
+        if self.shards < 1:
+            raise ValueError(f"shards={self.shards}: expected 1 or more, or None for one part per process")
         if self.shards % self.processes or batch_size % self.shards:
-            raise ValueError(
-                f"shards={self.shards} must be a multiple of the number of processes ({self.processes}) and divide "
-                f"batch_size={batch_size}"
-            )
+            what = f"shards={self.shards} must be a multiple of the number of processes ({self.processes})"
+            raise ValueError(f"{what} and divide batch_size={batch_size}")
 
 
-class Feed:
-    """Base class of `PieceFeed` and `WordFeed`."""
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Everything that determines the batches; small enough to be sent to worker processes."""
 
-    tracks: Sequence[Track[Any]]
+    corpora: tuple[tuple[str, float], ...]
+    examples: Examples
+    batch_size: int
+    seed: int
+    window: int
+    part: str
+    reader: Reader
+
+    def __post_init__(self) -> None:
+        """Raise on invalid settings."""
+        if self.seed < 0:
+            raise ValueError(f"seed={self.seed}: expected 0 or more")
+        if self.window < 1:
+            raise ValueError(f"window={self.window} tokens: expected 1 or more; the default is {WINDOW}")
+        self.reader.check(self.batch_size)
+
+    def stores(self) -> list[Store]:
+        """Open the corpora; raise if they were made by different tokenizers."""
+        stores = [open_store(folder, self.part) for folder, _ in self.corpora]
+        prints = [store.manifest["tokenizer"]["fingerprint"] for store in stores]
+        for store, fingerprint in zip(stores, prints):
+            if fingerprint != prints[0]:
+                raise ValueError(
+                    f"{store.folder} and {stores[0].folder} were made by different tokenizers (fingerprints "
+                    f"{fingerprint[:16]}… and {prints[0][:16]}…), so they cannot be mixed; prepare one of them again "
+                    f"with --tokenizer={stores[0].folder / 'tokenizer'}"
+                )
+        return stores
+
+    def feed(self) -> "PieceFeed | WordFeed":
+        """Return the feed that computes the batches."""
+        return PieceFeed(self) if isinstance(self.examples, PieceExamples) else WordFeed(self)
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that determines the examples and their order, which must not change when a run resumes."""
+        examples = json.loads(json.dumps(dataclasses.asdict(self.examples)))
+        shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
+        digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
+        kind = type(self.examples).__name__
+        rows = {} if kind == "PieceExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
+        return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
+
+    def start(self) -> Places:
+        """Return the first places."""
+        return Places(0, (Place(),) * len(self.corpora))
+
+
+class PieceFeed:
+    """BERT batches; each row is drawn from the corpora by their weights."""
+
+    def __init__(self, recipe: Recipe):
+        stores, asked = recipe.stores(), recipe.examples
+        assert isinstance(asked, PieceExamples)
+        for store in stores:
+            if store.manifest["tokenizer"]["kind"] == "words":
+                remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+                raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+        self.asked, self.batch_size, self.seed, self.reader = asked, recipe.batch_size, recipe.seed, recipe.reader
+        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
+        weights = [weight for _, weight in recipe.corpora]
+        self.shares = np.cumsum(weights) / np.sum(weights)
+        plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
+        self.tracks: list[Track[PieceRows]] = [
+            Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
+        ]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
         """Return this process's part of the batch at these places, and the places after it.
 
-        A batch may continue into the next epoch, but not beyond epoch `last`. Return None after the end of that epoch.
+        A batch may continue into the next epoch, but not beyond epoch `last`. Return None after the end of that epoch;
+        its last batch is padded with empty rows.
         """
-        raise NotImplementedError
-
-    def skip(self, places: Places) -> Places:
-        """Return the places after the batch at these places."""
-        raise NotImplementedError
-
-    def passed(self, places: Places) -> float:
-        """Return the number of epochs of the first corpus that have passed."""
-        return self.tracks[0].passed(places.corpora[0])
-
-    def size(self, epoch: int) -> int:
-        """Return the number of rows (BERT) or steps (language model) in this epoch of the first corpus."""
-        return self.tracks[0].size(epoch)
-
-
-class PieceFeed(Feed):
-    """BERT batches; each row is drawn from the corpora by their weights."""
-
-    def __init__(
-        self,
-        stores: Sequence[Store],
-        weights: Sequence[float],
-        asked: PieceExamples,
-        batch_size: int,
-        seed: int,
-        window: int,
-        reader: Reader,
-    ):
-        for store in stores:
-            if store.manifest["tokenizer"]["kind"] == "words":
-                raise ValueError(
-                    f"{store.folder} holds words, but BERT reads word pieces; prepare it with --tokenizer=wordpiece or "
-                    "sentencepiece"
-                )
-        self.asked, self.batch_size, self.seed, self.reader = asked, batch_size, seed, reader
-        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        self.shares = np.cumsum(weights) / np.sum(weights)
-        self.tracks: list[Track[PieceRows]] = [
-            Track(store, self._plan, (seed, number), window, asked.copies) for number, store in enumerate(stores)
-        ]
-
-    def _plan(self, text: Text, key: tuple[int, ...]) -> PieceRows:
-        return plan_rows(text, self.asked, self.vocabulary, key)
-
-    def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `Feed`; the last batch of epoch `last` is padded with empty rows."""
         owner = self._owners(places.taken)
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
-        batch, following, found = self._empty(high - low), [], 0
+        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(high - low).items()}
+        batch["tokens"][:] = self.vocabulary.pad
+        following, found = [], 0
         for number, (track, place) in enumerate(zip(self.tracks, places.corpora)):
             target = np.flatnonzero(owner == number)
             pieces, place = track.stretch(place, len(target), last)
@@ -139,7 +154,7 @@ class PieceFeed(Feed):
         return (batch if found else None), Places(places.taken + self.batch_size, tuple(following))
 
     def skip(self, places: Places) -> Places:
-        """See `Feed`."""
+        """Return the places after the batch at these places."""
         counts = np.bincount(self._owners(places.taken), minlength=len(self.tracks)).tolist()
         following = [track.stretch(*where)[1] for track, where in zip(self.tracks, zip(places.corpora, counts))]
         return Places(places.taken + self.batch_size, tuple(following))
@@ -151,48 +166,30 @@ class PieceFeed(Feed):
         draws = uniforms((self.seed, CORPORA), taken, self.batch_size, 1)[:, 0]
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
-    def _empty(self, rows: int) -> Batch:
-        batch: Batch = {name: np.zeros(*shape) for name, shape in batch_shapes(self.asked, rows).items()}
-        batch["tokens"][:] = self.vocabulary.pad
-        return batch
 
-
-class WordFeed(Feed):
+class WordFeed:
     """Language-model batches; each corpus fills a fixed number of rows, in proportion to its weight."""
 
-    def __init__(
-        self,
-        stores: Sequence[Store],
-        weights: Sequence[float],
-        asked: LanguageModelExamples,
-        batch_size: int,
-        seed: int,
-        window: int,
-        reader: Reader,
-    ):
+    def __init__(self, recipe: Recipe):
+        stores, asked = recipe.stores(), recipe.examples
+        assert isinstance(asked, LanguageModelExamples)
         for store in stores:
             if (kind := store.manifest["tokenizer"]["kind"]) != "words":
-                raise ValueError(
-                    f"{store.folder} holds {kind!r} pieces, but this language model reads words; prepare it with "
-                    "--tokenizer=words"
-                )
+                what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
+                raise ValueError(f"{what}; prepare it with --tokenizer=words")
         vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
         self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
-        self.asked, self.reader = asked, reader
+        self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
-        self.rows = _proportional(batch_size, weights)
-        self.tracks: list[Track[Streams | Sentences]] = [
-            Track(store, partial(self._plan, rows), (seed, number), window)
-            for number, (store, rows) in enumerate(zip(stores, self.rows))
+        rows_of = _proportional(recipe.batch_size, [weight for _, weight in recipe.corpora])
+        plan = partial(plan_steps, asked=asked, marks=self.marks)
+        self.tracks: list[Track[Any]] = [
+            Track(store, partial(plan, rows=rows), (recipe.seed, n), recipe.window)
+            for n, (store, rows) in enumerate(zip(stores, rows_of))
         ]
 
-    def _plan(self, rows: int, text: Text, key: tuple[int, ...]) -> Streams | Sentences:
-        if self.asked.reading == "streams":
-            return plan_streams(text, self.asked.length, rows, self.marks, key)
-        return plan_sentences(text, self.asked.buckets, rows, self.marks, key)
-
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `Feed`."""
+        """See `PieceFeed`."""
         parts, following = [], []
         for track, place in zip(self.tracks, places.corpora):
             pieces, place = track.stretch(place, 1, last)
@@ -204,17 +201,13 @@ class WordFeed(Feed):
         return batch_of(parts, self.forms, self.asked, self.marks, **self.reader._asdict()), after
 
     def skip(self, places: Places) -> Places:
-        """See `Feed`."""
+        """See `PieceFeed`."""
         following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
         return Places(places.taken + 1, tuple(following))
 
 
 def _proportional(rows: int, weights: Sequence[float]) -> list[int]:
-    """Return the number of rows for each corpus, at least one and in proportion to the weights.
-
-    >>> _proportional(8, [3.0, 1.0]), _proportional(4, [100.0, 1.0, 1.0])
-    ([6, 2], [2, 1, 1])
-    """
+    """Return the number of rows for each corpus, at least one and in proportion to the weights."""
     if rows < len(weights):
         raise ValueError(f"batch_size={rows} rows cannot hold {len(weights)} corpora; use at least one row for each")
     shares = np.array(weights) / np.sum(weights) * rows

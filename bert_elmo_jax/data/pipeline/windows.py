@@ -1,4 +1,4 @@
-"""Windows: random parts of a corpus that are read into memory and shuffled there, one after the other.
+"""Read a corpus in windows: random parts that are read into memory and shuffled there, one after the other.
 
 A corpus is cut into blocks of neighbouring documents. Every epoch shuffles the blocks and takes sixteen or more of
 them at a time as a window, and the rows within a window are shuffled. A small corpus is one window and is shuffled
@@ -8,7 +8,8 @@ manifest alone determines the documents of a window.
 
 import contextlib
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable, Sized
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Int64, Integer
@@ -18,6 +19,8 @@ from bert_elmo_jax.data.rows.draws import ORDER, generator
 
 WINDOW = 1 << 24  # tokens: 32 or 64 MB
 BLOCKS = 16  # blocks in a window
+Rows = TypeVar("Rows", bound=Sized)  # a window's rows or steps; only their number is used here
+Key = tuple[int, ...]
 
 
 class Block(NamedTuple):
@@ -32,10 +35,6 @@ class Text(NamedTuple):
     """Documents in memory: tokens, the start of each sentence in tokens, and of each document in sentences.
 
     Both arrays of starts end with the end of the last.
-
-    >>> text = Text(np.array([7, 8, 9]), np.array([0, 1, 3]), np.array([0, 2]))  # one document, two sentences
-    >>> np.diff(text.sentences).tolist()
-    [1, 2]
     """
 
     tokens: Integer[np.ndarray, "tokens"]
@@ -43,7 +42,7 @@ class Text(NamedTuple):
     documents: Int64[np.ndarray, "documents_plus_one"]
 
 
-def plan_windows(store: Store, key: tuple[int, ...], tokens: int = WINDOW) -> list[list[Block]]:
+def plan_windows(store: Store, key: Key, tokens: int = WINDOW) -> list[list[Block]]:
     """Return all windows of one epoch, each of about `tokens` tokens and at least two documents if there are two.
 
     `key` identifies the epoch; the result depends on nothing else.
@@ -103,3 +102,72 @@ def _read(store: Store, shard: int, name: str, first: int, end: int) -> Integer[
         f"{path}: {trouble}; it was intact when the corpus was opened. Copy the shard again, or prepare the corpus "
         "again, and resume from the last checkpoint"
     )
+
+
+class Place(NamedTuple):
+    """The position of the next row, which is all that a run needs to resume."""
+
+    epoch: int = 0
+    window: int = 0
+    row: int = 0
+
+
+class Track(Generic[Rows]):
+    """Read any stretch of the rows of one corpus, across windows and epochs; only the current window is kept.
+
+    `plan(text, key=…)` returns a window's rows; its key consists of `key`, the epoch and the window. With `copies`,
+    epochs repeat after this number.
+    """
+
+    def __init__(self, store: Store, plan: Callable[..., Rows], key: Key, window: int, copies: int = 0):
+        if not len(store):
+            remedy = "a higher" if store.part == "heldout" else "a lower"
+            raise ValueError(
+                f"{store.folder} has no document in its part {store.part!r}; prepare it with {remedy} --heldout"
+            )
+        self.store, self._plan, self._key, self._size, self._copies = store, plan, key, window, copies
+        self._windows: tuple[int, list[list[Block]]] | None = None
+        self._rows: tuple[tuple[int, int], Rows] | None = None
+
+    def windows(self, epoch: int) -> list[list[Block]]:
+        """Return the windows of an epoch."""
+        epoch = epoch % self._copies if self._copies else epoch
+        if self._windows is None or self._windows[0] != epoch:
+            self._windows = epoch, plan_windows(self.store, (*self._key, epoch), self._size)
+        return self._windows[1]
+
+    def rows(self, epoch: int, window: int) -> Rows:
+        """Return the rows of a window."""
+        epoch = epoch % self._copies if self._copies else epoch
+        if self._rows is None or self._rows[0] != (epoch, window):
+            self._rows = None  # free the window before the next is read
+            text = read_window(self.store, self.windows(epoch)[window])
+            self._rows = (epoch, window), self._plan(text, key=(*self._key, epoch, window))
+        return self._rows[1]
+
+    def stretch(self, place: Place, count: int, last: int | None = None) -> tuple[list[tuple[Rows, int, int]], Place]:
+        """Return the next `count` rows as pieces (window's rows, first, end), and the place after them.
+
+        Rows may continue into the next epoch, but not beyond epoch `last`; there may be fewer at its end.
+        """
+        pieces = []
+        while count and (last is None or place.epoch <= last):
+            rows = self.rows(place.epoch, place.window)
+            end = min(place.row + count, len(rows))
+            if end > place.row:
+                pieces.append((rows, place.row, end))
+            count -= end - place.row
+            place = place._replace(row=end)
+            if end == len(rows):
+                more = place.window + 1 < len(self.windows(place.epoch))
+                place = Place(place.epoch, place.window + 1) if more else Place(place.epoch + 1)
+        return pieces, place
+
+    def passed(self, place: Place) -> float:
+        """Return the number of epochs that have passed at a place; all windows of an epoch count equally."""
+        share = place.row / len(self.rows(place.epoch, place.window)) if place.row else 0
+        return place.epoch + (place.window + share) / len(self.windows(place.epoch))
+
+    def size(self, epoch: int) -> int:
+        """Return the exact number of rows of an epoch; plans all of its windows."""
+        return sum(len(self.rows(epoch, window)) for window in range(len(self.windows(epoch))))

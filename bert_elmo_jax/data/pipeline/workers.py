@@ -8,8 +8,7 @@ import grain
 from absl import flags
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.data.pipeline.batches import Recipe
-    from bert_elmo_jax.data.pipeline.feeds import Places
+    from bert_elmo_jax.data.pipeline.feeds import Places, Recipe
 
 Element = dict[str, Any]  # a batch, the places after it as JSON, and the epoch
 
@@ -44,7 +43,11 @@ class _Making(grain.DatasetIterator[Element]):
         batch, self._places = self._feed.batch(self._places)
         self._at, self._next = self._at + 1, self._next + (self._slice.step or 1)
         after = {"taken": self._places.taken, "places": [list(place) for place in self._places.corpora]}
-        return {"batch": batch, "after": json.dumps(after), "epoch": self._feed.passed(self._places)}
+        return {
+            "batch": batch,
+            "after": json.dumps(after),
+            "epoch": self._feed.tracks[0].passed(self._places.corpora[0]),
+        }
 
     def get_state(self) -> dict[str, Any]:
         """Return no state: each batch contains the position after it."""

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32, Int64
 
+from bert_elmo_jax.data.rows.widths import enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.text import Tokenizer
 
@@ -17,6 +18,15 @@ DRAWS = 4  # random numbers per position
 # Lengths of spans in words: geometric with p = 0.2, truncated at 10.
 SPANS = np.cumsum(0.8 ** np.arange(10)) / np.sum(0.8 ** np.arange(10))
 LAST = 2.0  # a score that sorts after every random one
+KINDS = ("token", "word", "span", "next")
+
+Rows = Int32[np.ndarray, "B T"]
+Marks = Bool[np.ndarray, "B T"]
+Scores = Float64[np.ndarray, "B T"]
+Draws = Float64[np.ndarray, "B 4 T"]
+Counts = Int64[np.ndarray, "B"]
+Places = Int32[np.ndarray, "B K"]
+Weights = Float32[np.ndarray, "B K"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +40,6 @@ class Masking:
         rate: share of tokens to predict.
         predictions: maximum number of predictions per row; None: rate · length, rounded up.
         split: shares of picked tokens that become [MASK], become a random token, and stay unchanged.
-
-    >>> Masking(rate=0.15).places(128), Masking(rate=0.15).places(512), Masking("next").places(128)
-    (20, 77, 127)
     """
 
     kind: Literal["token", "word", "span", "next"] = "token"
@@ -41,18 +48,16 @@ class Masking:
     split: tuple[float, float, float] = (0.8, 0.1, 0.1)
 
     def __post_init__(self) -> None:
-        if self.kind not in (kinds := ("token", "word", "span", "next")):
-            hint = did_you_mean(self.kind, kinds)
+        if self.kind not in KINDS:
+            hint = did_you_mean(self.kind, KINDS)
             raise ValueError(f"masking {self.kind!r} is not known; it is token, word, span or next{hint}")
         if not 0 < self.rate < 1:
             raise ValueError(f"mask rate {self.rate}: expected a share between 0 and 1, such as 0.15")
         if self.predictions is not None and self.predictions < 1:
             raise ValueError(f"predictions={self.predictions} per row; expected at least 1, or None for rate · length")
         if len(self.split) != 3 or min(self.split) < 0 or abs(sum(self.split) - 1) > 1e-6:
-            raise ValueError(
-                f"split={self.split}: expected three shares that add up to 1 ([MASK], random token, unchanged), "
-                "such as (0.8, 0.1, 0.1)"
-            )
+            expected = "three shares that add up to 1 ([MASK], random token, unchanged), such as (0.8, 0.1, 0.1)"
+            raise ValueError(f"split={self.split}: expected {expected}")
 
     def places(self, length: int) -> int:
         """Return the maximum number of predictions (K) in a row of this length."""
@@ -89,36 +94,31 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def mask_rows(
-    tokens: Int32[np.ndarray, "B T"],
-    segments: Int32[np.ndarray, "B T"],
-    masking: Masking,
-    vocabulary: Vocabulary,
-    draws: Float64[np.ndarray, "B 4 T"],
-) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, "B K"], Int32[np.ndarray, "B K"], Float32[np.ndarray, "B K"]]:
+    tokens: Rows, segments: Rows, masking: Masking, vocabulary: Vocabulary, draws: Draws
+) -> tuple[Rows, Places, Places, Weights]:
     """Return the masked rows, and the positions (ascending), targets and weights of the predictions.
 
-    Row i depends only on `draws[i]`. A row without tokens to pick has no prediction: all its weights are 0.
+    Row i depends only on `draws[i]`. With `next`, each token is predicted at the position before it in its example. A
+    row without tokens to pick has no prediction: all its weights are 0.
     """
     places = masking.places(tokens.shape[1])
     if masking.kind == "next":
-        return (tokens, *_next_tokens(tokens, segments))
+        real = (segments[:, 1:] > 0) & (segments[:, 1:] == segments[:, :-1])
+        positions = np.tile(np.arange(places, dtype=np.int32), (len(tokens), 1))
+        return tokens, positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)
     free = (segments > 0) & ~vocabulary.fixed[tokens]
     wanted = np.rint(masking.rate * (segments > 0).sum(axis=1)).astype(np.int64)
     wanted = np.minimum(np.clip(wanted, 1, places), free.sum(axis=1))
+    fates = draws[:, 2]
     if masking.kind == "token":
         picked = _pick_tokens(free, wanted, draws[:, 0])
-        fates = draws[:, 2]
     else:
-        before = np.zeros_like(free)
-        before[:, 1:] = free[:, :-1]
-        starts = free & ~(vocabulary.continues[tokens] & before)
+        starts = free & ~(vocabulary.continues[tokens] & np.pad(free[:, :-1], ((0, 0), (1, 0))))
         if masking.kind == "word":
-            picked, fates = _pick_words(free, starts, wanted, draws[:, 0]), draws[:, 2]
+            picked = _pick_words(free, starts, wanted, draws[:, 0])
         else:
             picked, fates = _pick_spans(free, starts, wanted, draws)
-    row, column = np.nonzero(picked)
-    count = picked.sum(axis=1)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    (row, place), column = enumerate_runs(picked.sum(axis=1)), np.nonzero(picked)[1]
     positions, targets = np.zeros((2, len(tokens), places), np.int32)
     weights = np.zeros((len(tokens), places), np.float32)
     positions[row, place] = column
@@ -132,9 +132,7 @@ def mask_rows(
     return masked, positions, targets, weights
 
 
-def _pick_tokens(
-    free: Bool[np.ndarray, "B T"], wanted: Int64[np.ndarray, "B"], scores: Float64[np.ndarray, "B T"]
-) -> Bool[np.ndarray, "B T"]:
+def _pick_tokens(free: Marks, wanted: Counts, scores: Scores) -> Marks:
     """Pick the `wanted` free positions with the lowest scores in each row."""
     order = np.argsort(np.where(free, scores, LAST), axis=1)
     picked = np.zeros_like(free)
@@ -142,12 +140,7 @@ def _pick_tokens(
     return picked
 
 
-def _pick_words(
-    free: Bool[np.ndarray, "B T"],
-    starts: Bool[np.ndarray, "B T"],
-    wanted: Int64[np.ndarray, "B"],
-    scores: Float64[np.ndarray, "B T"],
-) -> Bool[np.ndarray, "B T"]:
+def _pick_words(free: Marks, starts: Marks, wanted: Counts, scores: Scores) -> Marks:
     """Pick whole words in random order; skip words with more pieces than are left to pick."""
     first = np.maximum.accumulate(np.where(starts, np.arange(starts.shape[1]), 0), axis=1)  # of each position's word
     sizes = np.zeros(free.shape, np.int64)
@@ -165,12 +158,7 @@ def _pick_words(
     return free & np.take_along_axis(chosen, first, axis=1)
 
 
-def _pick_spans(
-    free: Bool[np.ndarray, "B T"],
-    starts: Bool[np.ndarray, "B T"],
-    wanted: Int64[np.ndarray, "B"],
-    draws: Float64[np.ndarray, "B 4 T"],
-) -> tuple[Bool[np.ndarray, "B T"], Float64[np.ndarray, "B T"]]:
+def _pick_spans(free: Marks, starts: Marks, wanted: Counts, draws: Draws) -> tuple[Marks, Scores]:
     """Pick spans of words at random positions until enough is picked (the last may be cut), and their replacements."""
     word = np.cumsum(starts, axis=1)
     run = np.cumsum(~free, axis=1)  # special tokens end a span
@@ -180,8 +168,8 @@ def _pick_spans(
     left, turn = wanted.copy(), 0
     while len(rows := np.flatnonzero(left)):  # rows with tokens left to pick have a free position left
         anchor = order[rows, turn]
-        rows = rows[~picked[rows, anchor]]
-        anchor = order[rows, turn]
+        still = ~picked[rows, anchor]
+        rows, anchor = rows[still], anchor[still]
         first = word[rows, anchor]
         inside = (word[rows] >= first[:, None]) & (word[rows] < (first + words[rows, turn])[:, None])
         inside &= free[rows] & (run[rows] == run[rows, anchor][:, None]) & ~picked[rows]
@@ -191,12 +179,3 @@ def _pick_spans(
         left[rows] -= inside.sum(axis=1)
         turn += 1
     return picked, fates
-
-
-def _next_tokens(
-    tokens: Int32[np.ndarray, "B T"], segments: Int32[np.ndarray, "B T"]
-) -> tuple[Int32[np.ndarray, "B K"], Int32[np.ndarray, "B K"], Float32[np.ndarray, "B K"]]:
-    """Return positions, targets and weights that predict each token at the position before it in its example."""
-    positions = np.tile(np.arange(tokens.shape[1] - 1, dtype=np.int32), (len(tokens), 1))
-    real = (segments[:, 1:] > 0) & (segments[:, 1:] == segments[:, :-1])
-    return positions, np.where(real, tokens[:, 1:], 0).astype(np.int32), real.astype(np.float32)

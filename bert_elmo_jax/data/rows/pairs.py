@@ -11,24 +11,26 @@ import numpy as np
 from jaxtyping import Int64
 
 from bert_elmo_jax.data.pipeline.windows import Text
+from bert_elmo_jax.data.rows.widths import enumerate_runs
 
 # Longer documents are split into parts of this many sentences: a single document would take many small steps.
 LONG = 4096
 SHORTEST = 5  # positions of the shortest pair: three special tokens and two others
+Numbers = Int64[np.ndarray, "N"]  # one for each example, part or document
 
 
 class Sequences(NamedTuple):
     """Examples: token stretches A and B (B is empty in examples of one stretch), labels, and weights of the labels."""
 
-    a: Int64[np.ndarray, "N"]  # start in the tokens
-    a_length: Int64[np.ndarray, "N"]
-    b: Int64[np.ndarray, "N"]
-    b_length: Int64[np.ndarray, "N"]
-    label: Int64[np.ndarray, "N"]
-    weight: Int64[np.ndarray, "N"]
+    a: Numbers  # start in the tokens
+    a_length: Numbers
+    b: Numbers
+    b_length: Numbers
+    label: Numbers
+    weight: Numbers
 
     @property
-    def lengths(self) -> Int64[np.ndarray, "N"]:
+    def lengths(self) -> Numbers:
         """Return the number of positions of each example, with special tokens."""
         return self.a_length + self.b_length + 2 + (self.b_length > 0)
 
@@ -48,11 +50,6 @@ def sentence_pairs(
     another document (label 1). With `sop`, B always follows A, but half of the pairs are swapped (label 1); a chunk of
     one sentence becomes an example without B, and its label has weight 0. With probability `short_share`, a document
     (or each chunk) aims at a random shorter length.
-
-    >>> text = Text(np.arange(12), np.arange(0, 13, 2), np.array([0, 3, 6]))  # two documents of three sentences
-    >>> pairs = sentence_pairs(text, 32, np.random.default_rng(0))
-    >>> bool((pairs.lengths <= 32).all()), set(pairs.label.tolist()) <= {0, 1}
-    (True, True)
     """
     if length < SHORTEST:
         raise ValueError(f"length={length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
@@ -87,7 +84,7 @@ def sentence_pairs(
 
 def _chunks(
     text: Text, room: int, rng: np.random.Generator, short_share: float, short_per: str
-) -> Iterator[tuple[Int64[np.ndarray, "D"], ...]]:
+) -> Iterator[tuple[Numbers, ...]]:
     """Yield the next chunk of every unfinished document: document, first sentence, end of A, end, target and a coin.
 
     The caller must set the first sentences, in place, to the start of each document's next chunk.
@@ -106,25 +103,20 @@ def _chunks(
         owner, place, end, target = owner[unfinished], place[unfinished], end[unfinished], target[unfinished]
 
 
-def _parts(
-    documents: Int64[np.ndarray, "documents_plus_one"],
-) -> tuple[Int64[np.ndarray, "P"], Int64[np.ndarray, "P"], Int64[np.ndarray, "P"]]:
+def _parts(documents: Int64[np.ndarray, "documents_plus_one"]) -> tuple[Numbers, Numbers, Numbers]:
     """Split documents into parts of at most `LONG` sentences; return document, first sentence and end of each."""
-    sizes = np.diff(documents)
-    pieces = -(-sizes // LONG)
-    owner = np.repeat(np.arange(len(sizes)), pieces)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    owner, number = enumerate_runs(-(-np.diff(documents) // LONG))
     first = documents[owner] + number * LONG
     return owner, first, np.minimum(first + LONG, documents[owner + 1])
 
 
-def _targets(count: int, room: int, rng: np.random.Generator, short_share: float) -> Int64[np.ndarray, "N"]:
+def _targets(count: int, room: int, rng: np.random.Generator, short_share: float) -> Numbers:
     """Draw the number of tokens to aim at: all the room, or with probability `short_share` a random number from 2."""
     short, size = rng.random((2, count))
     return np.where(short < short_share, 2 + (size * (room - 1)).astype(np.int64), room)
 
 
-def _another(owner: Int64[np.ndarray, "N"], count: int, rng: np.random.Generator) -> Int64[np.ndarray, "N"]:
+def _another(owner: Numbers, count: int, rng: np.random.Generator) -> Numbers:
     """Draw another document for each, or return the same if there is only one."""
     if count == 1:
         return owner
@@ -133,13 +125,8 @@ def _another(owner: Int64[np.ndarray, "N"], count: int, rng: np.random.Generator
 
 
 def truncate(
-    a: Int64[np.ndarray, "N"],
-    a_length: Int64[np.ndarray, "N"],
-    b: Int64[np.ndarray, "N"],
-    b_length: Int64[np.ndarray, "N"],
-    room: int,
-    rng: np.random.Generator,
-) -> tuple[Int64[np.ndarray, "N"], ...]:
+    a: Numbers, a_length: Numbers, b: Numbers, b_length: Numbers, room: int, rng: np.random.Generator
+) -> tuple[Numbers, ...]:
     """Shorten pairs to `room` tokens: the longer side (B if equal) loses a random end token until the pair fits."""
     excess = np.maximum(a_length + b_length - room, 0)
     uneven = np.minimum(excess, np.abs(a_length - b_length))  # lost by the longer side alone; then both alternate
@@ -159,9 +146,7 @@ def plain_text(text: Text, length: int, *, whole_documents: bool, closing: int =
         raise ValueError(f"length={length} has no room for [CLS] A [SEP]; use 3 or more")
     sizes = np.diff(text.sentences)
     sizes[text.documents[1:] - 1] -= closing
-    pieces = -(-sizes // room)
-    owner = np.repeat(np.arange(len(sizes)), pieces)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    owner, number = enumerate_runs(-(-sizes // room))
     cuts = np.append(text.sentences[:-1][owner] + number * room, text.sentences[-1])
     closings = np.searchsorted(cuts, text.sentences[text.documents[1:]])  # the cuts that end a document
     stops = cuts.copy()

@@ -5,7 +5,7 @@ them with random numbers that depend only on the row.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int64, Integer
@@ -13,10 +13,11 @@ from jaxtyping import Int64, Integer
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, MASKS, generator, uniforms
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows
-from bert_elmo_jax.data.rows.packing import pack
-from bert_elmo_jax.data.rows.pairs import SHORTEST, Sequences, plain_text, sentence_pairs, with_separators
+from bert_elmo_jax.data.rows.pairs import SHORTEST, Numbers, Sequences, plain_text, sentence_pairs, with_separators
+from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
+Tokens = Integer[np.ndarray, "tokens"]
 OBJECTIVES = ("nsp", "sop", "sentences", "documents")
 
 
@@ -32,9 +33,6 @@ class PieceExamples:
         short_share: share of documents (or chunks, see `short_per`) that aim at a random shorter length.
         sequences: maximum number of examples packed into a row.
         copies: 0 makes new examples in every epoch; n repeats the first n epochs, as the original's `dupe_factor`.
-
-    >>> PieceExamples(length=512, masking=Masking("word")).places
-    77
     """
 
     length: int = 128
@@ -49,13 +47,13 @@ class PieceExamples:
         if self.objective not in OBJECTIVES:
             hint = did_you_mean(self.objective, OBJECTIVES)
             raise ValueError(f"objective {self.objective!r} is not known; it is one of {', '.join(OBJECTIVES)}{hint}")
+        if self.short_per not in ("document", "chunk"):
+            hint = did_you_mean(self.short_per, ("document", "chunk"))
+            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.length < SHORTEST:
             raise ValueError(f"length={self.length} has no room for [CLS] A [SEP] B [SEP]; use {SHORTEST} or more")
         if not 0 <= self.short_share <= 1:
             raise ValueError(f"short_share={self.short_share}: expected a share from 0 to 1, such as 0.1")
-        if self.short_per not in ("document", "chunk"):
-            hint = did_you_mean(self.short_per, ("document", "chunk"))
-            raise ValueError(f"short_per={self.short_per!r}: expected document or chunk{hint}")
         if self.sequences < 1:
             raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
         if self.copies < 0:
@@ -66,35 +64,88 @@ class PieceExamples:
         """Return the maximum number of predictions per row (K)."""
         return self.masking.places(self.length)
 
+    def shapes(self, rows: int, shards: int = 1) -> Shapes:
+        """Return the shape and type of every array in a batch; the number of shards changes nothing."""
+        widths = dict.fromkeys(("tokens", "types", "positions", "segments"), self.length)
+        widths |= {f"mlm_{name}": self.places for name in ("positions", "targets", "weights")}
+        widths |= {f"nsp_{name}": self.sequences for name in ("positions", "targets", "weights")}
+        return {name: ((rows, width), np.float32 if "weights" in name else np.int32) for name, width in widths.items()}
+
+
+def pack(
+    lengths: Int64[np.ndarray, "N"], capacity: int, most: int
+) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "rows_plus_one"]]:
+    """Pack examples into rows of `capacity` positions and at most `most` examples, by best fit, longest first.
+
+    Return the examples, row after row, and the start of each row among them. All examples of one length are placed at
+    once, in their order, so the time hardly grows with their number.
+    """
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > capacity):
+        raise ValueError(
+            f"examples of {lengths.min()} to {lengths.max()} positions cannot be packed into rows of {capacity}"
+        )
+    if most < 1:
+        raise ValueError(f"most={most} examples per row; expected at least 1")
+    order = np.argsort(-lengths, kind="stable")
+    row_of = np.empty(len(lengths), np.int64)
+    space_in: list[list[np.ndarray]] = [[] for _ in range(capacity + 1)]  # open rows by the space left in them
+    held = np.zeros(len(lengths), np.int64)  # examples in each row; there are no more rows than examples
+    rows = 0
+    sorted_lengths = lengths[order]
+    cuts = np.flatnonzero(np.diff(sorted_lengths, prepend=0, append=0))
+    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist()):
+        length, waiting = int(sorted_lengths[first]), order[first:end]
+        space = length
+        while len(waiting) and space <= capacity:
+            if not space_in[space]:
+                space += 1
+                continue
+            open_rows = space_in[space].pop()
+            used, rest = open_rows[: len(waiting)], open_rows[len(waiting) :]
+            if len(rest):
+                space_in[space].append(rest)
+            row_of[waiting[: len(used)]] = used
+            waiting = waiting[len(used) :]
+            held[used] += 1
+            left = space - length
+            if len(still := used[held[used] < most]):
+                space_in[left].append(still)
+                space = min(space, max(left, length))
+        if len(waiting):
+            each = min(capacity // length, most)
+            number = np.arange(len(waiting)) // each
+            row_of[waiting] = rows + number
+            opened = np.bincount(number)
+            held[rows : rows + len(opened)] = opened
+            new = rows + np.arange(len(opened))
+            for count in {each, int(opened[-1])}:
+                if len(still := new[(opened == count) & (opened < most)]):
+                    space_in[capacity - count * length].append(still)
+            rows += len(opened)
+    members = order[np.argsort(row_of[order], kind="stable")]
+    return members, np.concatenate([[0], np.cumsum(held[:rows])]).astype(np.int64)
+
 
 @dataclass(frozen=True)
 class PieceRows:
     """The rows of a window, in their final order: row r is examples `members[first[r] : first[r + 1]]`."""
 
-    tokens: Integer[np.ndarray, "tokens"]  # of the text, then [CLS] and [SEP]
+    tokens: Tokens  # of the text, then [CLS] and [SEP]
     examples: Sequences
     members: Int64[np.ndarray, "N"]
     first: Int64[np.ndarray, "rows_plus_one"]
-    length: int  # positions per row
     key: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.first) - 1
-
-    @property
-    def filled(self) -> float:
-        """Return the share of positions that hold a token."""
-        return float(self.examples.lengths.sum() / (len(self) * self.length))
 
 
 def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
     """Return the rows of a window; `key` identifies the window and its epoch."""
     rng = generator(*key, CONTENT)
     if asked.objective == "nsp" or asked.objective == "sop":
-        short_share, short_per = asked.short_share, asked.short_per
-        examples = sentence_pairs(
-            text, asked.length, rng, objective=asked.objective, short_share=short_share, short_per=short_per
-        )
+        short: Any = {"short_share": asked.short_share, "short_per": asked.short_per}
+        examples = sentence_pairs(text, asked.length, rng, objective=asked.objective, **short)
     elif asked.objective == "sentences":
         text = with_separators(text, vocabulary.sep)
         examples = plain_text(text, asked.length, whole_documents=False, closing=1)
@@ -110,7 +161,7 @@ def plan_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tup
         first = np.concatenate([[0], np.cumsum(sizes)])
         members = order[packed][np.repeat(begins[row_order] - first[:-1], sizes) + np.arange(len(packed))]
     tokens = np.append(text.tokens, np.array([vocabulary.cls, vocabulary.sep], text.tokens.dtype))
-    return PieceRows(tokens, examples, members, first, asked.length, (*key, MASKS))
+    return PieceRows(tokens, examples, members, first, (*key, MASKS))
 
 
 def piece_batch(
@@ -120,8 +171,7 @@ def piece_batch(
     members = rows.members[rows.first[first] : rows.first[end]]
     examples = Sequences(*(column[members] for column in rows.examples))
     count = np.diff(rows.first[first : end + 1])
-    row = np.repeat(np.arange(len(count)), count)
-    slot = np.arange(len(members)) - np.repeat(np.cumsum(count) - count, count)
+    row, slot = enumerate_runs(count)
     begins = np.cumsum(examples.lengths) - examples.lengths  # with all examples laid end to end
     offset = begins - np.repeat(begins[slot == 0], count)  # within the row
     batch = _lay_out(rows.tokens, examples, row, offset, slot, (len(count), asked.length), vocabulary.pad)
@@ -139,13 +189,7 @@ def piece_batch(
 
 
 def _lay_out(
-    text: Integer[np.ndarray, "tokens"],
-    examples: Sequences,
-    row: Int64[np.ndarray, "N"],
-    offset: Int64[np.ndarray, "N"],
-    slot: Int64[np.ndarray, "N"],
-    shape: tuple[int, int],
-    pad: int,
+    text: Tokens, examples: Sequences, row: Numbers, offset: Numbers, slot: Numbers, shape: tuple[int, int], pad: int
 ) -> dict[str, np.ndarray]:
     """Return tokens, types, positions and segments of all rows; the last two tokens of `text` are [CLS] and [SEP]."""
     # Every example has five parts, [CLS] A [SEP] B [SEP]; the last two may be empty.

@@ -15,10 +15,13 @@ from jaxtyping import Int64, Integer
 
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.draws import CONTENT, generator
+from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
 CHUNK = 1 << 16  # sentences copied at once, so that the index arrays stay small
+Words = Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
+Numbers = Int64[np.ndarray, "B"]  # one for each row
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,6 @@ class LanguageModelExamples:
             always pads to `max_characters`.
         smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
             model is compiled once per size.
-
-    >>> LanguageModelExamples(reading="sentences", length=50).buckets
-    (13, 25, 50)
     """
 
     reading: Literal["streams", "sentences"] = "streams"
@@ -49,19 +49,14 @@ class LanguageModelExamples:
     smallest_table: int = 256
 
     def __post_init__(self) -> None:
-        if self.reading not in ("streams", "sentences"):
-            hint = did_you_mean(self.reading, ("streams", "sentences"))
-            raise ValueError(f"reading {self.reading!r} is not known; it is streams or sentences{hint}")
-        if self.input not in ("characters", "words"):
-            raise ValueError(f"input {self.input!r} is not known; it is characters or words")
-        if self.length < 1:
-            raise ValueError(f"length={self.length} steps: expected 1 or more, such as 20")
-        if self.max_characters < 3:
-            raise ValueError(f"max_characters={self.max_characters}: expected 3 or more; 50 is usual")
-        if self.widest_filter < 0:
-            raise ValueError(f"widest_filter={self.widest_filter}: expected 0, or the width of a convolution")
-        if self.smallest_table < 1:
-            raise ValueError(f"smallest_table={self.smallest_table}: expected 1 or more, such as 256")
+        for name, known in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):
+            if (given := getattr(self, name)) not in known:
+                hint = did_you_mean(given, known)
+                raise ValueError(f"{name} {given!r} is not known; it is {' or '.join(known)}{hint}")
+        for name, least in {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0}.items():
+            if getattr(self, name) < least:
+                given = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
+                raise ValueError(f"{name}={given}: expected {least} or more; {getattr(type(self), name)} is usual")
 
     @property
     def buckets(self) -> tuple[int, ...]:
@@ -70,6 +65,29 @@ class LanguageModelExamples:
         while self.reading == "sentences" and -(-lengths[0] // 2) >= SHORTEST_BUCKET:
             lengths.insert(0, -(-lengths[0] // 2))
         return tuple(lengths)
+
+    def table_size(self, words: int) -> int:
+        """Return the size of the table of this number of distinct words."""
+        size = self.smallest_table
+        while size < words:
+            size *= 2
+        return size
+
+    def shapes(self, rows: int, shards: int = 1) -> Shapes:
+        """Return upper bounds of the shapes, and the types, of the arrays in a batch.
+
+        The bounds are the longest bucket, and no word that is repeated within any of the `shards` parts.
+        """
+        if rows % shards:
+            raise ValueError(f"{rows} rows cannot be split into {shards} equal parts; use a multiple of {shards}")
+        shapes: Shapes = {"lengths": ((rows,), np.int32), "fresh": ((rows,), np.bool_)}
+        for direction in ("forward", "backward"):
+            shapes[f"words_{direction}"] = shapes[f"{direction}_targets"] = ((rows, self.length), np.int32)
+            shapes[f"{direction}_weights"] = ((rows, self.length), np.float32)
+        if self.input == "characters":
+            size = self.table_size(2 * (rows // shards) * self.length)  # both directions
+            shapes["characters"] = ((shards, size, self.max_characters), np.int32)
+        return shapes
 
 
 class Marks(NamedTuple):
@@ -88,7 +106,7 @@ class Steps(NamedTuple):
     forward_targets: Int64[np.ndarray, "B T"]
     backward: Int64[np.ndarray, "B T"]
     backward_targets: Int64[np.ndarray, "B T"]
-    lengths: Int64[np.ndarray, "B"]
+    lengths: Numbers
     fresh: bool  # all rows start from a zero state
 
 
@@ -96,7 +114,7 @@ class Steps(NamedTuple):
 class Streams:
     """A window of text as B streams: its documents in random order, cut into nearly equal stretches of sentences."""
 
-    words: Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
+    words: Words
     cuts: Int64[np.ndarray, "rows_plus_one"]  # row b reads words[cuts[b] : cuts[b + 1]]
     length: int
     marks: Marks
@@ -116,7 +134,7 @@ class Streams:
 class Sentences:
     """A window of text sentence by sentence, in batches of similar lengths."""
 
-    words: Integer[np.ndarray, "steps_plus_one"]
+    words: Words
     begin: Int64[np.ndarray, "batches B"]
     size: Int64[np.ndarray, "batches B"]  # 0 in empty rows
     lengths: Int64[np.ndarray, "batches"]
@@ -129,6 +147,15 @@ class Sentences:
         """Return batch number `step`."""
         begin, size = self.begin[step], self.size[step]
         return _read(self.words, begin, begin + size, size, int(self.lengths[step]), self.marks, fresh=True)
+
+
+def plan_steps(
+    text: Text, asked: LanguageModelExamples, rows: int, marks: Marks, key: tuple[int, ...]
+) -> Streams | Sentences:
+    """Plan all steps of a window, as streams or sentence by sentence."""
+    if asked.reading == "streams":
+        return plan_streams(text, asked.length, rows, marks, key)
+    return plan_sentences(text, asked.buckets, rows, marks, key)
 
 
 def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...]) -> Streams:
@@ -144,9 +171,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     rng = generator(*key, CONTENT)
     words, starts = _words(text, marks, rng)
     longest = buckets[-1]
-    pieces = -(-np.diff(starts) // longest)
-    owner = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    owner, number = enumerate_runs(-(-np.diff(starts) // longest))
     begin = starts[owner] + number * longest
     size = np.minimum(starts[owner + 1] - begin, longest)
     order = rng.permutation(len(begin))
@@ -170,9 +195,7 @@ def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks
     return Sentences(words, begin[index], sizes, np.array(lengths, np.int64)[turn], marks)
 
 
-def _words(
-    text: Text, marks: Marks, rng: np.random.Generator
-) -> tuple[Integer[np.ndarray, "steps_plus_one"], Int64[np.ndarray, "sentences_plus_one"]]:
+def _words(text: Text, marks: Marks, rng: np.random.Generator) -> tuple[Words, Int64[np.ndarray, "sentences_plus_one"]]:
     """Shuffle the documents and put `<S>` before each sentence and at the end; return the words and sentence starts."""
     order = rng.permutation(len(text.documents) - 1)
     counts = np.diff(text.documents)[order]
@@ -191,14 +214,7 @@ def _words(
 
 
 def _read(
-    words: Integer[np.ndarray, "steps_plus_one"],
-    begin: Int64[np.ndarray, "B"],
-    end: Int64[np.ndarray, "B"],
-    size: Int64[np.ndarray, "B"],
-    length: int,
-    marks: Marks,
-    *,
-    fresh: bool,
+    words: Words, begin: Numbers, end: Numbers, size: Numbers, length: int, marks: Marks, *, fresh: bool
 ) -> Steps:
     """Read `size` steps forwards from `begin` and as many backwards from `end`."""
     steps = np.arange(length)

@@ -1,5 +1,9 @@
 """Shapes to pad rows of mixed lengths to: few, so that little is compiled, and close, so that little is padded."""
 
+import numpy as np
+from jaxtyping import Int64
+
+Shapes = dict[str, tuple[tuple[int, ...], type[np.generic]]]
 WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
 
 
@@ -11,3 +15,9 @@ def width_for(length: int, limit: int) -> int:
 def height_for(rows: int, batch_size: int) -> int:
     """Return the number of rows a batch is padded to: a power of two, at most the batch size."""
     return min(batch_size, 1 << (rows - 1).bit_length())
+
+
+def enumerate_runs(lengths: Int64[np.ndarray, "runs"]) -> tuple[Int64[np.ndarray, "N"], Int64[np.ndarray, "N"]]:
+    """Return the run of each element, and its place in the run, of runs of these lengths laid end to end."""
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    return run, np.arange(len(run)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -9,6 +9,7 @@ from bert_elmo_jax.data.corpora.store import Forms
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, Steps
 from bert_elmo_jax.text.characters import BOW_CHARACTER, EOW_CHARACTER, PAD_CHARACTER, boundary_characters
 
+Numbers = Int64[np.ndarray, "_"]
 ROUND = 16  # widths of the character table are multiples of this, so that there are few different ones
 
 
@@ -56,9 +57,7 @@ def batch_of(
         tables.append(distinct)
         indices.append(index)
     index = np.stack(indices).reshape(read.shape)[first:end].astype(np.int32)
-    size = asked.smallest_table
-    while size < max(map(len, tables)):
-        size *= 2
+    size = asked.table_size(max(map(len, tables)))
     width = _width(tables, forms, base, asked)
     own = tables[shards * process // processes : shards * (process + 1) // processes]
     characters = np.zeros((len(own), size, width), np.int32)
@@ -76,9 +75,7 @@ def _known(ids: Int64[np.ndarray, "B T"], marks: Marks) -> Int32[np.ndarray, "B 
     return np.where(ids < marks.size, ids, marks.unk).astype(np.int32)
 
 
-def _spelling(
-    ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"]
-) -> tuple[Int64[np.ndarray, "U"], Int64[np.ndarray, "U"], Int64[np.ndarray, "U"]]:
+def _spelling(ids: Numbers, forms: Sequence[Forms], base: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Return the corpus of each word, and the start and number of its bytes there."""
     corpus = np.searchsorted(base, ids, side="right") - 1
     begin, size = np.empty((2, len(ids)), np.int64)
@@ -90,12 +87,7 @@ def _spelling(
     return corpus, begin, size
 
 
-def _width(
-    tables: Sequence[Int64[np.ndarray, "_"]],
-    forms: Sequence[Forms],
-    base: Int64[np.ndarray, "corpora"],
-    asked: LanguageModelExamples,
-) -> int:
+def _width(tables: Sequence[Numbers], forms: Sequence[Forms], base: Numbers, asked: LanguageModelExamples) -> int:
     """Return the width of the character table.
 
     The padding after the longest word need not be wider than the widest filter: more padding does not change the
@@ -109,7 +101,7 @@ def _width(
 
 
 def form_characters(
-    ids: Int64[np.ndarray, "U"], forms: Sequence[Forms], base: Int64[np.ndarray, "corpora"], marks: Marks, width: int
+    ids: Numbers, forms: Sequence[Forms], base: Numbers, marks: Marks, width: int
 ) -> Int32[np.ndarray, "U {width}"]:
     """Return the characters of words by their numbers, as `character_table` does for strings."""
     corpus, begin, size = _spelling(ids, forms, base)

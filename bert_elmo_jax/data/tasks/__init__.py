@@ -1,25 +1,12 @@
-r"""Read raw task files into examples; turn questions into windows, and scores of windows into answers.
+"""Read raw task files into examples; turn questions into windows, and scores of windows into answers."""
 
-An invalid row raises a `BadRow` with the message `file:line: given and expected values; remedy`:
-
->>> import pathlib, tempfile
->>> file = pathlib.Path(tempfile.mkdtemp()) / "dev.tsv"
->>> _ = file.write_text("sentence\tlabel\nso good \n")
->>> read_texts(file, "sst2")  # doctest: +ELLIPSIS
-Traceback (most recent call last):
-bert_elmo_jax.data.tasks.files.BadRow: ...dev.tsv:2: 1 column, expected 2 (sentence, label); ...
-"""
-
-from bert_elmo_jax.data.tasks.choice import read_swag
+from bert_elmo_jax.data.tasks.answers import AnswerPrediction, Candidate, find_answers
 from bert_elmo_jax.data.tasks.examples import Answer, ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.labels import find_labels, find_tags, label_ids, tag_ids
-from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_texts
-from bert_elmo_jax.data.tasks.qamr import read_qamr
-from bert_elmo_jax.data.tasks.schemes import find_scheme
-from bert_elmo_jax.data.tasks.squad import read_squad
-from bert_elmo_jax.data.tasks.squad_answers import AnswerPrediction, Candidate, find_answers
-from bert_elmo_jax.data.tasks.squad_windows import Window, make_windows
+from bert_elmo_jax.data.tasks.labels import find_labels, find_scheme, find_tags, label_ids, tag_ids
+from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
+from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
+from bert_elmo_jax.data.tasks.rows import Window, make_windows
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.data.tasks.task import TASKS, Task, read_examples, task_named
 

@@ -49,17 +49,6 @@ class TaskBatches(Iterator[Batch]):
     `collate` makes a batch from rows and a height; rows have a `width`, and a method `content` for fingerprints. In
     each epoch, the rows are shuffled, sorted by length within pools of a few batches, and the batches are shuffled
     again. If the last batch of an epoch has fewer rows, it is padded.
-
-    >>> import functools
-    >>> rows = [Row(n, (np.full(3 + n, 7, np.int32),), (np.zeros(3 + n, np.int32),)) for n in range(5)]
-    >>> batches = TaskBatches(rows, 2, 0, functools.partial(collate, limit=512, pad_id=0))
-    >>> batches.epoch_size, next(batches)["tokens"].shape
-    (3, (2, 16))
-    >>> position = batches.state()
-    >>> following = next(batches)
-    >>> batches.restore(position)
-    >>> bool((next(batches)["segments"] == following["segments"]).all())
-    True
     """
 
     def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate):
@@ -105,11 +94,7 @@ class TaskBatches(Iterator[Batch]):
 
 
 def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) -> list[Int[np.ndarray, "_"]]:
-    """Return the indices of the rows of each batch of an epoch.
-
-    >>> [len(batch) for batch in plan(np.array([5, 9, 2, 7, 3]), 2, seed=0, epoch=0)]
-    [2, 1, 2]
-    """
+    """Return the indices of the rows of each batch of an epoch."""
     draw = generator(seed, ORDER, epoch)
     order = draw.permutation(len(lengths))
     batches: list[Int[np.ndarray, "_"]] = []

@@ -41,15 +41,6 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
     r"""Return the text of a task file: not empty, without NUL and byte-order mark, lines ending in `\n`.
 
     `fallback` is the encoding of official files that also circulate in UTF-8.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
-    >>> _ = file.write_bytes("좋다\t1\n".encode("cp949"))
-    >>> read_text(file, encoding="cp949")
-    '좋다\t1\n'
-    >>> read_text(file)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: ...train.tsv:1: not UTF-8 (byte 0xc1...); it reads as cp949: ...
     """
     path = Path(path)
     if path.is_dir():

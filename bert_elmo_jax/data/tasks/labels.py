@@ -1,19 +1,22 @@
-"""Labels and tags: collect them from training data, and turn them into ids."""
+"""Labels, tags and entity tagging schemes: collect them from training data, check them, turn them into ids."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Bool, Int32
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow
+
+Scheme = Literal["IOB1", "IOB2", "BIOES"]
+Tag = tuple[str, str]  # prefix and type
 
 
 def find_labels(examples: Sequence[TextExample]) -> list[str]:
     """Return the labels of training examples, sorted by value if all of them are numbers.
 
-    >>> stars = [TextExample("…", None, label, None, "train.csv", 2) for label in ("10", "2", "10")]
-    >>> find_labels(stars)
+    >>> find_labels([TextExample("…", None, label, None, "train.csv", 2) for label in ("10", "2", "10")])
     ['2', '10']
     """
     labels = sorted(set(map(_label, examples)))
@@ -29,16 +32,11 @@ def find_labels(examples: Sequence[TextExample]) -> list[str]:
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> Int32[np.ndarray, "N"]:
     """Return the index of each example's label in `labels`.
 
-    >>> dev = [TextExample("…", None, "재미", None, "dev.csv", 2)]
-    >>> label_ids(dev, ["노잼", "재미"]).tolist()
+    >>> label_ids([TextExample("…", None, "재미", None, "dev.csv", 2)], ["노잼", "재미"]).tolist()
     [1]
-    >>> label_ids(dev, ["0", "1"])
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: dev.csv:2: the label '재미' is not in the training data ('0', '1'); correct \
-it, or train on data that have it
     """
-    names = list(map(_label, examples))
-    return _ids("label", names, labels, ((example.file, example.line) for example in examples))
+    places = ((example.file, example.line) for example in examples)
+    return _ids("label", list(map(_label, examples)), labels, places)
 
 
 def find_tags(sentences: Sequence[TaggedSentence], *, entities: bool = False) -> list[str]:
@@ -92,3 +90,98 @@ def _sorted_by_value(names: list[str]) -> list[str]:
     if any(a_number(name) is None for name in names):
         return names
     return [name for _, name in sorted(zip(map(float, names), names))]
+
+
+def find_scheme(sentences: Sequence[TaggedSentence]) -> Scheme:
+    """Return the tagging scheme of a file: BIOES if any tag has E- or S-, IOB1 if an entity begins with I-, else IOB2.
+
+    In IOB2, entities begin with B-; in IOB1 with I-, or with B- directly after another entity of the same type; in
+    BIOES they are B- I- E- of one type, or S-. Mixed schemes and illegal sequences raise an error.
+
+    >>> def sentence(*tags):
+    ...     return TaggedSentence(("…",) * len(tags), tags, "train.conll", tuple(range(1, len(tags) + 1)), 0)
+    >>> find_scheme([sentence("B-PER", "O", "B-LOC", "I-LOC")]), find_scheme([sentence("O", "I-PER", "B-PER")])
+    ('IOB2', 'IOB1')
+    """
+    seen = {tag.partition("-")[0] for sentence in sentences for tag in sentence.tags or ()}
+    if seen & {"E", "S"}:
+        for sentence in sentences:
+            _check_bioes(sentence)
+        return "BIOES"
+    begins: dict[str, list[tuple[str, int, str]]] = {"B": [], "I": []}  # entities that begin with B- and with I-
+    for sentence in sentences:
+        for (before, old), (prefix, kind), tag, line in _walk(sentence):
+            if prefix in begins and (before == "O" or old != kind):
+                begins[prefix].append((sentence.file, line, tag))
+    if not begins["I"]:
+        return "IOB2"
+    if not begins["B"]:
+        return "IOB1"
+    (file, line, inside), (_, other, begin) = begins["I"][0], begins["B"][0]
+    as_begin, as_inside = "B" + inside[1:], "I" + begin[1:]
+    if len(begins["I"]) <= len(begins["B"]):
+        what = f"{inside} without a {as_begin} before it, while line {other} has {begin} where IOB1 has {as_inside}"
+        raise BadRow(file, line, what, f"write {as_begin} here (IOB2), or {as_inside} there (IOB1)")
+    what = f"{begin} begins an entity, while on line {line} {inside} does: the file mixes IOB2 and IOB1"
+    raise BadRow(file, other, what, f"write {as_inside} here (IOB1), or {as_begin} there (IOB2)")
+
+
+def check_tags(sentence: TaggedSentence) -> None:
+    """Raise if a tag is not an entity tag."""
+    for tag, line in zip(sentence.tags or (), sentence.lines):
+        prefix, dash, kind = tag.partition("-")
+        if tag != "O" and (prefix not in ("B", "I", "E", "S") or bool(dash) != bool(kind)):
+            bilou = " (L- and U- of BILOU are E- and S- here)" if prefix in ("L", "U") and kind else ""
+            what = f"the tag {tag!r}, expected O, or B-, I-, E- or S- and a type{bilou}"
+            remedy = "correct it, give the column of the tags, or read other tags with entities=False"
+            raise BadRow(sentence.file, line, what, remedy)
+
+
+def _walk(sentence: TaggedSentence) -> Iterator[tuple[Tag, Tag, str, int]]:
+    """Yield the tag before each tag, the tag, its text and its line."""
+    before = ("O", "")
+    for tag, line in zip(sentence.tags or (), sentence.lines):
+        prefix, _, kind = tag.partition("-")
+        yield before, (prefix, kind), tag, line
+        before = (prefix, kind)
+
+
+def _check_bioes(sentence: TaggedSentence) -> None:
+    def bad(line: int, what: str, remedy: str = "end an entity with E-, and mark a single word with S-") -> BadRow:
+        return BadRow(sentence.file, line, f"{what}, in a file with E- or S- (BIOES)", remedy)
+
+    last = sentence.line
+    open_kind: str | None = None
+    for _, (prefix, kind), tag, line in _walk(sentence):
+        if open_kind is not None and (prefix not in ("I", "E") or kind != open_kind):
+            raise bad(last, f"an unfinished entity of type {open_kind!r}, but {tag} follows")
+        if open_kind is None and prefix in ("I", "E"):
+            raise bad(line, f"{tag} without a B{tag[1:]} before it", f"write B{tag[1:]} or S{tag[1:]}")
+        open_kind = kind if prefix in ("B", "I") else None
+        last = line
+    if open_kind is not None:
+        raise bad(last, f"an unfinished entity of type {open_kind!r}, but the sentence ends")
+
+
+def legal_transitions(tags: Sequence[str], scheme: Scheme | None) -> Bool[np.ndarray, "N N"]:
+    """Return the mask whose entry i, j is True if tag j may follow tag i.
+
+    With K tags, row K marks the tags that may begin a sentence, column K those that may end one. Without a scheme (tags
+    that are not entities) every transition is legal.
+    """
+    if scheme is None:
+        return np.ones((len(tags) + 1, len(tags) + 1), bool)
+    # The boundaries of a sentence behave like O.
+    parts = [tag.partition("-")[::2] for tag in tags] + [("O", "")]
+    return np.array([[_may_follow(before, after, scheme) for after in parts] for before in parts])
+
+
+def _may_follow(before: Tag, after: Tag, scheme: Scheme) -> bool:
+    (prefix, kind), (following, other) = before, after
+    same = kind == other
+    if scheme == "IOB2":
+        return following != "I" or (prefix in ("B", "I") and same)
+    if scheme == "IOB1":
+        return following != "B" or (prefix in ("B", "I") and same)
+    continues = following in ("I", "E")
+    return continues and same if prefix in ("B", "I") else not continues

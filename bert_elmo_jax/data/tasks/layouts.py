@@ -1,11 +1,12 @@
-"""The columns of the official files of GLUE, its Korean counterparts and others, and of users' own tables."""
+"""Read texts, pairs and choices: the official tables of GLUE, its Korean counterparts and others, and users' own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bert_elmo_jax.data.tasks.examples import TextExample, a_number
+from bert_elmo_jax.data.tasks.examples import ChoiceExample, TextExample, a_number
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters
 from bert_elmo_jax.data.tasks.tables import Record, read_records
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -39,6 +40,7 @@ class Layout:
 
 _STS = ("genre", "filename", "year", "id", "score", "sentence1", "sentence2")
 _PAIR = ("sentence1", "sentence2", "label")
+_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 
 LAYOUTS: Mapping[str, Layout] = {
     "cola": Layout("sentence", table="tsv", bare=("source", "label", "mark", "sentence")),
@@ -79,32 +81,17 @@ def read_texts(
     >>> [example] = read_texts(file, Layout(text="review", label="stars"))
     >>> example.text, example.label, example.line
     ('정말, 정말 재미있다', '5', 2)
-    >>> [example] = read_texts(file, Layout(text="review", label="stars", regression=True))
-    >>> example.label
-    5.0
-    >>> read_texts(file, Layout(text="text"))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: ...my.csv:1: no column 'text', 'label' among 'review', 'stars', ...
     """
     if isinstance(layout, str) and layout not in LAYOUTS:
-        raise ValueError(
-            f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}, and Layout(…) for other tables"
-            + did_you_mean(layout, LAYOUTS)
-        )
+        known = ", ".join(LAYOUTS) + ", and Layout(…) for other tables" + did_you_mean(layout, LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {known}")
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]
     if (labelled and columns.label in texts) or len(set(texts)) < len(texts):
         raise ValueError(f"one column for two things: {columns}; use different columns for text, pair and label")
-    records = read_records(
-        path,
-        [*texts, columns.label] if labelled else texts,
-        layout=columns.table,
-        bare=columns.bare,
-        spare=columns.spare,
-        tolerance=columns.tolerance,
-        encoding=encoding,
-        fallback=columns.fallback,
-    )
+    options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
+    wanted = [*texts, columns.label] if labelled else texts
+    records = read_records(path, wanted, layout=columns.table, encoding=encoding, **options)
     examples = []
     empty: list[BadRow] = []
     seen: dict[str, int] = {}
@@ -156,3 +143,31 @@ def _label(record: Record, layout: Layout, path: str | Path, *, coarse: bool) ->
         if not colon:
             raise BadRow(*where, f"the label {value!r}, expected coarse:fine", "give the official file of TREC")
     return value
+
+
+def read_swag(path: str | Path, *, labelled: bool = True, encoding: str = "utf-8") -> list[ChoiceExample]:
+    r"""Read SWAG (`train.csv`, `val.csv`, `test.csv`): situations with four possible endings each.
+
+    As for BERT, a choice is the beginning of the second sentence (`sent2`) followed by one of the endings.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "train.csv"
+    >>> names = "sent1,sent2,ending0,ending1,ending2,ending3,label"
+    >>> _ = file.write_text(f"{names}\n문이 열린다.,그녀는,들어온다.,먹는다.,난다.,운다.,0\n", encoding="utf-8")
+    >>> read_swag(file)[0].choices[:2]
+    ('그녀는 들어온다.', '그녀는 먹는다.')
+    """
+    wanted = ("sent1", "sent2", *_ENDINGS, *(("label",) if labelled else ()))
+    examples = []
+    for record in read_records(path, wanted, layout="csv", encoding=encoding):
+        cells, bad = record.cells, partial(BadRow, path, record.line)
+        for name in ("sent1", *_ENDINGS):
+            if not cells[name].strip():
+                raise bad(f"the text in {name} is empty", "fill it in, or remove the row")
+        if labelled and cells["label"].strip() not in ("0", "1", "2", "3"):
+            what = f"the label {cells['label']!r}, expected 0, 1, 2 or 3"
+            raise bad(what, "give the number of the right ending, or read with labelled=False")
+        label = int(cells["label"]) if labelled else None
+        choices = tuple(f"{cells['sent2']} {cells[ending]}".strip() for ending in _ENDINGS)
+        examples.append(ChoiceExample(cells["sent1"], choices, label, None, str(path), record.line))
+    return examples

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int32
 
-from bert_elmo_jax.data.tasks.examples import Answer, Question
+from bert_elmo_jax.data.tasks.examples import Question
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.squad_windows import best_windows
+from bert_elmo_jax.data.tasks.rows import best_windows, find_parts
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow, collate_words
 from bert_elmo_jax.text import Lexicon, word_spans
 
@@ -83,7 +83,7 @@ def training_rows(questions: Sequence[Question], lexicon: Lexicon, limit: int = 
     rows: list[QuestionRow] = []
     windowed = inexact = left_out = 0
     for question, (windows, spans) in zip(questions, _windows(questions, lexicon, limit)):
-        right = [_words_of(answer, spans) for answer in question.answers]
+        right = [find_parts(answer, spans) for answer in question.answers]
         there = list(dict.fromkeys(words for words in right if words is not None))
         if question.answers and not there:
             what = f"question {question.id!r}: the answer {question.answers[0].text!r} contains no word of the context"
@@ -157,20 +157,12 @@ def _windows(
         count, stride = len(found.words), limit // 2
         parts = [(begin, min(begin + limit, count)) for begin in range(0, max(count - limit, 0) + stride, stride)]
         owners, question_ids = best_windows(parts, count), lexicon.ids(asked)
-        windows = [
-            QuestionRow(
-                number, found.words[begin:end], ids[begin:end], asked, question_ids, begin, found.spans[begin:end],
-                owners[begin:end] == place,
-            )
-            for place, (begin, end) in enumerate(parts)
-        ]  # fmt: skip
+        windows = []
+        for place, (begin, end) in enumerate(parts):
+            part = slice(begin, end)
+            row = (found.words[part], ids[part], asked, question_ids, begin, found.spans[part], owners[part] == place)
+            windows.append(QuestionRow(number, *row))
         yield windows, found.spans
-
-
-def _words_of(answer: Answer, spans: Int32[np.ndarray, "_ 2"]) -> tuple[int, int] | None:
-    """Return the first and the last word that share characters with an answer."""
-    touched = np.flatnonzero((spans[:, 0] < answer.end) & (spans[:, 1] > answer.start))
-    return (int(touched[0]), int(touched[-1])) if len(touched) else None
 
 
 def _best_window(words: tuple[int, int], windows: Sequence[QuestionRow]) -> QuestionRow | None:

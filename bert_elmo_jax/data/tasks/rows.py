@@ -1,20 +1,42 @@
 """Turn examples into rows of pieces and targets, truncated as in the papers."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Bool, Int32
 
-from bert_elmo_jax.data.tasks.examples import Question, TaggedSentence
+from bert_elmo_jax.data.tasks.examples import Answer, Question, TaggedSentence
 from bert_elmo_jax.data.tasks.labels import label_ids
-from bert_elmo_jax.data.tasks.squad_windows import Window, make_windows
-from bert_elmo_jax.data.tasks.tag_rows import tag_places
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.text import Tokenizer
 
 Ids = Int32[np.ndarray, "_"]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One row for the model; `question` is the index of its question in the given list.
+
+    `spans` are the characters of each piece in the context, (-1, -1) for pieces outside the context. `best_context`
+    marks the pieces that have the most context around them in this window. `start` and `end` are the first and the last
+    piece of the (first) answer, or 0 (`[CLS]`) if the window does not contain all of it.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> question = Question("q", "where ?", "the sea", (), "dev.json", 1)
+    >>> make_windows([question], train_wordpiece(["where ? the sea"] * 9, vocab_size=60))[0].spans.tolist()[-3:]
+    [[0, 3], [4, 7], [-1, -1]]
+    """
+
+    question: int
+    ids: Int32[np.ndarray, "T"]
+    types: Int32[np.ndarray, "T"]
+    spans: Int32[np.ndarray, "T 2"]
+    best_context: Bool[np.ndarray, "T"]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +45,6 @@ class Row:
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
     (index of the word, place of its first piece); for a question, `window` maps pieces to characters.
-
-    >>> Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),)).width
-    3
     """
 
     example: int
@@ -47,26 +66,21 @@ class Row:
 
 
 def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labelled: bool = True) -> list[Row]:
-    """Return the rows of all examples in order: one per example, or several for long sentences and contexts.
-
-    >>> from bert_elmo_jax.data.tasks import TextExample, task_named
-    >>> from bert_elmo_jax.text import train_wordpiece
-    >>> tokenizer = train_wordpiece(["강가에 배가 있다"] * 9, vocab_size=60)
-    >>> example = TextExample("강가에 배가 있다", "배가 있다", "1", None, "dev.tsv", 2)
-    >>> [row] = make_rows(task_named("rte", max_length=6), [example], tokenizer, labelled=False)
-    >>> tokenizer.decode(row.ids[0]), row.types[0].tolist()
-    ('강가에 배가 배가', [0, 0, 0, 0, 1, 1])
-    """
+    """Return the rows of all examples in order: one per example, or several for long sentences and contexts."""
     if task.kind == "tags":
         return _tag_rows(task, examples, tokenizer, labelled)
+    rows: list[Row] = []
     if task.kind == "questions":
-        return _question_rows(task, examples, tokenizer, labelled)
+        limits = {"length": task.max_length, "stride": task.stride, "question_length": task.question_length}
+        for window in make_windows(examples, tokenizer, **limits):
+            targets = {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}
+            rows.append(Row(window.question, (window.ids,), (window.types,), targets, window=window))
+        return rows
     labels: Sequence[Any] = [example.label for example in examples]
     if labelled and task.kind == "classification":
         labels = label_ids(examples, task.labels).tolist()
     elif labelled and task.kind == "regression":
         labels = list(map(float, labels))
-    rows = []
     for number, (example, label) in enumerate(zip(examples, labels)):
         seconds = example.choices if task.kind == "choice" else (example.pair,)
         ids, types = zip(*(pair_ids(example.text, second, tokenizer, task.max_length) for second in seconds))
@@ -99,23 +113,11 @@ def check_length(task: Task, positions: int) -> None:
         raise ValueError(f"max_length={task.max_length}: use 8 to {positions}, the positions of this model")
 
 
-def _question_rows(task: Task, questions: Sequence[Question], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
-    windows = make_windows(
-        questions, tokenizer, length=task.max_length, stride=task.stride, question_length=task.question_length
-    )
-    rows = []
-    for window in windows:
-        targets = {"starts": window.start, "ends": window.end, "weights": 1.0} if labelled else {}
-        rows.append(Row(window.question, (window.ids,), (window.types,), targets, window=window))
-    return rows
-
-
 def _tag_rows(task: Task, sentences: Sequence[TaggedSentence], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
     index = {tag: number for number, tag in enumerate(task.labels)}
     rows = []
-    for number, ids, words in tag_places(
-        sentences, tokenizer, task.max_length, context=task.context, characters=task.characters
-    ):
+    how = {"context": task.context, "characters": task.characters}
+    for number, ids, words in tag_places(sentences, tokenizer, task.max_length, **how):
         targets = {}
         if labelled:
             labels, weights = np.zeros(len(ids), np.int32), np.zeros(len(ids), np.float32)
@@ -125,3 +127,153 @@ def _tag_rows(task: Task, sentences: Sequence[TaggedSentence], tokenizer: Tokeni
             targets = {"labels": labels, "weights": weights}
         rows.append(Row(number, (ids,), (np.zeros(len(ids), np.int32),), targets, words))
     return rows
+
+
+def tag_places(
+    sentences: Sequence[TaggedSentence],
+    tokenizer: Tokenizer,
+    length: int,
+    context: bool = False,
+    characters: bool = False,
+) -> Iterator[tuple[int, Ids, Int32[np.ndarray, "W 2"]]]:
+    """Yield (sentence, ids, (word, place) of the words to tag) for each row of at most `length` pieces.
+
+    Long sentences are split into rows that overlap by half, and each word is tagged in the row with the most context
+    around it. With `context`, rows are filled up with neighbouring pieces of the document. With `characters`, words are
+    the characters of a text, and only characters that begin a piece have a place.
+    """
+    room = length - 2
+    pieces = [_pieces(sentence, tokenizer, characters) for sentence in sentences]
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+
+    def document(number: int) -> tuple[str, int]:
+        return (sentences[number].file, sentences[number].document if context else number)
+
+    for _, group in itertools.groupby(range(len(sentences)), document):
+        numbers = list(group)
+        stream = np.concatenate([pieces[number][0] for number in numbers])
+        begin = 0
+        for number in numbers:
+            ids, places = pieces[number]
+            end = begin + len(ids)
+            words = np.flatnonzero(places >= 0)
+            at = begin + places[words]
+            parts = list(_parts(begin, end, len(stream), room))
+            owners = best_windows([(max(a, begin) - begin, min(b, end) - begin) for a, b in parts], len(ids))
+            for part, (a, b) in enumerate(parts):
+                mine = owners[at - begin] == part
+                if mine.any():
+                    row = np.concatenate([cls, stream[a:b], sep])
+                    yield number, row, np.stack([words[mine], at[mine] - a + 1], axis=1).astype(np.int32)
+            begin = end
+
+
+def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) -> tuple[Ids, Int32[np.ndarray, "W"]]:
+    """Return the pieces of a sentence, and the first piece of each word (-1 for a character inside a piece)."""
+    places = np.full(len(sentence.words), -1, np.int32)
+    if characters:
+        encoding = tokenizer.encode("".join(sentence.words), specials=False)
+        starts = encoding.offsets[:, 0]
+        # If several pieces begin in one character, such as the marks of a letter, the first one counts.
+        first = np.flatnonzero(np.diff(starts, prepend=-1) > 0)
+        places[starts[first]] = first
+        return encoding.ids, places
+    encoding = tokenizer.encode_words(sentence.words, specials=False)
+    known, first = np.unique(encoding.word_ids, return_index=True)
+    if len(known) == len(places) and not (known < 0).any():
+        places[:] = first
+        return encoding.ids, places
+    # A word without pieces, such as a control character, becomes [UNK] so that it can be tagged.
+    ids: list[int] = []
+    for word in range(len(places)):
+        places[word] = len(ids)
+        ids += encoding.ids[encoding.word_ids == word].tolist() or [tokenizer.unk_id]
+    return np.array(ids, np.int32), places
+
+
+def _parts(begin: int, end: int, total: int, room: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a stream that cover pieces `begin` to `end`: one with context, or several that overlap."""
+    if end - begin <= room:
+        spare = room - (end - begin)
+        before = min(begin, max(spare // 2, spare - (total - end)))
+        yield begin - before, min(total, end + spare - before)
+        return
+    at = begin
+    while at + room < end:
+        yield at, at + room
+        at += max(1, room // 2)
+    yield end - room, end
+
+
+def make_windows(
+    questions: Sequence[Question],
+    tokenizer: Tokenizer,
+    *,
+    length: int = 384,
+    stride: int = 128,
+    question_length: int = 64,
+) -> list[Window]:
+    """Return the windows of all questions in order: at most `length` pieces, each `stride` further into the context.
+
+    Questions are truncated to `question_length` pieces. Windows are not padded.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> question = Question("q", "where ?", "the sea, the sea", (), "dev.json", 1)
+    >>> len(make_windows([question], train_wordpiece(["where ? the sea ,"] * 9, vocab_size=60), length=7, stride=1))
+    4
+    """
+    if stride < 1 or question_length < 1 or length < 5:
+        raise ValueError(f"{length=}, {stride=}, {question_length=}: expected at least 5, 1, 1")
+    windows: list[Window] = []
+    context, pieces = None, None
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    for number, question in enumerate(questions):
+        # Questions about the same context are adjacent.
+        if pieces is None or question.context != context:
+            context, pieces = question.context, tokenizer.encode(question.context, specials=False)
+        asked = tokenizer.encode(question.text, specials=False).ids[:question_length]
+        room = length - len(asked) - 3
+        if room < 1:
+            what = f"length={length} leaves no room for the context after a question of {len(asked)} pieces"
+            raise ValueError(f"{what}: increase length, or reduce question_length={question_length}")
+        parts = [(0, min(room, len(pieces)))]
+        while parts[-1][1] < len(pieces):
+            begin = parts[-1][0] + min(room, stride)  # a longer stride would skip pieces
+            parts.append((begin, min(begin + room, len(pieces))))
+        owners = best_windows(parts, len(pieces))
+        answer = find_parts(question.answers[0], pieces.offsets) if question.answers else None
+        first, last = answer or (-1, -1)
+        shift = len(asked) + 2
+        for place, (begin, end) in enumerate(parts):
+            ids = np.concatenate([cls, asked, sep, pieces.ids[begin:end], sep])
+            spans = np.full((len(ids), 2), -1, np.int32)
+            spans[shift:-1] = pieces.offsets[begin:end]
+            best = np.zeros(len(ids), bool)
+            best[shift:-1] = owners[begin:end] == place
+            inside = begin <= first and last < end
+            right = (first - begin + shift, last - begin + shift) if inside else (0, 0)
+            windows.append(Window(number, ids, (np.arange(len(ids)) >= shift).astype(np.int32), spans, best, *right))
+    return windows
+
+
+def best_windows(parts: Sequence[tuple[int, int]], pieces: int) -> Int32[np.ndarray, "P"]:
+    """Return for each piece of a text the part (begin, end) that shows it with the most context.
+
+    Context is the minimum of both sides; ties go to the longer part, then to the earlier one.
+    """
+    best = np.full(pieces, -np.inf)
+    owners = np.zeros(pieces, np.int32)
+    for place, (begin, end) in enumerate(parts):
+        at = np.arange(begin, end)
+        score = np.minimum(at - begin, end - 1 - at) + 0.01 * (end - begin)
+        better = at[score > best[at]]
+        best[better] = score[better - begin]
+        owners[better] = place
+    return owners
+
+
+def find_parts(answer: Answer, spans: Int32[np.ndarray, "_ 2"]) -> tuple[int, int] | None:
+    """Return the first and the last piece or word that share characters with an answer."""
+    starts, ends = spans[:, 0], spans[:, 1]
+    touched = np.flatnonzero((starts < answer.end) & (ends > answer.start) & (starts < ends))
+    return (int(touched[0]), int(touched[-1])) if len(touched) else None

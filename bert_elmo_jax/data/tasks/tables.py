@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_elmo_jax.data.tasks.files import BadRow, lines_of, parse_json, read_text
 
+Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
 
@@ -36,12 +37,6 @@ def read_records(
     `wanted` are the required columns. `bare` names the columns of a file without a header, and rows may have `spare`
     additional ones. Rows that lack columns are skipped up to the fraction `tolerance`. In `spaced` files, a line is the
     label, a space and the text.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train.tsv"
-    >>> _ = file.write_text('text\tlabel\n"좋다\t1\n', encoding="utf-8")
-    >>> read_records(file, ["text", "label"])
-    [Record(line=2, cells={'text': '"좋다', 'label': '1'})]
     """
     layout = layout or FORMATS.get(Path(path).suffix.lower())
     if layout is None:
@@ -75,7 +70,7 @@ def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _csv(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def _csv(text: str, path: str | Path) -> Rows:
     reader = csv.reader(io.StringIO(text.rstrip("\n"), newline="\n"), strict=True)
     line = 1
     try:
@@ -91,12 +86,7 @@ def _csv(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _table(
-    rows: Iterator[tuple[int, list[str]]],
-    path: str | Path,
-    wanted: Sequence[str],
-    bare: Sequence[str],
-    spare: int,
-    tolerance: float,
+    rows: Rows, path: str | Path, wanted: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
 ) -> list[Record]:
     first_line, first = next(rows)
     names = [name.strip() for name in first]

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_lines
-from bert_elmo_jax.data.tasks.schemes import check_tags, find_scheme
+from bert_elmo_jax.data.tasks.labels import check_tags, find_scheme
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 _DOCUMENT = "-DOCSTART-"
@@ -61,15 +62,10 @@ def read_tagged(
     >>> _ = file.write_text("-DOCSTART- O\n\n서울 B-LOC\n역 I-LOC\n\nhere O\n", encoding="utf-8")
     >>> [(sentence.words, sentence.tags, sentence.lines) for sentence in read_tagged(file, "conll")]
     [(('서울', '역'), ('B-LOC', 'I-LOC'), (3, 4)), (('here',), ('O',), (6,))]
-    >>> read_tagged(file, TagLayout(word=0, tag=3))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    bert_elmo_jax.data.tasks.files.BadRow: ...train.conll:3: 2 columns, expected a tag in column 3 (counted from 0); ...
     """
     if isinstance(layout, str) and layout not in TAG_LAYOUTS:
-        raise ValueError(
-            f"there is no layout {layout!r}; there are {', '.join(TAG_LAYOUTS)}, and TagLayout(…) for others"
-            + did_you_mean(layout, TAG_LAYOUTS)
-        )
+        known = ", ".join(TAG_LAYOUTS) + ", and TagLayout(…) for others" + did_you_mean(layout, TAG_LAYOUTS)
+        raise ValueError(f"there is no layout {layout!r}; there are {known}")
     columns = TAG_LAYOUTS[layout] if isinstance(layout, str) else layout
     if {isinstance(columns.word, str), isinstance(columns.tag, str)} != {columns.table == "jsonl"}:
         raise ValueError(f"{columns}: columns are numbers (word=0, tag=-1), keys of JSON lines are names (word='word')")
@@ -159,23 +155,22 @@ def conllu_cells(line: str, word: int, path: str, number: int) -> list[str]:
 def _jsonl(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -> Iterator[TaggedSentence]:
     names = [str(layout.word), str(layout.tag)][: 1 + tagged]
     for number, line in enumerate(lines, start=1):
+        bad = partial(BadRow, path, number)
         if not line.strip():
-            raise BadRow(path, number, "a blank line, expected an example", "remove it")
+            raise bad("a blank line, expected an example", "remove it")
         item = parse_json(line, path, number)
         if not isinstance(item, dict) or not set(names) <= set(item):
             keys = ", ".join(map(repr, item)) if isinstance(item, dict) else type(item).__name__
-            what = f"{keys}, expected an object with {' and '.join(names)}"
-            raise BadRow(path, number, what, "give the right keys, or add these")
+            raise bad(f"{keys}, expected an object with {' and '.join(names)}", "give the right keys, or add these")
         lists = [item[name] for name in names]
         for name, values in zip(names, lists):
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-                what = f"{name} is {str(values)[:40]!r}, expected a list of texts"
-                raise BadRow(path, number, what, "write one text per word")
+                raise bad(f"{name} is {str(values)[:40]!r}, expected a list of texts", "write one text per word")
         if len({len(values) for values in lists}) > 1:
             what = f"{len(lists[0])} words and {len(lists[1])} tags, expected the same number"
-            raise BadRow(path, number, what, "give each word its tag")
+            raise bad(what, "give each word its tag")
         if not lists[0]:
-            raise BadRow(path, number, "no words", "remove the line, or fill it in")
+            raise bad("no words", "remove the line, or fill it in")
         gathered = _Gathered(path, tagged)
         for word, tag in zip(lists[0], lists[-1]):
             gathered.add(number, word, tag, characters=False)
@@ -193,12 +188,13 @@ class _Gathered:
         self.lines: list[int] = []
 
     def add(self, line: int, word: str, tag: str, characters: bool) -> None:
+        bad = partial(BadRow, self.path, line)
         if not (word if characters else word.strip()):
-            raise BadRow(self.path, line, "no word before the tag", "add the word, or remove the line")
+            raise bad("no word before the tag", "add the word, or remove the line")
         if characters and len(word) != 1:
-            raise BadRow(self.path, line, f"{word!r}, expected a single character", "read words with another layout")
+            raise bad(f"{word!r}, expected a single character", "read words with another layout")
         if self.tagged and not tag.strip():
-            raise BadRow(self.path, line, f"no tag for {word!r}", "add the tag (O for none)")
+            raise bad(f"no tag for {word!r}", "add the tag (O for none)")
         self.words.append(word)
         self.tags.append(tag.strip())
         self.lines.append(line)
@@ -223,13 +219,12 @@ def _cells(line: str, tabs: bool) -> list[str]:
 
 def _first_word(lines: Sequence[str]) -> tuple[int, str] | None:
     """Return the first line that is certainly a word: it shows the number of columns and their separator."""
-    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    certain = ((number, line) for number, line in numbered if not line.startswith(("#", _DOCUMENT)))
-    if first := next(certain, None):
-        return first
-    # All lines begin with #: a lone # with a tag is a word.
-    for number, line in numbered:
+
+    def lone_mark(line: str) -> bool:
         cells = _cells(line, "\t" in line)
-        if line.startswith("#") and not _COMMENT_CELL.match(cells[0]) and ("\t" in line or len(cells) == 2):
-            return number, line
-    return None
+        return line.startswith("#") and not _COMMENT_CELL.match(cells[0]) and ("\t" in line or len(cells) == 2)
+
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    certain = (place for place in numbered if not place[1].startswith(("#", _DOCUMENT)))
+    # If all lines begin with #, a lone # with a tag is a word.
+    return next(certain, None) or next((place for place in numbered if lone_mark(place[1])), None)

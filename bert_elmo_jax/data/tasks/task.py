@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from bert_elmo_jax.data.tasks.choice import read_swag
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import find_labels, find_tags, label_ids, tag_ids
-from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_texts
-from bert_elmo_jax.data.tasks.qamr import read_qamr
-from bert_elmo_jax.data.tasks.squad import read_squad
+from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
+from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.did_you_mean import did_you_mean
 
@@ -80,10 +78,6 @@ def task_named(
     'stars'
     >>> task_named("tags", text="1", label="3", file="train.conllu").layout
     TagLayout(word=1, tag=3, entities=False, table='conllu', characters=False)
-    >>> task_named("sst2", text="review")
-    Traceback (most recent call last):
-    ValueError: text='review': 'sst2' has fixed columns; leave it out, or use one of classification, regression, \
-entities, tags
     """
     if name not in TASKS:
         raise ValueError(f"there is no task {name!r}; there are {', '.join(TASKS)}{did_you_mean(name, TASKS)}")

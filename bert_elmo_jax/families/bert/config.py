@@ -18,12 +18,10 @@ PRESETS: dict[str, dict[str, int]] = {
     "medium": {"num_layers": 8, "hidden_size": 512, "num_heads": 8, "feed_forward_size": 2048},
     "base": {"num_layers": 12, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072},
     "large": {"num_layers": 24, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 4096},
-    "multilingual": {
-        "num_layers": 12, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072, "vocab_size": 119547,
-    },
-}  # fmt: skip
+}
+PRESETS["multilingual"] = PRESETS["base"] | {"vocab_size": 119547}
 
-# Our name -> the name in both JSON files.
+# Our name -> the name in both JSON files; Google's BERT has the defaults of the last three.
 NAMES = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden_size",
@@ -36,9 +34,6 @@ NAMES = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
     "initializer_range": "initializer_range",
-}
-# Only Hugging Face writes these; Google's BERT has the default.
-HUGGING_FACE_NAMES = {
     "norm_eps": "layer_norm_eps",
     "pad_id": "pad_token_id",
     "classifier_dropout": "classifier_dropout",
@@ -100,9 +95,6 @@ class BertConfig:
     of attention ("reference" or "fused"), `remat` (the backward pass computes the layers again), `scan` (one layer is
     compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters, softmax, statistics and
     logits are always float32).
-
-    >>> BertConfig.preset("tiny", vocab_size=8000, attention="causal").head_size
-    64
     """
 
     vocab_size: int = 30522
@@ -155,11 +147,7 @@ class BertConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "BertConfig":
-        """Return the configuration of a released size, with the fields in `changes` replaced.
-
-        >>> BertConfig.preset("large").num_layers
-        24
-        """
+        """Return the configuration of a released size, with the fields in `changes` replaced."""
         if name not in PRESETS:
             raise ValueError(
                 f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
@@ -168,22 +156,14 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "BertConfig":
-        """Read Google's `bert_config.json` or Hugging Face's `config.json`, given as a path or as its content.
-
-        Raise on a field that is neither supported nor known to be harmless.
-
-        >>> BertConfig.from_json({"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4}).head_size
-        16
-        """
-        where, fields = _read(source)
-        values = {}
-        for ours, theirs in (NAMES | HUGGING_FACE_NAMES).items():
-            if fields.get(theirs) is not None:
-                values[ours] = _typed(cls, ours, theirs, fields[theirs], where)
-        problems = [
-            *_unsupported(fields, values.get("hidden_size", cls.hidden_size), values.get("num_heads", cls.num_heads)),
-            *_unknown(fields),
-        ]
+        """Read a `bert_config.json` or `config.json`, by path or content; raise on fields of unknown meaning."""
+        where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
+        values = {
+            ours: _typed(ours, theirs, fields[theirs], where)
+            for ours, theirs in NAMES.items()
+            if fields.get(theirs) is not None
+        }
+        problems = _problems(fields, values.get("hidden_size", cls.hidden_size), values.get("num_heads", cls.num_heads))
         if problems:
             raise ValueError(f"{where} does not describe a BERT that can be honoured:\n- " + "\n- ".join(problems))
         try:
@@ -192,54 +172,26 @@ class BertConfig:
             names = ", ".join(f"{ours} is its {theirs}" for ours, theirs in NAMES.items() if ours in str(error))
             raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
 
-    def to_google(self) -> dict[str, Any]:
-        """Return the content of a `bert_config.json`; raise on a field that Google's file does not have.
-
-        >>> BertConfig.preset("base").to_google()["num_hidden_layers"]
-        12
-        """
-        defaults = BertConfig()
-        for name in HUGGING_FACE_NAMES:
-            if getattr(self, name) != getattr(defaults, name):
-                raise ValueError(
-                    f"Google's bert_config.json has no field for {name}, which is {getattr(self, name)} here "
-                    f"and {getattr(defaults, name)} there; write Hugging Face's config.json instead"
-                )
-        self._only_bidirectional("Google's bert_config.json")
-        return {theirs: getattr(self, ours) for ours, theirs in NAMES.items()}
-
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree).
-
-        >>> BertConfig.preset("base").to_huggingface(heads=("mlm", "nsp"))["architectures"]
-        ['BertForPreTraining']
-        """
+        """Return the content of a `config.json` for a model with these heads (the keys of the parameter tree)."""
         if tuple(sorted(heads)) not in ARCHITECTURES:
             known = "; ".join(", ".join(h) or "none" for h in ARCHITECTURES)
             raise ValueError(f"transformers has no BERT with the heads {', '.join(sorted(heads))}; it has: {known}")
-        self._only_bidirectional("Hugging Face's config.json for an encoder")
-        fields = {theirs: getattr(self, ours) for ours, theirs in (NAMES | HUGGING_FACE_NAMES).items()}
+        if self.attention != "bidirectional":
+            raise ValueError(
+                f"Hugging Face's config.json for an encoder cannot say attention={self.attention!r}; only "
+                "bidirectional models are written"
+            )
         return {
             "architectures": [ARCHITECTURES[tuple(sorted(heads))]],
             "model_type": "bert",
             "position_embedding_type": "absolute",
-            **fields,
+            **{theirs: getattr(self, ours) for ours, theirs in NAMES.items()},
         }
 
-    def _only_bidirectional(self, file: str) -> None:
-        if self.attention != "bidirectional":
-            raise ValueError(f"{file} cannot say attention={self.attention!r}; only bidirectional models are written")
 
-
-def _read(source: Mapping[str, Any] | str | Path) -> tuple[str, Mapping[str, Any]]:
-    if isinstance(source, Mapping):
-        return "The configuration", source
-    path = Path(source)
-    return str(path), read_json(path)
-
-
-def _typed(cls: type[BertConfig], ours: str, theirs: str, value: Any, where: str) -> Any:
-    kind = next(field.type for field in dataclasses.fields(cls) if field.name == ours)
+def _typed(ours: str, theirs: str, value: Any, where: str | Path) -> Any:
+    kind = next(field.type for field in dataclasses.fields(BertConfig) if field.name == ours)
     if kind is str and isinstance(value, str):
         return value
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -251,7 +203,8 @@ def _typed(cls: type[BertConfig], ours: str, theirs: str, value: Any, where: str
     raise ValueError(f"{where}: {theirs} is {value!r}; it must be {wanted}")
 
 
-def _unsupported(fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
+def _problems(fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
+    """Return a message for each field with an unsupported value or an unknown meaning."""
     problems = [
         f"{name} is {fields[name]!r}; only {wanted!r} is supported"
         for name, wanted in ONLY.items()
@@ -261,19 +214,14 @@ def _unsupported(fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) ->
         problems.append(
             f"embedding_size is {fields['embedding_size']!r} but hidden_size is {hidden_size}; BERT's are the same"
         )
-    for name in HEAD_SIZES:
-        if fields.get(name) is not None and fields[name] * num_heads != hidden_size:
-            problems.append(
-                f"{name} is {fields[name]!r}; a head of BERT has hidden_size / num_attention_heads = "
-                f"{hidden_size} / {num_heads} = {hidden_size / num_heads:g} elements"
-            )
-    return problems
-
-
-def _unknown(fields: Mapping[str, Any]) -> list[str]:
-    known = {*NAMES.values(), *HUGGING_FACE_NAMES.values(), *ONLY, *HEAD_SIZES, "embedding_size", *HARMLESS}
-    problems = []
-    for name in sorted(set(fields) - known):
-        hint = did_you_mean(name, sorted(known - HARMLESS))
+    problems += [
+        f"{name} is {fields[name]!r}; a head of BERT has hidden_size / num_attention_heads = "
+        f"{hidden_size} / {num_heads} = {hidden_size / num_heads:g} elements"
+        for name in HEAD_SIZES
+        if fields.get(name) is not None and fields[name] * num_heads != hidden_size
+    ]
+    known = {*NAMES.values(), *ONLY, *HEAD_SIZES, "embedding_size"}
+    for name in sorted(set(fields) - known - HARMLESS):
+        hint = did_you_mean(name, sorted(known))
         problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
     return problems

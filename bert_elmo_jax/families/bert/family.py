@@ -6,9 +6,7 @@ from pathlib import Path
 from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.bert.config import PRESETS, BertConfig
-from bert_elmo_jax.families.bert.mlm import MaskedLM
-from bert_elmo_jax.families.bert.model import Bert
-from bert_elmo_jax.families.bert.nsp import NextSentence
+from bert_elmo_jax.families.bert.model import Bert, MaskedLM, NextSentence
 from bert_elmo_jax.families.family import Family, Objective, WeightFormat
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS
@@ -33,12 +31,7 @@ FAMILY = Family(
     config=BertConfig,
     module=Bert,
     inputs="pieces",
-    objectives={
-        "nsp": _objective(True),
-        "sop": _objective(True),
-        "sentences": _objective(False),
-        "documents": _objective(False),
-    },
+    objectives={name: _objective(name in ("nsp", "sop")) for name in ("nsp", "sop", "sentences", "documents")},
     heads={"mlm": MaskedLM, "nsp": NextSentence},
     formats={
         "huggingface": WeightFormat(
@@ -72,4 +65,5 @@ FAMILY = Family(
     ),
     pooler=True,
     presets=PRESETS,
+    causal=lambda config: config.attention == "causal",
 )

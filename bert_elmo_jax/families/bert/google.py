@@ -5,60 +5,45 @@ output weights of the small heads are [out, in].
 """
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import Classifier
-from bert_elmo_jax.families.bert.shapes import bert_shapes
-from bert_elmo_jax.weights.locate import encoder_prefix, locate
-from bert_elmo_jax.weights.parameter_tree import collect
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
 
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
+SCOPES = {"nsp": "cls/seq_relationship/", "span": "cls/squad/"}  # of small heads; a classifier has none
+# The differences from the names of transformers, in this order.
+RENAMED = {
+    "LayerNorm.weight": "LayerNorm.gamma",
+    "LayerNorm.bias": "LayerNorm.beta",
+    "embeddings.weight": "embeddings",
+    "predictions.bias": "predictions.output_bias",
+    ".weight": ".kernel",
+    "layer.": "layer_",
+    ".": "/",
+}
 
 
 def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
-    """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level.
-
-    >>> names(12)["encoder/layer_11/attention/output/kernel"]
-    'encoder/layer_11/attention/output/dense/kernel'
-    """
-    table = {f"encoder/embeddings/{ours}": f"embeddings/{ours}_embeddings" for ours in ("word", "position")}
-    table["encoder/embeddings/type"] = "embeddings/token_type_embeddings"
-    table |= _norm("encoder/embeddings/norm", "embeddings/LayerNorm")
-    for i in range(num_layers):
-        layer = f"encoder/layer_{i}"
-        for name in ("query", "key", "value"):
-            table |= _dense(f"{layer}/attention/{name}", f"{layer}/attention/self/{name}")
-        table |= _dense(f"{layer}/attention/output", f"{layer}/attention/output/dense")
-        table |= _norm(f"{layer}/attention/norm", f"{layer}/attention/output/LayerNorm")
-        table |= _dense(f"{layer}/feed_forward/up", f"{layer}/intermediate/dense")
-        table |= _dense(f"{layer}/feed_forward/down", f"{layer}/output/dense")
-        table |= _norm(f"{layer}/feed_forward/norm", f"{layer}/output/LayerNorm")
-    table |= _dense("encoder/pooler", "pooler/dense")
-    table |= _dense("mlm/dense", "cls/predictions/transform/dense")
-    table |= _norm("mlm/norm", "cls/predictions/transform/LayerNorm") | {"mlm/bias": "cls/predictions/output_bias"}
-    for head, scope in (("nsp", "cls/seq_relationship/"), ("span", "cls/squad/"), (classifier, "")):
-        table |= {f"{head}/kernel": f"{scope}output_weights", f"{head}/bias": f"{scope}output_bias"}
+    """Return their name for each path of the tree, without prefix; `classifier` is the head stored at the top level."""
+    table = {}
+    for ours, theirs in huggingface.names(num_layers, classifier).items():
+        head, *_, kind = ours.split("/")
+        if head in (*SCOPES, classifier):
+            table[ours] = SCOPES.get(head, "") + ("output_weights" if kind == "kernel" else "output_bias")
+        else:
+            for old, new in RENAMED.items():
+                theirs = theirs.replace(old, new)
+            table[ours] = theirs
     return table
 
 
-def _dense(ours: str, theirs: str) -> dict[str, str]:
-    return {f"{ours}/kernel": f"{theirs}/kernel", f"{ours}/bias": f"{theirs}/bias"}
-
-
-def _norm(ours: str, theirs: str) -> dict[str, str]:
-    return {f"{ours}/scale": f"{theirs}/gamma", f"{ours}/bias": f"{theirs}/beta"}
-
-
 def checkpoint_prefix(path: str | Path) -> Path:
-    """Return the prefix of the checkpoint in a folder, or the path itself if it is a prefix.
-
-    If there are several, the folder's `checkpoint` file selects one.
-    """
+    """Return the prefix of a folder's checkpoint (the file `checkpoint` selects one of several), or the path."""
     path = Path(path)
     if not path.is_dir():
         return path.with_name(path.name.removesuffix(".index"))
@@ -82,11 +67,7 @@ def checkpoint_prefix(path: str | Path) -> Path:
 
 
 def read_config(path: str | Path) -> BertConfig:
-    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder.
-
-    >>> read_config("tests/goldens/bert_tiny_tf").num_layers
-    3
-    """
+    """Return the configuration of a checkpoint, from the `bert_config.json` in its folder."""
     path = Path(path)
     file = (path if path.is_dir() else path.parent) / "bert_config.json"
     if not file.is_file():
@@ -98,24 +79,19 @@ def read_config(path: str | Path) -> BertConfig:
 
 
 def read_weights(
-    path: str | Path, *, config: BertConfig | None = None, classifier: Classifier = "classify"
+    path: str | Path, *, config: BertConfig | None = None, classifier: huggingface.Classifier = "classify"
 ) -> tuple[dict[str, Any], Report]:
     """Return the parameter tree of a checkpoint (its folder or its prefix) and a report on every tensor.
 
     `config` replaces the folder's `bert_config.json`. `classifier` names the head stored as top-level `output_weights`,
     `classify` as in `run_classifier.py` by default. Heads without any tensor are left out of the tree.
-
-    >>> params, report = read_weights("tests/goldens/bert_tiny_tf")
-    >>> params["nsp"]["kernel"].shape, report.heads, report.skipped["global_step"]
-    ((64, 2), ('mlm', 'nsp'), 'a counter')
     """
     prefix = checkpoint_prefix(path)
     config = config or read_config(path)
     report = Report(str(prefix))
     stored = read_tensor_bundle(prefix)
     for name, tensor in stored.items():
-        owner = next((scope for scope in _scopes(name) if scope in stored), None)
-        if owner is not None:
+        if any(str(scope) in stored for scope in PurePosixPath(name).parents):  # slots are stored under their variable
             report.skipped[name] = "optimiser state"
         elif not tensor.shape or tensor.dtype == "string":
             report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
@@ -132,13 +108,7 @@ def read_weights(
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}
     rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
-    return collect(stored, found, expected, transposed, bert_shapes(config, outputs), report), report
-
-
-def _scopes(name: str) -> list[str]:
-    """Return the scopes of a name, the innermost first: optimiser slots are stored under their variable."""
-    parts = name.split("/")
-    return ["/".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
+    return collect(stored, found, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
 
 
 def is_prefix(path: Path) -> bool:

@@ -1,7 +1,8 @@
-"""BERT: Devlin et al. 2018, https://arxiv.org/abs/1810.04805; the original, https://github.com/google-research/bert.
+"""BERT and its pretraining heads: Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
 
-The encoder: embeddings, `num_layers` times attention and feed-forward (each followed by dropout, the residual and a
-layer norm), and the pooler. The parameter tree has one entry per layer, also for `scan`.
+The original is https://github.com/google-research/bert. The encoder has embeddings, `num_layers` times attention and
+feed-forward (each followed by dropout, the residual and a layer norm), and the pooler. The parameter tree has one
+entry per layer, also for `scan`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
-from bert_elmo_jax.encoders.check_batch import too_long
+from bert_elmo_jax.encoders.arguments import too_long
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.output import Output
+from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layer_numbers import layer_numbers
-
-__all__ = ["Bert", "BertConfig", "Output"]
 
 Params = Mapping[str, Any]
 
@@ -109,17 +108,7 @@ class Layer(nn.Module):
 
 
 class Bert(nn.Module):
-    """The encoder.
-
-    With `deterministic=False` it needs `rngs={"dropout": key}`.
-
-    >>> bert = Bert(BertConfig(vocab_size=100, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16))
-    >>> tokens = jnp.array([[2, 40, 41, 3]])
-    >>> params = bert.init(jax.random.key(0), tokens)["params"]
-    >>> output = bert.apply({"params": params}, tokens, layers="all")
-    >>> output.last.shape, output.layers.shape, output.pooled.shape
-    ((1, 4, 8), (3, 1, 4, 8), (1, 8))
-    """
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
 
     config: BertConfig
     add_pooler: bool = True
@@ -198,3 +187,41 @@ def stack(trees: Sequence[Any]) -> Any:
 def at_positions(x: Float[Array, "B T D"], positions: Int[AnyArray, "B K"]) -> Float[Array, "B K D"]:
     """Return the vectors at some positions of each row."""
     return jnp.take_along_axis(x, jnp.asarray(positions)[:, :, None], axis=1, mode="fill", fill_value=jnp.nan)
+
+
+class MaskedLM(nn.Module):
+    """Predict the pieces at some positions: dense, activation, layer norm, then the transposed word embeddings.
+
+    Training gives the positions that have a target: for 20 of 128, the head costs a sixth.
+    """
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden: Float[Array, "B T D"],
+        words: Float[AnyArray, "V D"],
+        positions: Int[AnyArray, "B K"] | None = None,
+    ) -> Float32[Array, "B K V"] | Float32[Array, "B T V"]:
+        """Return the logits at `positions [B, K]`, or everywhere."""
+        c = self.config
+        x = hidden if positions is None else at_positions(hidden, positions)
+        x = activation(c.activation)(Dense(c.hidden_size, c.initializer_range, c.dtype, name="dense")(x))
+        x = LayerNorm(c.norm_eps, name="norm")(x)
+        bias = self.param("bias", nn.initializers.zeros, (c.vocab_size,))
+        logits = jnp.einsum("btd,vd->btv", x, words.astype(x.dtype), preferred_element_type=jnp.float32)
+        return logits + bias[None, None, :]
+
+
+class NextSentence(nn.Module):
+    """Predict whether the second segment follows the first (class 0) or is a random one (class 1)."""
+
+    config: BertConfig
+
+    @nn.compact
+    def __call__(self, pooled: Float[Array, "*B D"]) -> Float32[Array, "*B 2"]:
+        """Return the two logits of each pooled vector."""
+        dense = Dense(2, self.config.initializer_range)
+        nn.share_scope(self, dense)
+        return dense(pooled)

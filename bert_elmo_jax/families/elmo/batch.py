@@ -1,16 +1,22 @@
-"""Turn sentences into batches of distinct words, in a bounded number of shapes."""
+"""Turn sentences and raw ids into batches of distinct words, in a bounded number of shapes, with their checks."""
 
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
+import jax
 import numpy as np
 from jaxtyping import Int, Int32
 
 from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.encoders.arguments import check_range, to_ids
 from bert_elmo_jax.encoders.rows import BadText, Words, lone_surrogate, shorten
-from bert_elmo_jax.text.characters import PAD_CHARACTER
+from bert_elmo_jax.families.elmo.model import State
+from bert_elmo_jax.text.characters import NUM_CHARACTERS, PAD_CHARACTER
 from bert_elmo_jax.text.words import split_words
+
+Boundaries = Literal["strip", "keep", "given"]
 
 BEGIN, END = 0, 1  # marks of a sentence: the first two rows of every table of distinct words
 LONG = 512  # tokens; batches of longer sentences have fewer rows, so that memory stays the same
@@ -97,13 +103,7 @@ def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:
 
 
 def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray, "n"], Int32[np.ndarray, "U c"]]]:
-    """Yield (numbers of words, their characters) for the character CNN, in few shapes, from short words to long ones.
-
-    >>> from bert_elmo_jax.text.characters import character_table
-    >>> table = character_table(["은행"] * 37 + ["strengths-of-materials"], max_characters=50)
-    >>> [(len(which), characters.shape) for which, characters in pieces(table)]
-    [(32, (32, 16)), (6, (8, 24))]
-    """
+    """Yield (numbers of words, their characters) for the character CNN, in few shapes, short words first."""
     used = used_characters(characters)
     order = np.argsort(used, kind="stable")
     limit = characters.shape[1]
@@ -120,3 +120,82 @@ def pieces(characters: Int[np.ndarray, "N C"]) -> Iterator[tuple[Int[np.ndarray,
         piece = np.full((size, width), PAD_CHARACTER, np.int32)
         piece[: len(which)] = characters[which, :width]
         yield which, piece
+
+
+def word_ids(words: Any, lengths: Any, vocab_size: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B"]]:
+    """Return word ids as an array, and the number of real ones in each row."""
+    ids = to_ids("words", words, axes=("batch", "words"))
+    sizes = np.full(len(ids), ids.shape[1])
+    if lengths is not None:
+        sizes = np.asarray(lengths)
+        if sizes.shape != (len(ids),) or not np.issubdtype(sizes.dtype, np.integer):
+            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(ids)} whole numbers, one per row")
+        if ((sizes < 0) | (sizes > ids.shape[1])).any():
+            raise ValueError(
+                f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {ids.shape[1]}, the words of a row"
+            )
+    real = np.arange(ids.shape[1]) < sizes[:, None]
+    what = f"the model has embeddings for {vocab_size} words"
+    check_range("word id", np.where(real, ids, 0), 0, vocab_size - 1, what)
+    return ids, sizes
+
+
+def distinct_words(
+    characters: Any, max_characters: int
+) -> tuple[Int32[np.ndarray, "B T"], Int[np.ndarray, "B"], Int32[np.ndarray, "N C"]]:
+    """Return rows as places in a table of distinct words (after the two marks), their lengths, and these words."""
+    ids = to_ids("characters", characters, axes=("batch", "words", "characters"))
+    if ids.shape[2] != max_characters:
+        raise ValueError(
+            f"characters has {ids.shape[2]} per word, this model reads {max_characters}: pad words with 261, or cut "
+            f"them to {max_characters - 2} bytes between their marks"
+        )
+    what = "1 to 256 are bytes + 1, 257 to 261 marks and padding, 0 is for padding words"
+    check_range("character id", ids, 0, NUM_CHARACTERS - 1, what)
+    real = (ids > 0).any(axis=2)
+    lengths = real.sum(axis=1)
+    holes = ~real & (np.arange(ids.shape[1]) < lengths[:, None])
+    if holes.any():
+        row, column = np.argwhere(holes)[0]
+        raise ValueError(
+            f"characters has a padding word (all 0) at row {row}, column {column}, before other words of its row: "
+            "padding goes after them"
+        )
+    words, numbers = np.unique(ids[real].astype(np.int32), axis=0, return_inverse=True)
+    places = np.zeros(real.shape, np.int32)
+    places[real] = numbers.reshape(-1) + 2
+    return places, lengths, words
+
+
+def check_boundaries(boundaries: Any, marks: tuple[int, int] | None, source: str) -> Boundaries:
+    """Return the treatment of the marks of begin and end, or its default."""
+    if boundaries is None:
+        return "given" if marks is None else "strip"
+    if boundaries not in ("strip", "keep", "given"):
+        raise ValueError(f"boundaries={shorten(boundaries)} is not known; use 'strip', 'keep' or 'given'")
+    if marks is None and boundaries != "given":
+        raise ValueError(
+            f"boundaries={boundaries!r} needs the ids of <S> and </S>, and {source} has no vocabulary with them: put "
+            "them into the rows, and use boundaries='given'"
+        )
+    return boundaries
+
+
+def check_state(state: Any, like: State) -> State:
+    """Return the state as arrays on the host; raise unless it is like another."""
+    rows = like.cell.shape[2]
+    if not isinstance(state, State):
+        raise TypeError(f"state is {shorten(state)}; expected the result of zero_state({rows}) or of an earlier call")
+    found, wanted = (tuple(map(np.shape, (one.cell, one.hidden))) for one in (state, like))
+    if [shape[:2] + shape[3:] for shape in found] != [shape[:2] + shape[3:] for shape in wanted]:
+        raise ValueError(f"state belongs to another model: its shapes are {found}, expected {wanted}")
+    if found != wanted:
+        counts = " and ".join(str(count) for count in dict.fromkeys(shape[2] for shape in found))
+        raise ValueError(
+            f"state has {counts} rows, and there are {rows} sentences: use zero_state({rows}), or a state of as many "
+            "rows"
+        )
+    arrays = jax.tree.map(lambda part: np.asarray(part, np.float32), state)
+    if not all(np.isfinite(part).all() for part in (arrays.cell, arrays.hidden)):
+        raise ValueError(f"state holds NaN or infinity: start again with zero_state({rows})")
+    return arrays

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from bert_elmo_jax.did_you_mean import did_you_mean, nearest
-from bert_elmo_jax.families.family import check_choices
+from bert_elmo_jax.did_you_mean import nearest
+from bert_elmo_jax.families.family import check_choices, choose_preset
 from bert_elmo_jax.files import read_json, write_json
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -62,15 +62,12 @@ NUM_CHARACTERS = (261, 262)
 
 @dataclass(frozen=True)
 class ElmoConfig:
-    """The sizes of an ELMo and how to compute it; from `preset`, `from_options`, `from_json`, or by hand.
+    """The sizes of an ELMo and how to compute it; from `preset`, `from_options`, or by hand.
 
     Word input and language-model heads need `vocab_size`. The fields from `char_embedding_size` to `token_projection`
     are for character input only. Without `token_projection` the filters' outputs are the token vectors. Without
     `projection` the LSTM's cells are its outputs, and `proj_clip` is unused. Matrices are multiplied in `dtype`
     ("float32" or "bfloat16"); parameters, cells, gates and the state are always float32.
-
-    >>> ElmoConfig.preset("small", num_layers=3).width
-    128
     """
 
     input: Literal["characters", "words"] = "characters"
@@ -160,16 +157,8 @@ class ElmoConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ElmoConfig":
-        """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced.
-
-        >>> ElmoConfig.preset("original").num_filters
-        2048
-        """
-        if name not in PRESETS:
-            raise ValueError(
-                f"There is no preset {name!r}; there are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}"
-            )
-        return cls(**(PRESETS[name] | changes))
+        """Return the configuration of a released size (or "toy", for tests), with the fields in `changes` replaced."""
+        return cls(**(choose_preset(name, PRESETS) | changes))
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], *, where: str = "The options", **changes: Any) -> "ElmoConfig":
@@ -178,9 +167,6 @@ class ElmoConfig:
         Raise on an option that is neither supported nor known to be harmless. The options do not tell whether a
         projection exists that changes no width: the original leaves it out, AllenNLP expects it. Give
         `projection=True` or `token_projection=True` if the weights have it.
-
-        >>> ElmoConfig.from_options({"lstm": {"dim": 64, "projection_dim": 16}, "n_tokens_vocab": 100}).input
-        'words'
         """
         values: dict[str, Any] = {"input": "characters" if "char_cnn" in options else "words"}
         problems = _unknown(options)
@@ -223,12 +209,12 @@ class ElmoConfig:
         """
         return cls.from_options(read_json(path), where=f"The options in {path}", **changes)
 
-    def to_options(self) -> dict[str, Any]:
-        """Return the content of an `options.json` for AllenNLP, as in released files.
+    def to_json(self, path: str | Path) -> None:
+        """Write `to_options()`."""
+        write_json(path, self.to_options())
 
-        >>> ElmoConfig.preset("original").to_options()["lstm"]["dim"]
-        4096
-        """
+    def to_options(self) -> dict[str, Any]:
+        """Return the content of an `options.json` for AllenNLP, as in released files."""
         options: dict[str, Any] = {"bidirectional": True, "dropout": self.dropout}
         options["lstm"] = {theirs: getattr(self, ours) for theirs, ours in LSTM.items()}
         if self.input == "characters":
@@ -241,17 +227,6 @@ class ElmoConfig:
         if self.tie_softmax:
             options["share_embedding_softmax"] = True
         return options
-
-    def to_json(self, path: str | Path) -> None:
-        """Write `to_options()`.
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ElmoConfig.preset("toy").to_json(f"{folder}/options.json")
-        ...     ElmoConfig.from_json(f"{folder}/options.json") == ElmoConfig.preset("toy")
-        True
-        """
-        write_json(path, self.to_options())
 
 
 def _value(part: Mapping[str, Any], theirs: str, ours: str, prefix: str) -> Any:

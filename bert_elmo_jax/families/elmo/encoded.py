@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat
 
 import jax
 import numpy as np
 from jaxtyping import Float32, Int32
 
 from bert_elmo_jax.encoders.encoded import show_shapes, to_slice
-from bert_elmo_jax.encoders.rows import shorten
 from bert_elmo_jax.families.elmo.model import State
-from bert_elmo_jax.nn.any_array import AnyArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,21 +68,3 @@ def join(parts: Sequence[ElmoEncoded]) -> ElmoEncoded:
     for n, part in enumerate(parts):
         whole.layers[:, n, : part.layers.shape[2]] = part.layers[:, 0]
     return whole
-
-
-def mix_layers(
-    layers: np.ndarray, weights: Sequence[SupportsFloat] | AnyArray, gamma: SupportsFloat, expected: int
-) -> Float32[np.ndarray, "B T D"]:
-    """Return γ · Σ weightₙ · layerₙ."""
-    if layers.ndim != 4 or len(layers) != expected:
-        raise ValueError(
-            f"layers of shape {layers.shape} were given; expected the result of encode, or its layers, [{expected}, "
-            "sentences, words, numbers]"
-        )
-    factors = np.asarray(weights, np.float32)
-    if factors.shape != (expected,):
-        raise ValueError(
-            f"weights={shorten(weights)}: this model has {expected} layers (token vectors first); give {expected} "
-            "numbers"
-        )
-    return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)

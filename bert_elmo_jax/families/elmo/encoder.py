@@ -10,17 +10,12 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
-from bert_elmo_jax.encoders.fingerprint import fingerprint
-from bert_elmo_jax.encoders.rows import Words
-from bert_elmo_jax.encoders.streaming import BAR_FROM, stream
-from bert_elmo_jax.families.elmo.batch import BEGIN, CHARACTERS, END, batches, number_words, to_words
-from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join, mix_layers
-from bert_elmo_jax.families.elmo.forward import compute
-from bert_elmo_jax.families.elmo.ids import Boundaries, check_boundaries, check_state, distinct_words, word_ids
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
-from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, zero_state
-from bert_elmo_jax.families.elmo.tokens import TokenTable, check_cache
-from bert_elmo_jax.families.family import strip_dropout
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
+from bert_elmo_jax.encoders.rows import Words, shorten
+from bert_elmo_jax.families.elmo import batch as batching
+from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
+from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
@@ -29,7 +24,7 @@ from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 Sentence = str | Words
 
 
-class ElmoEncoder:
+class ElmoEncoder(Encoder):
     """Weights, word vocabulary (for word input) and compiled model; made by `load`.
 
     Sentences are lists of words, or strings, which are split at whitespace. The marks of begin and end are added and
@@ -40,15 +35,6 @@ class ElmoEncoder:
     >>> encoding = elmo.encode([["The", "bank", "of", "the", "river"], "강가의 은행"])
     >>> encoding.layers.shape, encoding.last.shape, encoding.mask.tolist(), encoding.words[1]
     ((3, 2, 5, 24), (2, 5, 24), [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], ['강가의', '은행'])
-
-    A task learns its weights of the layers with an `ElmoLayer`:
-
-    >>> import jax
-    >>> from bert_elmo_jax.families.elmo.elmo_layer import ElmoLayer
-    >>> layer = ElmoLayer()
-    >>> (outputs, penalty), variables = layer.init_with_output(jax.random.key(0), encoding.layers, encoding.mask > 0)
-    >>> [output.shape for output in outputs]
-    [(2, 5, 24)]
     """
 
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
@@ -69,69 +55,41 @@ class ElmoEncoder:
             )
         shapes = {path: np.shape(value) for path, value in flatten(params).items()}
         check_shapes(shapes, elmo_shapes(config, lm="lm" in params), source)
-        self.config, self.source = config, source
-        self.params: dict[str, Any] = jax.device_put(dict(params))
-        self._vocabulary = vocabulary
+        super().__init__(config, params, vocabulary, source)
         self._tokens = TokenTable(config, self.params)
 
     def __repr__(self) -> str:
         return f"ElmoEncoder({self.source}: {self.num_layers} × {self.width}, reads {self.config.input})"
 
-    @property
-    def num_layers(self) -> int:
-        """The number of the last layer; layer 0 is the token vectors."""
-        return self.config.num_layers
-
-    @property
-    def width(self) -> int:
-        """The size of a word's vector in each layer."""
-        return self.config.hidden_size
-
     def check_words(self) -> None:
-        """Raise if words cannot be encoded: the vocabulary of word input is missing."""
+        """Raise if the vocabulary of word input is missing."""
         if self.config.input == "words":
             self.vocabulary  # noqa: B018 -- raises
 
     @property
     def reads(self) -> WordVocabulary | None:
-        """The files that belong to the weights in a run directory: the vocabulary of word input."""
-        return self._vocabulary if self.config.input == "words" else None
+        """The vocabulary of word input."""
+        return self._reads if self.config.input == "words" else None
 
     @property
     def vocabulary(self) -> WordVocabulary:
         """The vocabulary of word input, or of a head that predicts words."""
-        if self._vocabulary is None:
+        if self._reads is None:
             raise ValueError(
                 f"{self.source} reads words, and has no vocabulary (words.txt): copy one there to encode sentences; "
                 "forward() takes ids"
                 if self.config.input == "words"
                 else f"{self.source} has no word vocabulary, and needs none: it reads the characters of any word"
             )
-        return self._vocabulary
+        return self._reads
 
     @property
     def word_rule(self) -> str | None:
-        """The rule of `split_words` for the text that this model was trained on; None if unknown.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").word_rule
-        """
-        return None if self._vocabulary is None else self._vocabulary.rule
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of configuration, weights and vocabulary."""
-        return fingerprint(
-            strip_dropout(self.config), self.params, self._vocabulary.fingerprint if self._vocabulary else ""
-        )
+        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
+        return None if self._reads is None else self._reads.rule
 
     def zero_state(self, batch_size: int) -> State:
-        """Return the state before the first sentence.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").zero_state(3).hidden.shape
-        (2, 2, 3, 12)
-        """
+        """Return the state before the first sentence."""
         state = zero_state(self.config, check_whole("batch_size", batch_size, 1))
         return jax.tree.map(np.array, state)
 
@@ -149,20 +107,14 @@ class ElmoEncoder:
         Every sentence is read from a zero state, so its vectors depend on nothing else. With `state`, sentence n
         continues from row n, and the result has the state after it. With `warmup`, each sentence is read that many
         times before. By default, a progress bar shows for a few hundred sentences and more.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> first = elmo.encode(["배를 타고"], state=elmo.zero_state(1))
-        >>> elmo.encode(["강을 건넜다"], state=first.state).layers.shape
-        (3, 1, 2, 24)
         """
         check_list(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
-        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        words = [batching.to_words(text, number) for number, text in enumerate(sentences)]
         if state is not None:
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
-            state = check_state(state, self.zero_state(len(words)))
+            state = batching.check_state(state, self.zero_state(len(words)))
         encoded = self._blank(words)
         bar = len(words) >= BAR_FROM if progress is None else progress
         after = self._fill(list(encoded), words, batch_size, state, warmup, bar)
@@ -171,15 +123,7 @@ class ElmoEncoder:
     def encode_batches(
         self, sentences: Iterable[Sentence], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[ElmoEncoded]:
-        """Yield the results of `encode` in batches, for more sentences than fit into memory.
-
-        Options are checked at once, sentences one after the other (`check` looks at all of them beforehand).
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> [len(batch) for batch in elmo.encode_batches(("강가의 은행" for _ in range(5)), batch_size=2)]
-        [2, 2, 1]
-        """
+        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
         check_stream(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
 
@@ -189,40 +133,23 @@ class ElmoEncoder:
         def fill(held: list[ElmoEncoded], words: list[Words]) -> None:
             self._fill(held, words, batch_size, None, warmup, progress=False)
 
-        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+        return stream(iter(sentences), batch_size, batching.to_words, room, fill, join)
 
     def extract(
         self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words.
-
-        >>> from bert_elmo_jax import load
-        >>> [array.shape for array in load("tests/goldens/elmo_tiny").extract(["강가의 은행"], [0, 2])]
-        [(2, 2, 24)]
-        """
+        """Yield the layers of each sentence's words."""
         for batch in self.encode_batches(texts, batch_size=batch_size, warmup=warmup):
             yield from (batch.layers[list(layers), n, :size] for n, size in enumerate(batch.mask.sum(axis=1)))
 
     def word_layers(
         self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> [layers.shape for layers in elmo.word_layers([["강가의", "은행"], ["배"]], [0, 1, 2])]
-        [(3, 2, 24), (3, 1, 24)]
-        """
+        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
         return self.extract(map(list, sentences), layers, batch_size=batch_size)
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
-        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder.
-
-        >>> from bert_elmo_jax import load
-        >>> batch = load("tests/goldens/elmo_tiny").word_batch([("강가의", "은행")], 2, 8)
-        >>> {name: array.shape for name, array in batch.items()}
-        {'elmo_words': (2, 10), 'elmo_lengths': (2,), 'elmo_characters': (2, 10, 16)}
-        """
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
         words = np.zeros((height, width + 2), np.int32)
         lengths = np.zeros(height, np.int32)
         lengths[: len(sentences)] = [len(sentence) + 2 for sentence in sentences]
@@ -234,7 +161,7 @@ class ElmoEncoder:
             return {"elmo_words": words, "elmo_lengths": lengths}
         most = self.config.max_characters
         longest = max(len(word.encode("utf-8", "replace")) for sentence in sentences for word in sentence) + 2
-        cut = min(next((size for size in CHARACTERS if size >= longest), most), most)
+        cut = min(next((size for size in batching.CHARACTERS if size >= longest), most), most)
         # Every row has its own table, its words in order, so that rows can be on any device.
         characters = np.zeros((height, width + 2, cut), np.int32)
         marks = boundary_characters(cut)
@@ -245,10 +172,7 @@ class ElmoEncoder:
         return {"elmo_words": words, "elmo_lengths": lengths, "elmo_characters": characters}
 
     def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
-        """Return the pure function `(encoder parameters, batch, key) -> layers [L, B, T, D]` of words.
-
-        Without a key there is no dropout. Vectors behind a row's end are undefined.
-        """
+        """Return the function of `Encoder.word_function`; vectors behind a row's end are undefined."""
         module = Elmo(self.config)
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
@@ -262,17 +186,11 @@ class ElmoEncoder:
         return layers_of_words
 
     def check(self, sentences: Iterable[Sentence]) -> None:
-        """Raise the error that `encode` would raise on these sentences.
-
-        >>> from bert_elmo_jax import load
-        >>> load("tests/goldens/elmo_tiny").check(["은행", " "])
-        Traceback (most recent call last):
-        bert_elmo_jax.encoders.rows.BadText: text 1 has no words: ' '
-        """
+        """Raise the error that `encode` would raise on these sentences."""
         check_stream(sentences)
         self._wishes(1, 0)
         for number, text in enumerate(sentences):
-            to_words(text, number)
+            batching.to_words(text, number)
 
     def mix(
         self,
@@ -280,28 +198,23 @@ class ElmoEncoder:
         weights: Sequence[SupportsFloat] | AnyArray | None = None,
         gamma: SupportsFloat = 1.0,
     ) -> Float32[np.ndarray, "B T D"]:
-        """Return the sum of the layers times their `weights` (default: only the last layer), times `gamma`.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.mix(elmo.encode(["강가의 은행"]), weights=[0.5, 0.25, 0.25], gamma=2).shape
-        (1, 2, 24)
-        """
+        """Return the sum of the layers times their `weights` (default: only the last layer), times `gamma`."""
         layers = np.asarray(encoding.layers if isinstance(encoding, ElmoEncoded) else encoding)
         count = self.config.num_layers + 1
-        return mix_layers(layers, [0.0] * (count - 1) + [1.0] if weights is None else weights, gamma, count)
+        if layers.ndim != 4 or len(layers) != count:
+            raise ValueError(
+                f"layers of shape {layers.shape} were given; expected the result of encode, or its layers, [{count}, "
+                "sentences, words, numbers]"
+            )
+        factors = np.asarray([0.0] * (count - 1) + [1.0] if weights is None else weights, np.float32)
+        if factors.shape != (count,):
+            raise ValueError(
+                f"weights={shorten(weights)}: this model has {count} layers (token vectors first); give {count} numbers"
+            )
+        return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)
 
     def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:
-        """Compute the token layer of these words once; `encode` looks them up, and computes only other words.
-
-        This replaces the words of an earlier call. A word needs 4 bytes for each number of its vector.
-
-        >>> from bert_elmo_jax import load
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.cache(["강가의", "river"])
-        >>> elmo.encode(["강가의 은행"]).words
-        [['강가의', '은행']]
-        """
+        """Compute the token layer of these words once, in place of an earlier call's; `encode` looks them up."""
         if self.config.input == "words":
             raise ValueError(
                 f"{self.source} reads words, not characters: its token layer is a table already, which needs no cache"
@@ -315,7 +228,7 @@ class ElmoEncoder:
         words: Int[AnyArray, "B T"] | None = None,
         lengths: Int[AnyArray, " B"] | None = None,
         state: State | None = None,
-        boundaries: Boundaries | None = None,
+        boundaries: batching.Boundaries | None = None,
     ) -> ElmoEncoded:
         """Return all layers of ids, and the state after each row.
 
@@ -326,32 +239,26 @@ class ElmoEncoder:
         `boundaries="strip"` (the default) adds the marks of begin and end and leaves them out of the result, "keep"
         adds them to the result too, "given" takes rows that have them. Word input without a vocabulary does not know
         the ids of the marks: only "given", then the default, is possible.
-
-        >>> from bert_elmo_jax import load
-        >>> from bert_elmo_jax.text.characters import character_table
-        >>> elmo = load("tests/goldens/elmo_tiny")
-        >>> elmo.forward(character_table(["강가의", "은행"])[None]).layers.shape
-        (3, 1, 2, 24)
         """
         reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
         given = {"characters": characters, "words": words}
         if given[reads] is None or given[other] is not None:
             raise ValueError(f"{self.source} reads {reads}: give forward({reads}=…) and no {other}")
         marks = self._marks()
-        boundaries = check_boundaries(boundaries, marks, self.source)
+        boundaries = batching.check_boundaries(boundaries, marks, self.source)
         table: np.ndarray | None = None
         if reads == "words":
-            ids, sizes = word_ids(words, lengths, self.config.vocab_size or 0)
+            ids, sizes = batching.word_ids(words, lengths, self.config.vocab_size or 0)
         else:
             if lengths is not None:
                 raise ValueError("lengths are for word ids; characters mark padding words by 0: leave it out")
-            ids, sizes, distinct = distinct_words(characters, self.config.max_characters)
+            ids, sizes, distinct = batching.distinct_words(characters, self.config.max_characters)
             table = self._tokens.of_characters(distinct)
         rows = [row[:size].astype(np.int32) for row, size in zip(ids, sizes)]
         if boundaries != "given" and marks is not None:
             rows = [np.array([marks[0], *row, marks[1]], np.int32) if len(row) else row for row in rows]
         like = self.zero_state(len(rows))
-        state = like if state is None else check_state(state, like)
+        state = like if state is None else batching.check_state(state, like)
         layers, after = compute(self.config, self.params, rows, table, state, len(rows))
         first, width = int(boundaries == "strip"), ids.shape[1] + 2 * (boundaries == "keep")
         kept = np.array([max(0, len(row) - 2 * first) for row in rows])
@@ -381,7 +288,7 @@ class ElmoEncoder:
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batches(list(map(len, rows)), batch_size):
+            for batch in batching.batches(list(map(len, rows)), batch_size):
                 before = self.zero_state(len(batch))
                 if state is not None:
                     before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)
@@ -400,11 +307,11 @@ class ElmoEncoder:
         if self.config.input == "words":
             begin, end = self.vocabulary.bos_id, self.vocabulary.eos_id
             return [np.array([begin, *self.vocabulary.ids(words), end], np.int32) for words in sentences], None
-        distinct, rows = number_words(sentences)
+        distinct, rows = batching.number_words(sentences)
         return rows, self._tokens.of_words(distinct, progress)
 
     def _marks(self) -> tuple[int, int] | None:
         """Return the marks of begin and end: places in the table of distinct words, or ids if these are known."""
         if self.config.input == "characters":
-            return BEGIN, END
-        return None if self._vocabulary is None else (self._vocabulary.bos_id, self._vocabulary.eos_id)
+            return batching.BEGIN, batching.END
+        return None if self._reads is None else (self._reads.bos_id, self._reads.eos_id)

@@ -1,26 +1,16 @@
 """ELMo's entry in the registry."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.elmo.config import PRESETS, ElmoConfig
 from bert_elmo_jax.families.elmo.files import ENDINGS, elmo_files, named_options, named_weights
-from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params
 from bert_elmo_jax.families.family import Family, WeightFormat
 from bert_elmo_jax.lazy_imports import lazy_function
 
 HDF5 = "bert_elmo_jax.families.elmo.hdf5_weights"
-
-
-def _init(config: ElmoConfig, key: Any, heads: Sequence[str]) -> Any:
-    return lazy_function("bert_elmo_jax.families.elmo.init_params", "init_elmo_params")(config, key, lm="lm" in heads)
-
-
-def _write(folder: str | Path, params: Any, config: ElmoConfig, **unused: Any) -> None:
-    lazy_function(HDF5, "write")(folder, params, config)
 
 
 def _advice(folder: Path) -> str:
@@ -44,7 +34,7 @@ FAMILY = Family(
             files=elmo_files,
             read_config=lazy_function(HDF5, "read_config"),
             read_weights=lazy_function(HDF5, "read_weights"),
-            write=_write,
+            write=lazy_function(HDF5, "write"),
             is_file=lambda path: path.is_file() and path in named_weights(path.parent),
             advice=_advice,
         )
@@ -61,7 +51,7 @@ FAMILY = Family(
     ),
     presets=PRESETS,
     vocab_size=793_471,
-    init=_init,
+    init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
     # Characters need no vocabulary, unless a head predicts words.
     reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
 )

@@ -1,16 +1,105 @@
-"""The compiled part of `ElmoEncoder`: padded rows through the model."""
+"""The compiled parts of `ElmoEncoder`: the token layer of distinct words, and padded rows through the model."""
 
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int
+from tqdm import tqdm
 
-from bert_elmo_jax.families.elmo.batch import pad
-from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State
+from bert_elmo_jax.encoders.rows import shorten
+from bert_elmo_jax.families.elmo.batch import check_words, pad, pieces
+from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, Token
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.text.characters import boundary_characters, character_table
+from bert_elmo_jax.text.words import WordVocabulary
+
+MANY = 1 << 14  # words whose characters are in memory together; more show a progress bar
+
+
+class TokenTable:
+    """Token vectors of words, computed or cached; a table begins with the vectors of the marks of begin and end."""
+
+    def __init__(self, config: ElmoConfig, params: Mapping[str, Any]):
+        self.config, self.params = config, params
+        self._known: dict[str, int] = {}
+        self._vectors = np.zeros((0, config.width), np.float32)
+
+    def cache(self, words: Sequence[str], progress: bool | None = None) -> None:
+        """Compute the vectors of distinct words, and replace the cache."""
+        vectors = np.empty((len(words), self.config.width), np.float32)
+        self._compute_words(words, vectors, progress)
+        self._known, self._vectors = {word: n for n, word in enumerate(words)}, vectors
+
+    def of_words(self, words: Sequence[str], progress: bool | None = None) -> Float32[np.ndarray, "rows P"]:
+        """Return the table of distinct words; words outside the cache are computed."""
+        places = np.fromiter((self._known.get(word, -1) for word in words), np.int64, len(words))
+        known, new = places >= 0, np.flatnonzero(places < 0)
+        table = np.empty((len(words) + 2, self.config.width), np.float32)
+        table[:2] = self._marks
+        table[2:][known] = self._vectors[places[known]]
+        vectors = np.empty((len(new), self.config.width), np.float32)
+        self._compute_words(list(itertools.compress(words, ~known)), vectors, progress)
+        table[2 + new] = vectors
+        return table
+
+    def of_characters(self, characters: Int[np.ndarray, "N C"]) -> Float32[np.ndarray, "rows P"]:
+        """Return the table of words given by their characters."""
+        table = np.empty((len(characters) + 2, self.config.width), np.float32)
+        table[:2] = self._marks
+        self._compute(characters, table[2:])
+        return table
+
+    @functools.cached_property
+    def _marks(self) -> Float32[np.ndarray, "2 P"]:
+        marks = boundary_characters(self.config.max_characters)
+        return self._compute(marks, np.empty((2, self.config.width), np.float32))
+
+    def _compute_words(self, words: Sequence[str], vectors: Float32[np.ndarray, "N P"], progress: bool | None) -> None:
+        """Write the vectors of words into `vectors`, `MANY` at a time."""
+        hide = len(words) < MANY if progress is None else not progress
+        with tqdm(total=len(words), desc="words", unit="words", disable=hide, delay=1) as bar:
+            for at in range(0, len(words), MANY):
+                characters = character_table(words[at : at + MANY], self.config.max_characters)
+                self._compute(characters, vectors[at : at + MANY], bar.update)
+
+    def _compute(
+        self,
+        characters: Int[np.ndarray, "N C"],
+        vectors: Float32[np.ndarray, "N P"],
+        report: Callable[[int], object] = lambda done: None,
+    ) -> Float32[np.ndarray, "N P"]:
+        """Write the vectors of words into `vectors`."""
+        for which, piece in pieces(characters):
+            vectors[which] = np.asarray(token_vectors(self.config, self.params, piece), np.float32)[: len(which)]
+            report(len(which))
+        return vectors
+
+
+# Compiled for each configuration, and for a few numbers and lengths of words.
+@functools.partial(jax.jit, static_argnames="config")
+def token_vectors(
+    config: ElmoConfig, params: Mapping[str, Any], characters: Int[AnyArray, "U C"]
+) -> Float[Array, "U P"]:
+    """Return the token layer's vectors of words."""
+    table: Any = Token(config).apply({"params": params["encoder"]["token"]}, characters[None], None)
+    return table[0]
+
+
+def check_cache(vocabulary: Any) -> list[str]:
+    """Return the distinct words of a list or a vocabulary."""
+    if isinstance(vocabulary, WordVocabulary):
+        vocabulary = vocabulary.words
+    if isinstance(vocabulary, str | bytes | Mapping) or not isinstance(vocabulary, Iterable):
+        raise TypeError(f"cache takes a list of words or a WordVocabulary; it was given {shorten(vocabulary)}")
+    words = list(vocabulary)
+    if not words:
+        raise ValueError("cache was given no words: the list is empty")
+    check_words(words, lambda what: ValueError(f"the list of words to cache {what}"))
+    return list(dict.fromkeys(words))
 
 
 def compute(
@@ -22,10 +111,7 @@ def compute(
     batch_size: int,
     warmup: int = 0,
 ) -> tuple[Float32[np.ndarray, "L B T D"], State]:
-    """Return all layers of rows, padded, and the state after each row.
-
-    Rows are places in a table of token vectors, or ids of the vocabulary.
-    """
+    """Return all layers of rows (places in a table of token vectors, or ids), padded, and the state after each row."""
     # The product of a single row adds its terms in another order, and large weights make the last bit visible. A second
     # row avoids this: it is nearly free in a small model, but half of the time in a large one.
     small = 4 * config.cell_size * config.projection_size <= 1 << 20

@@ -1,9 +1,11 @@
 """ELMo as bilm-tf and AllenNLP store it: HDF5 weights and an `options.json`.
 
 Reads the names of released files, of training dumps and of newer TensorFlow versions. Writes the names of released
-files.
+files. Their tree differs from ours in two ways: the input and state kernels of an LSTM layer are one matrix, and
+convolutions have a leading axis of size 1.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,26 +14,27 @@ from typing import Any
 import h5py
 import numpy as np
 
-from bert_elmo_jax.families.elmo import layout as elmo_layout
+from bert_elmo_jax.families.elmo import files
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.files import (
-    EMBEDDINGS,
-    PREFIXES,
-    find_options,
-    find_weights,
-    named_options,
-    named_weights,
-    read_options,
-)
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
-from bert_elmo_jax.families.elmo.options import contradictions, from_options
+from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
+from bert_elmo_jax.files import write_json
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
-from bert_elmo_jax.weights.parameter_tree import check_shapes, collect, flatten, nest
-from bert_elmo_jax.weights.report import Report
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the files that `write` creates
+PARTS = ("input_kernel", "state_kernel")  # stacked in this order in their matrix
+JOINED = re.compile(r"encoder/(?:forward|backward)/layer_\d+/kernel")
+CONVOLUTION = re.compile(r"encoder/token/conv_\d+/kernel")
+# A single layer has no MultiRNNCell; newer TensorFlow uses lower case and calls matrices kernels.
+LSTM = re.compile(
+    r"RNN_([01])/(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(\d+)/)?(?:rnn/)?(?:LSTMCell|lstm_cell)/"
+    r"(W_0|B|W_P_0|kernel|bias|weights|biases|projection/kernel|projection/weights)"
+)
+RELEASED = {"kernel": "W_0", "weights": "W_0", "bias": "B", "biases": "B"} | {
+    f"projection/{name}": "W_P_0" for name in ("kernel", "weights")
+}
 
 
 @dataclass(frozen=True)
@@ -56,35 +59,24 @@ class Found:
 
 
 def read_config(path: str | Path) -> ElmoConfig:
-    """Return the configuration of a folder or a file of weights, from its options and the shapes of its weights.
-
-    >>> read_config("tests/goldens/elmo_tiny").width
-    12
-    """
+    """Return the configuration of a folder or a file of weights, from its options and the shapes of its weights."""
     return _config(_find(path))
 
 
 def _config(found: Found) -> ElmoConfig:
-    options = find_options(found.weights)
-    return from_options(read_options(options), found.shapes, f"The options in {options}")
+    options = files.find_options(found.weights)
+    return files.from_options(files.read_options(options), found.shapes, f"The options in {options}")
 
 
 def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple[dict[str, Any], Report]:
-    """Return the parameter tree of a folder or a file of weights, and a report on every dataset.
-
-    `config` replaces the folder's `options.json`. The tree has the language-model head if the file has it.
-
-    >>> params, report = read_weights("tests/goldens/elmo_tiny")
-    >>> params["encoder"]["backward"]["layer_1"]["state_kernel"].shape, report.heads, report.unexpected
-    ((12, 192), (), [])
-    """
+    """Return the parameter tree of a folder or file of weights, and a report; `config` replaces the `options.json`."""
     found = _find(path)
     config = config or _config(found)
     report = Report(str(found.weights), skipped=dict(found.skipped))
-    report.contradictions += contradictions(config, found.shapes)
+    report.contradictions += files.contradictions(config, found.shapes)
     # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
-    shapes = elmo_layout.shapes(config, lm=config.vocab_size is not None)
-    table = {ours: theirs for ours, theirs in elmo_layout.names(config).items() if ours in shapes}
+    shapes = their_shapes(config, lm=config.vocab_size is not None)
+    table = {ours: theirs for ours, theirs in names(config).items() if ours in shapes}
     places = {ours: found.called[theirs] for ours, theirs in table.items() if theirs in found.called}
     for ours, theirs in table.items():
         if theirs in found.groups:
@@ -96,8 +88,8 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     expected = {ours: found.groups.get(theirs, found.prefix + theirs) for ours, theirs in table.items()}
     stored = {called: found.tensors[name] for name, called in found.called.items()}
     theirs_tree = collect(stored, places, expected, set(), shapes, report)
-    report.mapped = {path: called for ours, called in report.mapped.items() for path in elmo_layout.our_paths(ours)}
-    return nest(elmo_layout.to_ours(flatten(theirs_tree))), report
+    report.mapped = {path: called for ours, called in report.mapped.items() for path in our_paths(ours)}
+    return nest(to_ours(flatten(theirs_tree))), report
 
 
 def _input_of(name: str) -> str | None:
@@ -108,9 +100,9 @@ def _input_of(name: str) -> str | None:
 
 
 def _find(path: str | Path) -> Found:
-    weights, others = find_weights(path)
+    weights, others = files.find_weights(path)
     tensors, groups = read_hdf5(weights)
-    prefixes = [prefix for prefix in PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
+    prefixes = [prefix for prefix in files.PREFIXES if any(name.startswith(f"{prefix}RNN_") for name in tensors)]
     if len(prefixes) != 1:
         some = ", ".join(sorted(tensors)[:5]) or "nothing"
         what = f"{len(prefixes)} ELMos, under {' and '.join(map(repr, prefixes))}" if prefixes else "no ELMo"
@@ -120,7 +112,7 @@ def _find(path: str | Path) -> Found:
     [prefix] = prefixes
 
     def released(name: str) -> str:
-        return elmo_layout.released_name(name.removeprefix(prefix))
+        return released_name(name.removeprefix(prefix))
 
     found = Found(weights, prefix, {}, {}, {released(name): name for name in groups}, {})
     for name, tensor in tensors.items():
@@ -139,14 +131,14 @@ def _add_embedding(found: Found, others: list[Path]) -> None:
     for file in others:
         for name, tensor in read_hdf5(file)[0].items():
             called = f"{name} in {file.name}"
-            if name in EMBEDDINGS and own:
+            if name in files.EMBEDDINGS and own:
                 found.skipped[called] = f"{found.weights.name} has its own embedding"
-            elif name in EMBEDDINGS and "embedding" in found.called:
+            elif name in files.EMBEDDINGS and "embedding" in found.called:
                 raise ValueError(
                     f"{found.weights.parent} has two tables of word vectors: {found.called['embedding']}, {called}. "
                     "Move one away."
                 )
-            elif name in EMBEDDINGS:
+            elif name in files.EMBEDDINGS:
                 found.called["embedding"], found.tensors["embedding"] = called, tensor
 
 
@@ -163,24 +155,17 @@ def _drop_extra_character(found: Found) -> None:
     found.skipped[f"{found.called['char_embed']}, row {row}"] = why
 
 
-def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> None:
+def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig, **unused: Any) -> None:
     """Write a folder that bilm-tf and AllenNLP can load: `options.json` and `weights.hdf5`.
 
     The language-model head is written too; both programs ignore it. AllenNLP only supports character input with both
     projections and skip connections. Raise if the parameters do not fit the configuration.
-
-    >>> import tempfile
-    >>> params, _ = read_weights("tests/goldens/elmo_tiny")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(folder, params, read_config("tests/goldens/elmo_tiny"))
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['options.json', 'weights.hdf5']
     """
     folder = Path(folder)
     flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
     lm = "lm" in params
     check_shapes({path: value.shape for path, value in flat.items()}, elmo_shapes(config, lm), "the parameters")
-    existing = [*named_options(folder), *named_weights(folder)] if folder.is_dir() else []
+    existing = [*files.named_options(folder), *files.named_weights(folder)] if folder.is_dir() else []
     if existing:
         listed = ", ".join(file.name for file in existing)
         raise FileExistsError(f"{folder} already holds a model ({listed}): write to another folder")
@@ -189,12 +174,86 @@ def write(folder: str | Path, params: Mapping[str, Any], config: ElmoConfig) -> 
     unfinished = folder / f"{WEIGHTS}.unfinished"
     try:
         with Disk(unfinished, "w+") as disk, h5py.File(disk, "w") as file:
-            table = elmo_layout.names(config)
-            for path in elmo_layout.shapes(config, lm):
-                file[table[path]] = elmo_layout.to_theirs(flat, path)
+            table = names(config)
+            for path in their_shapes(config, lm):
+                file[table[path]] = to_theirs(flat, path)
         if disk.failed is not None:
             raise disk.failed
-        config.to_json(folder / OPTIONS)
+        write_json(folder / OPTIONS, config.to_options())
         unfinished.replace(folder / WEIGHTS)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def names(config: ElmoConfig) -> dict[str, str]:
+    """Return their name for each path of their tree, including the language-model head."""
+    token, table = "encoder/token", {}
+    if config.input == "words":
+        table[f"{token}/embedding"] = "embedding"
+    else:
+        table[f"{token}/embedding"] = "char_embed"
+        for n in range(len(config.filters)):
+            table |= {f"{token}/conv_{n}/kernel": f"CNN/W_cnn_{n}", f"{token}/conv_{n}/bias": f"CNN/b_cnn_{n}"}
+        for n in range(config.num_highways):
+            for gate in ("carry", "transform"):
+                table |= _dense(f"{token}/highway_{n}/{gate}", f"CNN_high_{n}", gate)
+        if config.token_projection:
+            table |= _dense(f"{token}/projection", "CNN_proj", "proj")
+    for number, direction in enumerate(DIRECTIONS):
+        for layer in range(config.num_layers):
+            ours, theirs = f"encoder/{direction}/layer_{layer}", _cell(number, layer)
+            table |= {f"{ours}/kernel": f"{theirs}/W_0", f"{ours}/bias": f"{theirs}/B"}
+            if config.projection:
+                table[f"{ours}/projection"] = f"{theirs}/W_P_0"
+    if not config.tie_softmax:
+        table["lm/embedding"] = "softmax/W"
+    return table | {"lm/bias": "softmax/b"}
+
+
+def _dense(ours: str, scope: str, theirs: str) -> dict[str, str]:
+    return {f"{ours}/kernel": f"{scope}/W_{theirs}", f"{ours}/bias": f"{scope}/b_{theirs}"}
+
+
+def _cell(direction: int | str, layer: int | str) -> str:
+    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def released_name(name: str) -> str:
+    """Return the name of a dataset in released files, for any of its names in training dumps."""
+    name = name.removesuffix(":0")
+    match = LSTM.fullmatch(name)
+    return f"{_cell(match[1], match[2] or 0)}/{RELEASED.get(match[3], match[3])}" if match else name
+
+
+def their_shapes(config: ElmoConfig, lm: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor of their tree."""
+    theirs = {}
+    for path, shape in elmo_shapes(config, lm).items():
+        if path.endswith(PARTS[0]):
+            theirs[path.removesuffix(PARTS[0]) + "kernel"] = (2 * shape[0], *shape[1:])
+        elif not path.endswith(PARTS[1]):
+            theirs[path] = (1, *shape) if CONVOLUTION.fullmatch(path) else shape
+    return theirs
+
+
+def our_paths(path: str) -> list[str]:
+    """Return the paths in our tree that one tensor of their tree becomes."""
+    return [path.removesuffix("kernel") + part for part in PARTS] if JOINED.fullmatch(path) else [path]
+
+
+def to_ours(theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Convert their flat tree to our flat tree."""
+    ours: dict[str, np.ndarray] = {}
+    for path, value in theirs.items():
+        if JOINED.fullmatch(path):
+            ours |= zip(our_paths(path), np.split(value, 2), strict=True)
+        else:
+            ours[path] = value[0] if CONVOLUTION.fullmatch(path) else value
+    return ours
+
+
+def to_theirs(ours: Mapping[str, np.ndarray], path: str) -> np.ndarray:
+    """Return one tensor of their tree from our flat tree; one at a time, so the whole model is never copied."""
+    if JOINED.fullmatch(path):
+        return np.concatenate([ours[part] for part in our_paths(path)])
+    return ours[path][None] if CONVOLUTION.fullmatch(path) else ours[path]

@@ -4,7 +4,7 @@ Two independent language models over the same token vectors, one forward, one ba
 output; by default it is zero, so that equal inputs give equal vectors.
 """
 
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import flax.linen as nn
 import jax
@@ -16,10 +16,9 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN, dropout, look_up, product, recurrence
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.weights.parameter_tree import flatten
 
 DIRECTIONS = ("forward", "backward")
-
-__all__ = ["Elmo", "ElmoConfig", "ElmoOutput", "State", "reverse", "zero_state"]
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -51,11 +50,7 @@ class ElmoOutput:
 
 
 def zero_state(config: ElmoConfig, batch_size: int) -> State:
-    """Return the state before the first word.
-
-    >>> zero_state(ElmoConfig.preset("original"), 32).cell.shape
-    (2, 2, 32, 4096)
-    """
+    """Return the state before the first word."""
     shape = (2, config.num_layers, batch_size)
     return State(jnp.zeros((*shape, config.cell_size)), jnp.zeros((*shape, config.projection_size)))
 
@@ -132,17 +127,7 @@ def init_layer(key: PRNGKeyArray, config: ElmoConfig) -> dict[str, Array]:
 
 
 class Elmo(nn.Module):
-    """The encoder.
-
-    With `deterministic=False` it needs `rngs={"dropout": key}`.
-
-    >>> elmo = Elmo(ElmoConfig(input="words", vocab_size=9, cell_size=8, projection_size=4))
-    >>> words, lengths = jnp.array([[1, 5, 2], [1, 2, 0]]), jnp.array([3, 2])
-    >>> params = elmo.init(jax.random.key(0), words, lengths)["params"]
-    >>> output = elmo.apply({"params": params}, words, lengths)
-    >>> output.layers.shape, output.state.cell.shape
-    ((3, 2, 3, 8), (2, 2, 2, 8))
-    """
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
 
     config: ElmoConfig
 
@@ -223,3 +208,27 @@ class Token(nn.Module):
         )  # fmt: skip
         nn.share_scope(self, cnn)
         return cnn(characters)
+
+
+def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) -> dict[str, Any]:
+    """Return fresh parameters as in the original: `{"encoder": …}`, and on request the "lm" head of both directions."""
+    if lm and config.vocab_size is None:
+        raise ValueError("the parameters have a head lm, but vocab_size is None: give the number of its words")
+    for_encoder, for_head = jax.random.split(key)
+    characters = None if config.input == "words" else jnp.zeros((1, 1, 1), jnp.int32)
+    words, lengths = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
+    init = jax.jit(Elmo(config).init)  # compiled, because then only the random numbers are computed
+    params = {"encoder": init(for_encoder, words, lengths, characters=characters)["params"]}
+    if lm:
+        assert config.vocab_size is not None
+        params["lm"] = {"bias": jnp.zeros(config.vocab_size)}
+        if not config.tie_softmax:
+            drawn = jax.random.normal(for_head, (config.vocab_size, config.width))
+            params["lm"]["embedding"] = drawn / config.width**0.5
+    return params
+
+
+def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter by its path; `lm` adds the language-model head."""
+    tree = jax.eval_shape(lambda key: init_elmo_params(config, key, lm), jax.random.key(0))
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}

@@ -6,44 +6,37 @@ passage continues the first with a prior probability of one half. The reader rea
 and words of several pieces are left out of its score and of the model's.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.pipeline.batches import eval_batches
-from bert_elmo_jax.families import get_family
-from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.toy_worlds import load_worlds
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means
+from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_held_out
 from bert_elmo_jax.runs.ideal.toy_passages import Passage, Sentences, list_examples, list_hidden
 from bert_elmo_jax.toyworld import masked_posteriors, next_sentence_probabilities
 
 
-@dataclass
 class Scores:
     """Right guesses of the ideal reader, their expected number, and all guesses: by language, and for "next"."""
 
-    right: dict[str, float]
-    expected: dict[str, float]
-    count: dict[str, int]
+    def __init__(self) -> None:
+        self.right, self.expected, self.count = Counter[str](), Counter[str](), Counter[str]()
 
-    def add(self, name: str, right: Iterable[bool], expected: Iterable[float]) -> None:
+    def add(self, name: str, right: Sequence[bool], expected: Sequence[float]) -> None:
         """Add guesses."""
-        guesses = list(right)
-        self.right[name] = self.right.get(name, 0.0) + sum(guesses)
-        self.expected[name] = self.expected.get(name, 0.0) + sum(expected)
-        self.count[name] = self.count.get(name, 0) + len(guesses)
+        for table, value in ((self.right, sum(right)), (self.expected, sum(expected)), (self.count, len(right))):
+            table[name] += value  # type: ignore[assignment]
 
 
 def best_masked_rows(
     batches: Sequence[Batch], sentences: Sentences, pairs: bool
 ) -> tuple[Scores, dict[str, list[Batch]]]:
     """Return the scores of the ideal reader, and for each language the batches with the weights of its guesses."""
-    scores = Scores({}, {}, {})
+    scores = Scores()
     names = sorted({*sentences.language.values()})
     asked: dict[str, list[Batch]] = {name: [] for name in names}
     together: dict[str, list[tuple[Passage, Passage, bool]]] = {name: [] for name in names}
@@ -108,10 +101,8 @@ def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
     if asked.objective not in ("nsp", "documents"):
         raise ValueError(f"objective={asked.objective!r}: the ideal reader knows nsp and documents")
     pairs = asked.objective == "nsp"
-    model = read_model(run)
-    objective = get_family(model.kind).objective(asked, model.config)
-    batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=asked.eval_batches))
-    sentences = Sentences(corpus, load_worlds(asked.to_dict()), model.tokenizer.tokens)  # type: ignore[union-attr]
+    model, objective, batches = read_held_out(run, asked, corpus, asked.eval_batches)
+    sentences = Sentences(corpus, load_worlds(asked.to_dict()), model.tokenizer.tokens)
     scores, parts = best_masked_rows(batches, sentences, pairs)
     means = build_means(objective.held_out_loss, model.params)
     of_all, of_part = means(batches), {name: means(part) for name, part in parts.items()}
@@ -121,13 +112,12 @@ def masked_scores(run: Path, asked: ConfigDict, corpus: Path) -> MaskedScores:
         best, expected = (sum(table[name] for name in names) / count for table in (scores.right, scores.expected))
         return MaskedScore(title, value, best, expected, count)
 
-    found = {name: of_part[name]["mlm_accuracy"] for name in parts if scores.count.get(name)}
+    found = {name: of_part[name]["mlm_accuracy"] for name in parts if scores.count[name]}
     total = sum(scores.count[name] for name in found)
     mean = sum(found[name] * scores.count[name] for name in found) / total
     lines = [line(f"masked words, {name}", found[name], [name]) for name in found]
     lines.append(line("masked words", mean, list(found)))
     if pairs:
         lines.append(line("next sentence", next(iter(of_part.values()))["nsp_accuracy"], ["next"]))
-    return MaskedScores(
-        lines, len(batches), model.report.source, int(sum(batch["mlm_weights"].sum() for batch in batches)), of_all
-    )
+    predictions = int(sum(batch["mlm_weights"].sum() for batch in batches))
+    return MaskedScores(lines, len(batches), model.report.source, predictions, of_all)

@@ -15,15 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.pipeline.batches import eval_batches
-from bert_elmo_jax.families import get_family
-from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.toy_worlds import load_worlds
-from bert_elmo_jax.runs.ideal.held_out_means import Batch, build_means
+from bert_elmo_jax.runs.ideal.held_out import Batch, build_means, read_held_out
 from bert_elmo_jax.text.words import UNK_WORD
 from bert_elmo_jax.toyworld import MASK, ToyWorld
 from bert_elmo_jax.toyworld.automaton import infer
-from bert_elmo_jax.toyworld.reading import automaton, encode
+from bert_elmo_jax.toyworld.oracle import automaton, encode
 
 DIRECTIONS = ("forward", "backward")
 
@@ -119,12 +116,10 @@ class StreamScores(NamedTuple):
 
 def stream_scores(run: Path, asked: ConfigDict, corpus: Path) -> StreamScores:
     """Return the held-out perplexity of a run, and the true one."""
-    model = read_model(run)
-    worlds = load_worlds(asked.to_dict())
-    objective = get_family(model.kind).objective(asked, model.config)
     # All batches, even if the run evaluates fewer: only whole rows have the same text in both directions.
-    batches = list(eval_batches(corpus, objective.phases[0].examples, asked.batch_size))
-    sums, parts = best_stream_rows(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)  # type: ignore[union-attr]
+    model, objective, batches = read_held_out(run, asked, corpus)
+    worlds = load_worlds(asked.to_dict())
+    sums, parts = best_stream_rows(batches, model.tokenizer.words, model.tokenizer.eos_id, worlds)
     means = build_means(objective.held_out_loss, model.params, objective.carry(asked.batch_size))
     if len(parts) > 1:
         sums["all"] = tuple(np.sum([*sums.values()], axis=0))

@@ -9,17 +9,20 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import train
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags
+from bert_elmo_jax.files import write_text
+from bert_elmo_jax.report.figures import Lines
+from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
+from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags, show_value
 from bert_elmo_jax.runs.pretraining import build_objective
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_scores import score_name
+from bert_elmo_jax.runs.task_report import score_name
+from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
-from bert_elmo_jax.sweeps.processes import Processes
-from bert_elmo_jax.sweeps.search.results import write_results
-from bert_elmo_jax.sweeps.search.space import read_space
-from bert_elmo_jax.sweeps.search.study import find_study, import_optuna
-from bert_elmo_jax.sweeps.search.trials import Search, run_trials
-from bert_elmo_jax.sweeps.stop_signals import stop_asked
+from bert_elmo_jax.sweeps.report import format_csv
+from bert_elmo_jax.sweeps.runners import Processes, stop_asked
+from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, read_space, run_trials
+
+ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
 
 
 class Command(NamedTuple):
@@ -48,7 +51,7 @@ def run_search(
 ) -> int:
     """Search over the fields of a program's command, whose flags are `words`; return the exit status.
 
-    The other arguments are the flags of `experiments.search`; `command` is what the report shows as its command.
+    The other arguments are the flags of `experiments.search`; the report shows `command`.
     """
     if trials < 1:
         raise ValueError(f"--trials={trials}: expected 1 or more")
@@ -111,3 +114,43 @@ def name_score(program: str, config: ConfigDict) -> str:
         raise ValueError("behind -- there is no --task=…, which finetune needs")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
     return f"dev/{score_name(task_named(config.task, **columns, file=config.train))}"
+
+
+def list_results(search: Search, study: Any) -> list[dict[str, Any]]:
+    """Return one line per trial: finished ones by score, then the others."""
+    found = []
+    for trial in list_trials(study):
+        done = trial.state.name == "COMPLETE"
+        found.append({
+            "trial": trial.number + 1, search.score: trial.value if done else None, "end": ENDS[trial.state.name],
+            "steps": max(search.steps(trial.number), default=None), **trial.params,
+            "run": search.run(trial.number).name,
+            "command": write_command(search.program, search.job(trial.number, trial.params)),
+        })  # fmt: skip
+    score, sign = search.score, 1 if search.lowest else -1
+    return sorted(found, key=lambda row: (row[score] is None, sign * (row[score] or 0.0), row["trial"]))
+
+
+def write_results(search: Search, study: Any, command: str) -> str:
+    """Write `table.md`, `table.csv` and `report.html`; return the table as Markdown."""
+    rows = list_results(search, study)
+    if not rows:
+        return ""
+    head = [name for name in rows[0] if name not in ("run", "command")]
+    values = [[row.get(name) for name in head] for row in rows]
+    cells = [[f"{value:.4g}" if isinstance(value, float) else show_value(value) for value in line] for line in values]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *cells))
+    write_text(search.workdir / "table.md", f"# Search for {search.score}\n\n{text}")
+    write_text(search.workdir / "table.csv", format_csv(rows))
+    best, curve, trials = min if search.lowest else max, list[tuple[int, float]](), ""
+    for trial in list_trials(study):
+        if trial.state.name == "COMPLETE":
+            curve.append((trial.number + 1, best(trial.value, curve[-1][1]) if curve else trial.value))
+    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve})] if curve else [])
+    for row in rows:
+        page = f"trials/{row['run']}/report.html"
+        link = f'<a href="{page}">its report</a>' if (search.workdir / page).is_file() else ""
+        trials += draw_details(f"trial {row['trial']}", draw_code(row["command"]) + link)
+    sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
+    write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
+    return text

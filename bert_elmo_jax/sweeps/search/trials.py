@@ -1,4 +1,4 @@
-"""The trials of a search: their runs, their scores, and when a run is not worth finishing."""
+"""The space of a search, and its trials: drawn values, runs, scores, and when a run is not worth finishing."""
 
 import math
 import time
@@ -7,14 +7,174 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from ml_collections import ConfigDict
+
+from bert_elmo_jax import train
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import is_locked
-from bert_elmo_jax.runs.config_files import show_value
+from bert_elmo_jax.runs.config_files import list_fields, parse_value, parse_values, show_value
 from bert_elmo_jax.sweeps.folders import CALLS, DONE
-from bert_elmo_jax.sweeps.processes import LOG, Job, Runner
+from bert_elmo_jax.sweeps.runners import LOG, Job, Runner
 from bert_elmo_jax.sweeps.schedule import TICK, explain_status, read_last_lines
-from bert_elmo_jax.sweeps.search.space import Space
-from bert_elmo_jax.sweeps.search.study import STATUS, all_refused, has_scores, import_optuna, list_trials, take_trial
 from bert_elmo_jax.train.metrics import read_metrics
+from bert_elmo_jax.train.run_guard import REFUSED
+
+SUCH_AS = "such as 'optimizer.learning_rate=1e-5..1e-3,log;dropout=0.0..0.5;batch_size=16,32'"
+NAME, JOURNAL = "search", "search.journal"
+SAMPLERS = ("bayesian", "random")
+FIRST = 3  # trials; if all of them are refused, the command is wrong
+STATUS, BEFORE = "exit status", "of another wish"  # attributes of a trial; the second is an earlier command's
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, both included; with `log`, every power of ten is equally likely."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+    whole: bool = False
+
+    def draw(self, trial: Any, name: str) -> float:
+        """Return a trial's value."""
+        if self.whole:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
+class Values:
+    """A few values without an order."""
+
+    values: tuple[Any, ...]
+
+    def draw(self, trial: Any, name: str) -> Any:
+        """Return a trial's value."""
+        return trial.suggest_categorical(name, self.values)
+
+
+Space = dict[str, Range | Values]
+
+
+def read_space(over: str, config: ConfigDict) -> Space:
+    """Return the search space that --over describes."""
+    space: Space = {}
+    fields = dict(list_fields(config))
+    for part in filter(None, map(str.strip, over.split(";"))):
+        name, given, text = part.partition("=")
+        if not given or not text:
+            raise ValueError(f"--over: {part!r} has no range and no values; expected text {SUCH_AS}")
+        if name not in fields:
+            raise ValueError(f"--over names {name!r}, but the config has no such field{did_you_mean(name, fields)}")
+        if name in space:
+            raise ValueError(f"--over names {name} twice")
+        try:
+            space[name] = _read_values(config, name, text)
+        except ValueError as error:
+            raise ValueError(f"--over: {error}") from None
+    if not space:
+        raise ValueError(f"--over=… is needed: the fields to search, {SUCH_AS}")
+    return space
+
+
+def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
+    first, *rest = text.split(",")
+    low, dots, high = first.partition("..")
+    if not dots or low[:1] in ("'", '"', "("):
+        values = parse_values(config, name, text)
+        if not all(math.isfinite(value) for value in values if isinstance(value, float)):
+            raise ValueError(f"{name}={text}: expected finite numbers")
+        simple = (bool, int, float, str)  # optuna stores no tuples, so these are kept as text
+        return Values(tuple(value if isinstance(value, simple) else show_value(value) for value in values))
+    bounds = [parse_value(config, name, bound) for bound in (low, high)]
+    if not all(type(bound) in (int, float) for bound in bounds) or rest not in ([], ["log"]):
+        raise ValueError(f"{name}={text}: expected values as a,b, or numbers as low..high or low..high,log")
+    if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1] or (rest and bounds[0] <= 0):
+        raise ValueError(f"{name}={text}: expected {'positive' if rest else 'finite'} numbers, the lower one first")
+    return Range(bounds[0], bounds[1], log=bool(rest), whole=type(bounds[0]) is int)
+
+
+def import_optuna() -> Any:
+    """Import optuna, which only searches need."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("a search needs optuna: pip install -e '.[search]' or 'bert_elmo_jax[search]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def open_study(workdir: Path, lowest: bool, bad: bool) -> Any:
+    """Open the journal of a search. With `bad`, trials end early if they are worse than the median of the others."""
+    optuna = import_optuna()
+    storages = optuna.storages
+    journal = storages.journal.JournalFileBackend(str(workdir / JOURNAL))
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=3) if bad else optuna.pruners.NopPruner()
+    return optuna.create_study(
+        study_name=NAME, storage=storages.JournalStorage(journal), load_if_exists=True, pruner=pruner,
+        direction="minimize" if lowest else "maximize",
+    )  # fmt: skip
+
+
+def find_study(workdir: Path, asked: Mapping[str, Any], trials: int) -> Any:
+    """Open or create the study of a search; `asked` may change as long as no trial has a score.
+
+    If all trials were refused, the study restarts, because the cause may have been fixed.
+    """
+    how = workdir, asked["lowest"], asked["end_bad"]
+    try:
+        train.same_run(workdir, asked)
+    except ValueError:
+        if not (workdir / JOURNAL).is_file() or has_scores(open_study(*how)):
+            raise
+        study = _restart(*how)  # before run.json goes: a kill in between is repaired next time
+        (workdir / "run.json").unlink()
+        train.same_run(workdir, asked)
+        return study
+    study = open_study(*how)
+    return _restart(*how) if all_refused(study, trials) else study
+
+
+def _restart(workdir: Path, lowest: bool, bad: bool) -> Any:
+    """Create an empty study that numbers its trials after all existing run directories.
+
+    optuna allows neither another direction nor other values of a field in an existing study.
+    """
+    optuna = import_optuna()
+    optuna.delete_study(study_name=NAME, storage=open_study(workdir, lowest, bad)._storage)
+    study = open_study(workdir, lowest, bad)
+    there = [int(run.name) for run in (workdir / "trials").glob("*") if run.name.isdigit()]
+    for _ in range(max(there, default=-1) + 1):
+        study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.FAIL, user_attrs={BEFORE: True}))
+    return study
+
+
+def list_trials(study: Any) -> list[Any]:
+    """Return the trials of the present command."""
+    return [trial for trial in study.get_trials(deepcopy=False) if BEFORE not in trial.user_attrs]
+
+
+def has_scores(study: Any) -> bool:
+    """Return whether a trial has a score, or ended early because of one."""
+    return any(trial.state.name in ("COMPLETE", "PRUNED") for trial in list_trials(study))
+
+
+def all_refused(study: Any, trials: int) -> bool:
+    """Return whether so many trials were refused, and no other, that the command must be wrong."""
+    ended = [trial for trial in list_trials(study) if trial.state.is_finished()]
+    return len(ended) >= min(FIRST, trials) and all(trial.user_attrs.get(STATUS) == REFUSED for trial in ended)
+
+
+def take_trial(study: Any, sampler: str, seed: int) -> Any:
+    """Return the trial that was running when the search ended, or a new one."""
+    optuna = import_optuna()
+    begun = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+    number = begun[0].number if begun else len(study.get_trials(deepcopy=False))
+    kinds = {"bayesian": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])  # so seeds 0 and 1 have no draws in common
+    study.sampler = kinds[sampler](seed=mixed)
+    return optuna.trial.Trial(study, begun[0]._trial_id) if begun else study.ask()
 
 
 @dataclass(frozen=True)
@@ -53,10 +213,7 @@ class Search:
         return [line["step"] for line in self.lines(number) if self.score in line]
 
     def readings(self, number: int) -> dict[int, float]:
-        """Return the finite scores of a trial by the number of the evaluation: 1, 2, …
-
-        Steps would not do: with another batch size the same epoch ends at another step.
-        """
+        """Return the finite scores by evaluation, 1, 2, …: an epoch's last step depends on the batch size."""
         found = [line[self.score] for line in self.lines(number) if self.score in line]
         return {at: value for at, value in enumerate(found, 1) if value is not None and math.isfinite(value)}
 
@@ -103,9 +260,8 @@ def run_trials(
         trial = take_trial(study, sampler, seed)
         number = trial.number
         values = {name: space.draw(trial, name) for name, space in search.space.items()}
-        say(
-            f"trial {number + 1} of {last}: {' '.join(f'{name}={show_value(value)}' for name, value in values.items())}"
-        )
+        drawn = " ".join(f"{name}={show_value(value)}" for name, value in values.items())
+        say(f"trial {number + 1} of {last}: {drawn}")
         status, pruned = run_trial(search, study, trial, values, runner, stop)
         misnamed = bool(search.other_figures(number))
         if misnamed and not has_scores(study):
@@ -126,10 +282,8 @@ def run_trials(
         changed()
         if all_refused(study, trials):
             log = search.run(number) / LOG
-            raise ValueError(
-                "the program refused every trial so far: change the command, --workdir may stay the same; the last "
-                f"lines of {log}:\n{read_last_lines(log)}"
-            )
+            how = "change the command, --workdir may stay the same; the last lines of"
+            raise ValueError(f"the program refused every trial so far: {how} {log}:\n{read_last_lines(log)}")
     return not stop()
 
 

@@ -1,12 +1,14 @@
+"""Tests of stores: access to documents, and damage."""
+
 import json
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.npy import NpyAppender
-from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, open_store, verify
+from bert_elmo_jax.data.corpora.store import DamagedStore, Forms, NpyAppender, open_store, verify
 from bert_elmo_jax.text import load_tokenizer
 
 
@@ -116,3 +118,13 @@ def test_unfinished_array_cannot_be_loaded(tmp_path):
 
 def test_example_of_forms():
     assert Forms(np.frombuffer("은행bank".encode(), np.uint8), np.array([0, 6, 10]))[0] == "은행"
+
+
+def test_example_of_npyappender():
+    import tempfile
+
+    path = Path(tempfile.mkdtemp()) / "numbers.npy"
+    with NpyAppender(path, np.dtype("uint16")) as numbers:
+        numbers.append(np.array([1, 2]))
+        numbers.append(np.array([3]))
+    assert repr(np.load(path)) == "array([1, 2, 3], dtype=uint16)"

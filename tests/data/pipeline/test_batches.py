@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-from bert_elmo_jax.data.pipeline import track
-from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
+from bert_elmo_jax.data.pipeline import windows
+from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
@@ -340,7 +340,7 @@ def test_shard_deleted_during_a_run_raises_and_no_batch_is_lost(english, tmp_pat
 
 def test_first_batch_needs_only_one_window(english, monkeypatch):
     read = []
-    monkeypatch.setattr(track, "read_window", lambda *args, real=track.read_window: read.append(0) or real(*args))
+    monkeypatch.setattr(windows, "read_window", lambda *args, real=windows.read_window: read.append(0) or real(*args))
     batches = train_batches(english, BERT["nsp"], 4, window=SMALL)
     assert read == []
     next(batches)
@@ -359,3 +359,13 @@ def _windows_seen(corpus, steps):
         if row:
             seen.append((epoch, window))
     return seen
+
+
+def test_phases_take_turns(english):
+    phases = Phases([(2, train_batches(english, PieceExamples(length), 4)) for length in (16, 32)])
+    assert [next(phases)["tokens"].shape[1] for _ in range(4)] == [16, 16, 32, 32]
+
+
+def test_no_shards_are_an_error(english):
+    with pytest.raises(ValueError, match="shards=0: expected 1 or more"):
+        train_batches(english, PieceExamples(16), 4, shards=0)

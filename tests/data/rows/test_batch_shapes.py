@@ -4,7 +4,6 @@ import pytest
 
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import train_batches
-from bert_elmo_jax.data.rows.batch_shapes import batch_shapes, table_size
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
@@ -29,7 +28,7 @@ def corpora(tmp_path_factory):
 )
 def test_bert_batches_have_these_shapes(corpora, examples):
     batch = next(train_batches(corpora["pieces"], examples, 6))
-    expected = batch_shapes(examples, 6)
+    expected = examples.shapes(6)
     assert {name: (array.shape, array.dtype.type) for name, array in batch.items()} == expected
 
 
@@ -37,7 +36,7 @@ def test_bert_batches_have_these_shapes(corpora, examples):
 @pytest.mark.parametrize("kind", ["characters", "words"])
 def test_word_batches_have_at_most_these_shapes(corpora, reading, kind):
     examples = LanguageModelExamples(reading, 12, kind, max_characters=20, smallest_table=4)
-    expected = batch_shapes(examples, 8, shards=2)
+    expected = examples.shapes(8, shards=2)
     batches = train_batches(corpora["words"], examples, 8, shards=2)
     for _ in range(3):
         batch = next(batches)
@@ -53,13 +52,13 @@ def test_word_batches_have_at_most_these_shapes(corpora, reading, kind):
 
 def test_table_holds_all_words_even_if_all_differ():
     examples = LanguageModelExamples(length=20, smallest_table=256)
-    assert [table_size(examples, rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
+    assert [examples.table_size(40 * rows) for rows in (1, 6, 7, 16)] == [256, 256, 512, 1024]
 
 
 def test_unequal_shards_raise():
     with pytest.raises(ValueError, match="10 rows cannot be split into 4 equal parts; use a multiple of 4"):
-        batch_shapes(LanguageModelExamples(), 10, shards=4)
+        LanguageModelExamples().shapes(10, shards=4)
 
 
-def test_example_of_table_size():
-    assert table_size(LanguageModelExamples(length=20), rows=16) == 1024
+def test_tables_double():
+    assert LanguageModelExamples(length=20).table_size(640) == 1024

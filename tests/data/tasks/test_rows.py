@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, ChoiceExample, Question, TaggedSentence, TextExample
-from bert_elmo_jax.data.tasks.rows import check_length, keep_of_pair, make_rows, pair_ids
-from bert_elmo_jax.data.tasks.tag_rows import tag_places
+from bert_elmo_jax.data.tasks.rows import check_length, keep_of_pair, make_rows, pair_ids, tag_places
 from bert_elmo_jax.data.tasks.task import TASKS, Task, task_from_json, task_named, task_to_json, with_labels
 from bert_elmo_jax.text import WordPiece, train_wordpiece
 

@@ -5,8 +5,8 @@ from itertools import islice
 
 import pytest
 
+from bert_elmo_jax.data.tasks.annotated import Sense, SenseSentence, read_semcor
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.semcor import Sense, SenseSentence, read_semcor
 
 SOUND = """# newdoc id = brown1/br-a01
 # newpar

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks import Answer, Question, find_answers, make_windows, read_qamr, read_squad
-from bert_elmo_jax.data.tasks.squad_windows import best_windows
+from bert_elmo_jax.data.tasks.rows import best_windows
 from bert_elmo_jax.text import WordPiece, train_sentencepiece, train_wordpiece
-from bert_elmo_jax.text.wordpiece_options import WordPieceOptions
+from bert_elmo_jax.text.wordpiece_files import WordPieceOptions
 
 TEXT = "배는 강가에 있다. The Café is near the sea; 눈이 왔다! Besançon's river, 1,864 boats"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.data.tasks.squad_answers`."""
+"""Examples of `bert_elmo_jax.data.tasks.answers`."""
 
-from bert_elmo_jax.data.tasks.squad_answers import Candidate, choose
+from bert_elmo_jax.data.tasks.answers import Candidate, choose
 
 
 def test_example_of_choose():

@@ -1,7 +1,7 @@
-"""Examples of `bert_elmo_jax.data.tasks.tag_rows`."""
+"""Examples of `bert_elmo_jax.data.tasks.rows`."""
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
-from bert_elmo_jax.data.tasks.tag_rows import tag_places
+from bert_elmo_jax.data.tasks.rows import tag_places
 
 
 def test_example_of_tag_places():

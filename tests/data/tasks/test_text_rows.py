@@ -6,8 +6,14 @@ import pytest
 from bert_elmo_jax.data.tasks import TextExample
 from bert_elmo_jax.data.tasks.batches import digest
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.text_rows import TextRow, collate_texts, count_cut, make_text_rows, words_of_texts
-from bert_elmo_jax.data.tasks.word_rows import WordRow
+from bert_elmo_jax.data.tasks.word_rows import (
+    TextRow,
+    WordRow,
+    collate_texts,
+    count_cut,
+    make_text_rows,
+    words_of_texts,
+)
 from bert_elmo_jax.text import Lexicon
 
 LEXICON = Lexicon(["배", "ship", "를"], "unk", width=4)

@@ -1,10 +1,16 @@
-"""Examples of `bert_elmo_jax.data.tasks.text_rows`."""
+"""Examples of `bert_elmo_jax.data.tasks.word_rows`."""
 
 import numpy as np
 
 from bert_elmo_jax.data.tasks.examples import TextExample
-from bert_elmo_jax.data.tasks.text_rows import TextRow, collate_texts, count_cut, make_text_rows, words_of_texts
-from bert_elmo_jax.data.tasks.word_rows import WordRow
+from bert_elmo_jax.data.tasks.word_rows import (
+    TextRow,
+    WordRow,
+    collate_texts,
+    count_cut,
+    make_text_rows,
+    words_of_texts,
+)
 from bert_elmo_jax.text import Lexicon
 
 

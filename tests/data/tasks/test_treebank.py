@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
+from bert_elmo_jax.data.tasks.annotated import ParsedSentence, labels_of, read_treebank
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.treebank import ParsedSentence, labels_of, read_treebank
 
 SOUND = """# newdoc
 # text = Ahn's 배를
@@ -95,3 +95,9 @@ def test_example_of_labels_of():
         (None, "Past"),
         (">1", "root"),
     )
+
+
+def test_far_heads_share_labels():
+    sentence = ParsedSentence(("w",) * 12, (None,) * 12, ({},) * 12, (*[12] * 11, 0), (None,) * 12, "a", (1,) * 12)
+    labels = labels_of(sentence, "head_distance")
+    assert labels == (">10+", ">10+", *[">6-9"] * 4, *[">4-5"] * 2, ">3", ">2", ">1", "root")

@@ -6,7 +6,7 @@ import pytest
 
 from bert_elmo_jax.data.tasks.examples import TaggedSentence
 from bert_elmo_jax.data.tasks.word_rows import WordRow, characters_of, collate_words, make_word_rows, word_width
-from bert_elmo_jax.networks.word_input import WordInput
+from bert_elmo_jax.networks.word_network import WordInput
 from bert_elmo_jax.text import Lexicon
 
 

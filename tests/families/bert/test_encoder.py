@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.encoders.encoder import READ_AHEAD
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.inference.run_directory import write_run_directory

@@ -11,8 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.mlm import MaskedLM
-from bert_elmo_jax.families.bert.model import Bert
+from bert_elmo_jax.families.bert.model import Bert, MaskedLM
 
 from ..logits import pretraining_logits
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from bert_elmo_jax.encoders.check_batch import check_batch
+from bert_elmo_jax.encoders.arguments import check_batch
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.bert.model import Bert, at_positions

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.bert.huggingface import read_weights, write
-from bert_elmo_jax.families.bert.shapes import bert_shapes
+from bert_elmo_jax.families.bert.huggingface import bert_shapes, read_weights, write
 from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
 pytestmark = pytest.mark.peers

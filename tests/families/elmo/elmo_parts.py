@@ -6,8 +6,7 @@ import jax
 import numpy as np
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import Elmo
+from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 

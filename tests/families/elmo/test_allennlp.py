@@ -14,8 +14,7 @@ import pytest
 
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import Elmo, zero_state
+from bert_elmo_jax.families.elmo.model import Elmo, init_elmo_params, zero_state
 from bert_elmo_jax.text import boundary_characters
 
 pytestmark = pytest.mark.peers

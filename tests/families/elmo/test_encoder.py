@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.encoders.streaming import READ_AHEAD
+from bert_elmo_jax.encoders.encoder import READ_AHEAD
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded
 from bert_elmo_jax.families.elmo.encoder import ElmoEncoder
-from bert_elmo_jax.families.elmo.forward import read
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import State
-from bert_elmo_jax.families.elmo.tokens import token_vectors
+from bert_elmo_jax.families.elmo.forward import read, token_vectors
+from bert_elmo_jax.families.elmo.model import State, init_elmo_params
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, WORDS, by_hand, close, fresh
@@ -201,14 +199,14 @@ def test_cached_words_are_not_computed(params, monkeypatch):
     elmo = ElmoEncoder(CONFIG, params)
     elmo.cache(["강가의", "은행"])
     expected = elmo.encode([["강가의", "은행"]])
-    monkeypatch.setattr("bert_elmo_jax.families.elmo.tokens.token_vectors", None)
+    monkeypatch.setattr("bert_elmo_jax.families.elmo.forward.token_vectors", None)
     assert np.array_equal(elmo.encode([["강가의", "은행"]]).layers, expected.layers)
     with pytest.raises(TypeError, match="not callable"):
         elmo.encode(["새로운"])
 
 
 def test_memory_while_caching_is_that_of_the_table(params, monkeypatch):
-    monkeypatch.setattr("bert_elmo_jax.families.elmo.tokens.MANY", 256)
+    monkeypatch.setattr("bert_elmo_jax.families.elmo.forward.MANY", 256)
     elmo, words = ElmoEncoder(CONFIG, params), [f"word{n}" for n in range(8192)]
     elmo.cache(words[:300])
     tracemalloc.start()
@@ -293,7 +291,7 @@ def test_a_word_is_computed_once(params, monkeypatch):
         seen.append(characters.shape)
         return token_vectors(config, params, characters)
 
-    monkeypatch.setattr("bert_elmo_jax.families.elmo.tokens.token_vectors", computed)
+    monkeypatch.setattr("bert_elmo_jax.families.elmo.forward.token_vectors", computed)
     elmo.encode([["the", "bank"] * 30] * 64, batch_size=16)
     assert seen == [(8, 16), (8, 16)]  # the marks, once for all; and two words for all batches
     elmo.encode([["the", "x" * 60]])

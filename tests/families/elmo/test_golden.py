@@ -13,6 +13,7 @@ import pytest
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.families.elmo.model import Elmo, zero_state
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.nn import scalar_mix
 from bert_elmo_jax.text.characters import boundary_characters
 
@@ -48,7 +49,7 @@ def read_weights(path, config):
 @pytest.fixture(scope="module")
 def golden(goldens):
     folder = goldens / "elmo_tiny"
-    config = ElmoConfig.from_json(folder / "options.json")
+    config = ElmoConfig.from_options(read_json(folder / "options.json"))
     return config, read_weights(folder / "weights.hdf5", config), np.load(folder / "outputs.npz")
 
 

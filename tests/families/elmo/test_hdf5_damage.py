@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
-from bert_elmo_jax.inference.detect import detect
-from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.families.elmo.model import elmo_shapes
+from bert_elmo_jax.inference.read_model import detect, read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from .test_hdf5_weights import CELL, CONFIG

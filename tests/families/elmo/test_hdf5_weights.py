@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
-from bert_elmo_jax.families.elmo import layout as elmo_layout
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes, init_elmo_params
-from bert_elmo_jax.inference.detect import detect
-from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.families.elmo.model import elmo_shapes, init_elmo_params
+from bert_elmo_jax.inference.read_model import detect, read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 
 SMALL = {"char_embedding_size": 3, "filters": ((1, 2), (2, 3), (3, 4)), "num_highways": 1}
@@ -76,7 +74,7 @@ def test_the_tree_is_that_of_fresh_parameters():
     for config, lm in cases:
         made = jax.eval_shape(lambda key, c=config, lm=lm: init_elmo_params(c, key, lm=lm), jax.random.key(0))
         assert {name: leaf.shape for name, leaf in flatten(made).items()} == elmo_shapes(config, lm)
-        theirs = [path for name in elmo_layout.shapes(config, lm) for path in elmo_layout.our_paths(name)]
+        theirs = [path for name in elmo_hdf5.their_shapes(config, lm) for path in elmo_hdf5.our_paths(name)]
         assert sorted(theirs) == sorted(elmo_shapes(config, lm))
 
 
@@ -326,7 +324,7 @@ def possible(choices) -> ElmoConfig:
     return ElmoConfig(**choices)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choices=CHOICES, lm=st.booleans())
 def test_out_and_back_is_exact(tmp_path, choices, lm):
     config = possible(choices)

@@ -1,10 +1,10 @@
-"""Examples of `bert_elmo_jax.families.elmo.ids`."""
+"""Examples of `bert_elmo_jax.families.elmo.batch`."""
 
 import re
 
 import pytest
 
-from bert_elmo_jax.families.elmo.ids import check_boundaries, distinct_words, word_ids
+from bert_elmo_jax.families.elmo.batch import check_boundaries, distinct_words, word_ids
 
 
 def test_example_of_distinct_words():

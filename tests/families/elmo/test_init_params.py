@@ -1,9 +1,8 @@
-"""Examples of `bert_elmo_jax.families.elmo.init_params`."""
+"""Examples of `bert_elmo_jax.families.elmo.model`."""
 
 import jax
 
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes, init_elmo_params
-from bert_elmo_jax.families.elmo.model import ElmoConfig
+from bert_elmo_jax.families.elmo.model import ElmoConfig, elmo_shapes, init_elmo_params
 
 
 def test_example_of_init_elmo_params():

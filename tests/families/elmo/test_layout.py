@@ -1,9 +1,9 @@
-"""Examples of `bert_elmo_jax.families.elmo.layout`."""
+"""Examples of `bert_elmo_jax.families.elmo.hdf5_weights`."""
 
 import numpy as np
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.layout import our_paths, released_name, shapes, to_ours, to_theirs
+from bert_elmo_jax.families.elmo.hdf5_weights import our_paths, released_name, their_shapes, to_ours, to_theirs
 
 
 def test_example_of_released_name():
@@ -37,4 +37,4 @@ def test_example_of_to_theirs():
 
 
 def test_example_of_shapes():
-    assert shapes(ElmoConfig.preset("original"), lm=False)["encoder/forward/layer_0/kernel"] == (1024, 16384)
+    assert their_shapes(ElmoConfig.preset("original"), lm=False)["encoder/forward/layer_0/kernel"] == (1024, 16384)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.loss import DIRECTIONS, build_draw, build_touched, elmo_loss
-from bert_elmo_jax.families.elmo.model import zero_state
+from bert_elmo_jax.families.elmo.model import init_elmo_params, zero_state
+from bert_elmo_jax.families.elmo.objective import DIRECTIONS, build_draw, build_touched, elmo_loss
 from bert_elmo_jax.optim import as_rows, find_rows, take_rows
 
 SIZES = {"cell_size": 12, "projection_size": 8, "dropout": 0.0}
@@ -103,7 +102,7 @@ def test_example_of_elmo_loss():
     import jax
     import numpy as np
 
-    from bert_elmo_jax.families.elmo.init_params import init_elmo_params
+    from bert_elmo_jax.families.elmo.model import init_elmo_params
 
     config = ElmoConfig.preset("toy", input="words", vocab_size=100)
     words, count = np.array([[0, 7, 9]]), np.array([3])

@@ -13,8 +13,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import init_elmo_params
-from bert_elmo_jax.families.elmo.model import Elmo, State, check_shape, reverse, zero_state
+from bert_elmo_jax.families.elmo.model import Elmo, State, check_shape, init_elmo_params, reverse, zero_state
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")

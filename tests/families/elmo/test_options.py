@@ -1,7 +1,7 @@
-"""Examples of `bert_elmo_jax.families.elmo.options`."""
+"""Examples of `bert_elmo_jax.families.elmo.files`."""
 
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.options import contradictions, from_options
+from bert_elmo_jax.families.elmo.files import contradictions, from_options
 
 
 def test_example_of_from_options():

@@ -9,7 +9,7 @@ import pytest
 
 from bert_elmo_jax.families.elmo import hdf5_weights as elmo_hdf5
 from bert_elmo_jax.families.elmo.config import ElmoConfig
-from bert_elmo_jax.families.elmo.init_params import elmo_shapes
+from bert_elmo_jax.families.elmo.model import elmo_shapes
 from bert_elmo_jax.inference import load, write_run_directory
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.text import WordVocabulary

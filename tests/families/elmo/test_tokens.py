@@ -1,6 +1,6 @@
-"""Examples of `bert_elmo_jax.families.elmo.tokens`."""
+"""Examples of `bert_elmo_jax.families.elmo.forward`."""
 
-from bert_elmo_jax.families.elmo.tokens import check_cache
+from bert_elmo_jax.families.elmo.forward import check_cache
 
 
 def test_example_of_check_cache():

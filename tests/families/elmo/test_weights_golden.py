@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.elmo.model import Elmo, zero_state
-from bert_elmo_jax.inference.read_weights import read_weights
+from bert_elmo_jax.inference.read_model import read_weights
 from bert_elmo_jax.text import boundary_characters, character_table
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")

@@ -39,30 +39,27 @@ MISTAKES = [
 @pytest.fixture
 def parts(program):
     return SimpleNamespace(
-        **{
-            name: program(f"bert_elmo_jax.sweeps.search.{name}")
-            for name in ("space", "study", "trials", "results", "run_search")
-        }
+        **{name: program(f"bert_elmo_jax.sweeps.search.{name}") for name in ("trials", "run_search")}
     )
 
 
 @pytest.mark.parametrize(("over", "message"), MISTAKES, ids=[over or "nothing" for over, _ in MISTAKES])
 def test_what_cannot_be_searched(parts, over, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        parts.space.read_space(over, CONFIG)
+        parts.trials.read_space(over, CONFIG)
 
 
 def test_spaces(parts):
-    space = parts.space.read_space(
+    space = parts.trials.read_space(
         "batch_size=8..64,log; context=true,false;optimizer.learning_rate=1e-4..1e-2", CONFIG
     )
     over = 'split=(0.8,0.1,0.1),(1,0,0);places=input,"input,output";filters=((1,8),),((1, 8),(2,8));name=,"..",a'
-    other = parts.space.read_space(over, CONFIG)
+    other = parts.trials.read_space(over, CONFIG)
     assert {name: space.values for name, space in other.items()} == {
         "split": ("(0.8, 0.1, 0.1)", "(1, 0, 0)"), "places": ("input", "input,output"),
         "filters": ("((1, 8),)", "((1, 8), (2, 8))"), "name": ("", "..", "a"),
     }  # fmt: skip
-    Range, Values = parts.space.Range, parts.space.Values
+    Range, Values = parts.trials.Range, parts.trials.Values
     assert space == {
         "batch_size": Range(8, 64, log=True, whole=True),
         "context": Values((True, False)),
@@ -187,18 +184,18 @@ class Curves:
 def go(parts, program, tmp_path):
     """Runs a search of a learning rate, whose best is 0.005."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
-    Ended = program("bert_elmo_jax.sweeps.processes").Ended
+    Ended = program("bert_elmo_jax.sweeps.runners").Ended
 
     def run(name, trials=12, sampler="bayesian", lowest=False, bad=True, seed=3, named="dev/f1", **how):
         workdir = tmp_path / name
         workdir.mkdir(exist_ok=True)
-        space = parts.space.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
+        space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
         asked = parts.trials.Search("finetune", "finetune.py", space, named, lowest, workdir, {"task": "uner"})
-        study, runner = parts.study.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
+        study, runner = parts.trials.open_study(workdir, lowest, bad), Curves(parts, workdir, Ended, **how)
         said = []
         whole = parts.trials.run_trials(
             asked, study, runner, trials=trials, sampler=sampler, seed=seed, say=said.append, stop=lambda: 0,
-            changed=lambda: parts.results.write_results(asked, study, "the command"),
+            changed=lambda: parts.run_search.write_results(asked, study, "the command"),
         )  # fmt: skip
         return whole, study, runner, said, workdir
 
@@ -308,7 +305,7 @@ RATES = "optimizer.learning_rate=1e-4..1e-2"
 def trial_runs(search, parts, program, tmp_path, monkeypatch):
     """The program with runs without processes; the numbers of those that it starts."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
-    Ended = program("bert_elmo_jax.sweeps.processes").Ended
+    Ended = program("bert_elmo_jax.sweeps.runners").Ended
 
     def run(over, options, **how):
         runner = Curves(parts, tmp_path / "w", Ended, **how)

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.sweeps.search.space`."""
+"""Examples of `bert_elmo_jax.sweeps.search.trials`."""
 
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.sweeps.search.space import read_space
+from bert_elmo_jax.sweeps.search.trials import read_space
 
 
 def test_example_of_read_space():

@@ -1,0 +1,201 @@
+"""The files of a WordPiece tokenizer: its vocabulary, and the options that normalise text.
+
+Released BERTs have one switch: lower-casing also decomposes the text (NFD) and strips accents, which splits Hangul
+into jamo. Vocabularies trained here compose text (NFC) and keep accents by default.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import normalizers
+
+from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.text.tokenizer import OWN_KEY, SPECIALS, UNK
+
+
+@dataclass(frozen=True)
+class WordPieceOptions:
+    """The settings that change ids, apart from the vocabulary."""
+
+    lowercase: bool = False
+    strip_accents: bool = False
+    split_chinese: bool = True
+    compose: bool = False
+    # A longer word is one [UNK], as in released tokenizers, because matching takes quadratic time.
+    longest_word: int = 100
+
+    def normalizer(self) -> normalizers.Normalizer:
+        """Return a normalizer that cleans whitespace and control characters as BERT does and applies the options."""
+        clean = normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=self.split_chinese,
+            strip_accents=self.strip_accents,
+            lowercase=self.lowercase,
+        )
+        # Composition comes last, because lower-casing and stripping accents can decompose text.
+        return normalizers.Sequence([clean, normalizers.NFC()]) if self.compose else clean
+
+    def config(self) -> dict[str, Any]:
+        """Return the options as entries of `tokenizer_config.json`; all but our own key are Hugging Face's."""
+        return {
+            "do_lower_case": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": self.split_chinese,
+            OWN_KEY: {"normalization": "NFC" if self.compose else None, "longest_word": self.longest_word},
+        }
+
+
+def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = None) -> WordPieceOptions:
+    """Read the options of a vocabulary from its configuration files, or guess them from its pieces.
+
+    `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json`. Lower-casing strips accents, as in
+    released BERTs, unless a file disagrees or, without a file, a piece has an accent.
+    """
+    config = _read_config(folder / "tokenizer_config.json")
+    whole = _read_whole_options(folder / "tokenizer.json")
+    own = config.get(OWN_KEY, {})
+    found = {
+        name: config.get(name) if config.get(name) is not None else whole.get(name)
+        for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+    }
+    wrong = [f"{name} is {value!r}" for name, value in found.items() if not (value is None or isinstance(value, bool))]
+    if wrong:
+        raise ValueError(f"{folder / 'tokenizer_config.json'}: {', '.join(wrong)}; expected true, false or null")
+    said = found["do_lower_case"]
+    if lowercase is None:
+        lowercase = guess_options(pieces).lowercase if said is None else said
+    strip = found["strip_accents"]
+    if strip is None:
+        strip = lowercase and (said is not None or not _keeps_accents(pieces))
+    return WordPieceOptions(
+        lowercase=lowercase,
+        strip_accents=strip,
+        split_chinese=found["tokenize_chinese_chars"] is not False,
+        compose=own.get("normalization") == "NFC",
+        longest_word=own.get("longest_word", whole.get("longest_word", 100)),
+    )
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    config = read_json(file, default={})
+    for key, honoured in {"word_tokenizer_type": "basic", "do_word_tokenize": True, "do_basic_tokenize": True}.items():
+        if config.get(key, honoured) != honoured:
+            raise ValueError(
+                f"{file}: {key} is {config[key]!r}; only {honoured!r}, BERT's own word splitting, is supported. "
+                "Split the text with that tool first and use encode_words."
+            )
+    return config
+
+
+def _read_whole_options(file: Path) -> dict[str, Any]:
+    """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
+    whole = read_json(file, default={})
+    if not whole:
+        return {}
+    model, normalizer, splitter = (whole.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
+    expected = {
+        "model type": (model.get("type"), "WordPiece"),
+        "unknown piece": (model.get("unk_token"), UNK),
+        "continuation prefix": (model.get("continuing_subword_prefix"), "##"),
+        "normalizer": (normalizer.get("type"), "BertNormalizer"),
+        "clean_text": (normalizer.get("clean_text", True), True),
+        "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
+    }
+    wrong = [f"{part} is {given!r} (expected {right!r})" for part, (given, right) in expected.items() if given != right]
+    if wrong:
+        raise ValueError(
+            f"{file} is not a BERT tokenizer: {', '.join(wrong)}. If vocab.txt is complete, remove {file.name} from a "
+            "copy of the folder."
+        )
+    return {
+        "do_lower_case": normalizer.get("lowercase"),
+        "strip_accents": normalizer.get("strip_accents"),
+        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
+        "longest_word": model.get("max_input_chars_per_word", 100),
+    }
+
+
+def guess_options(pieces: Sequence[str]) -> WordPieceOptions:
+    """Guess the options of a `vocab.txt` that has no configuration file.
+
+    Text is lower-cased if the pieces hold cased letters and none is upper-case. Accents, too, are then stripped if no
+    piece would change by it (composed Hangul would).
+    """
+    plain = [piece for piece in pieces if not (piece.startswith("[") and piece.endswith("]"))]
+    lowercase = all(piece == piece.lower() for piece in plain) and any(piece != piece.upper() for piece in plain)
+    return WordPieceOptions(lowercase=lowercase, strip_accents=lowercase and not _keeps_accents(pieces))
+
+
+def _keeps_accents(pieces: Sequence[str]) -> bool:
+    return any(
+        not unicodedata.is_normalized("NFD", piece) or any(unicodedata.category(c) == "Mn" for c in piece)
+        for piece in pieces
+        if not piece.isascii()
+    )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    r"""Return the pieces of a `vocab.txt` or `tokenizer.json` by id.
+
+    Only \n or \r\n ends a line of `vocab.txt`: released vocabularies hold pieces such as U+2028, where
+    `str.splitlines` would split, and pieces that `str.strip` would empty. Blank lines at the end are ignored.
+    """
+    if path.suffix == ".json":
+        vocabulary = read_json(path).get("model", {}).get("vocab")
+        if not isinstance(vocabulary, dict):
+            raise ValueError(
+                f"{path} holds no WordPiece vocabulary; expected model.vocab to be an object that maps pieces to ids"
+            )
+        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+            raise ValueError(
+                f"{path}: the ids of its {len(vocabulary)} pieces are not 0 to {len(vocabulary) - 1}, each once"
+            )
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+    pieces = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    return pieces
+
+
+def check_vocabulary(pieces: Sequence[str], source: str) -> None:
+    """Raise on repeated pieces, pieces with a line break and missing special pieces; the error lists all of them."""
+    lines: dict[str, list[int]] = {}
+    for number, piece in enumerate(pieces, start=1):
+        lines.setdefault(piece, []).append(number)
+    missing = [piece for piece in SPECIALS if piece not in lines]
+    problems = [f"it lacks {', '.join(missing)}"] if missing else []
+    problems += [
+        f"{piece!r} is on lines {', '.join(map(str, where[:-1]))} and {where[-1]}"
+        for piece, where in lines.items()
+        if len(where) > 1
+    ]
+    problems += [
+        f"{piece!r} on line {where[0]} holds a line break, which no vocab.txt can"
+        for piece, where in lines.items()
+        if "\n" in piece or piece.endswith("\r")
+    ]
+    if problems:
+        raise ValueError(
+            f"{source} cannot be used as a vocabulary ({len(pieces)} pieces): {'; '.join(problems)}. "
+            "Add missing pieces and remove repeated ones, one piece per line, keeping the ids that the weights were "
+            "trained with."
+        )
+
+
+def check_added(folder: Path, pieces: Sequence[str]) -> None:
+    """Raise if another file of the folder adds pieces to the vocabulary: their ids would be lost silently."""
+    config = read_json(folder / "tokenizer_config.json", default={}).get("added_tokens_decoder") or {}
+    added = [(entry["content"], int(number)) for number, entry in config.items()]
+    whole = read_json(folder / "tokenizer.json", default={})
+    added += [(entry["content"], entry["id"]) for entry in whole.get("added_tokens") or []]
+    added += list(read_json(folder / "added_tokens.json", default={}).items())
+    unknown = sorted({(number, piece) for piece, number in added if pieces[number : number + 1] != [piece]})
+    if unknown:
+        raise ValueError(
+            f"{folder} adds pieces that are not in its vocabulary at these ids: "
+            f"{', '.join(f'{piece!r} ({number})' for number, piece in unknown)}. Such pieces are not supported: remove "
+            "them from the .json files of a copy of the folder, or rename [unused…] lines of vocab.txt."
+        )

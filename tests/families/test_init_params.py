@@ -1,0 +1,22 @@
+"""Fresh parameters and their shapes, for any family."""
+
+import jax
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params, init_task_params, param_shapes
+from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.task_head import TaskHead
+
+FAMILY = get_family("bert")
+CONFIG = FAMILY.config(vocab_size=50, hidden_size=8, num_layers=2, num_heads=2, feed_forward_size=16)
+
+
+def test_parts_of_a_model():
+    assert sorted(init_params(FAMILY, CONFIG, jax.random.key(0), ("mlm",))) == ["encoder", "mlm"]
+    params = init_task_params(FAMILY, CONFIG, TaskHead("tags", 3, Features((1, 2))), jax.random.key(0))
+    assert sorted(params) == ["encoder", "tag"] and params["tag"]["kernel"].shape == (16, 3)
+
+
+def test_shapes_of_a_model():
+    shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
+    assert (shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]) == ((128, 512), (3,))
