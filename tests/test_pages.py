@@ -124,8 +124,8 @@ def test_commands_name_flags_and_fields_that_exist(page, program, flags):
     assert file.is_file(), f"{page} starts {program}"
     source = file.read_text(encoding="utf-8")
     ours, _, theirs = flags.partition(" -- ")  # behind which search has the flags of another program
-    for flag in re.findall(r"--(?:no)?(\w+)|$", ours):
-        exists = not flag or re.search(rf'DEFINE_\w+\(\s*"(?:no)?{flag}"', source)
+    for flag in set(re.findall(r"--(\w+)", ours)) - {"help"}:
+        exists = re.search(rf'DEFINE_\w+\(\s*"({flag}|{flag.removeprefix("no")})"', source)
         assert exists, f"{page}: {program} has no flag --{flag}"
     configured = re.search(r"--config=(experiments/configs/\w+\.py(?::\w+)?)", flags)
     if configured or program == "finetune":

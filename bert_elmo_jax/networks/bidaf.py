@@ -166,7 +166,10 @@ class Bidaf(nn.Module):
         return AnswerScores(start, end, none), penalty
 
 
-init_bidaf, bidaf_shapes, bidaf_coefficients = init_network, network_shapes, coefficients
+# One name per line: the site cannot resolve names of a tuple.
+init_bidaf = init_network
+bidaf_shapes = network_shapes
+bidaf_coefficients = coefficients
 
 
 def scores_of(

@@ -107,7 +107,10 @@ class Tagger(WordNetwork):
         return scores, self.param("transitions", nn.initializers.normal(0.1), size)
 
 
-init_tagger, tagger_shapes, tagger_coefficients = init_network, network_shapes, coefficients
+# One name per line: the site cannot resolve names of a tuple.
+init_tagger = init_network
+tagger_shapes = network_shapes
+tagger_coefficients = coefficients
 scores_of = run_network  # scores [B, T, K], transitions [N, N] and penalty
 
 
