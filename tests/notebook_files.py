@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 SENSES, PRETRAIN, FINETUNE = "1_senses", "2_pretrain_on_colab_tpu", "3_finetune_and_inspect"
 PAPER = "4_paper_to_table"
-TWINS = {f"{name}.ko": name for name in (SENSES, FINETUNE, PAPER)}
+TWINS = {f"{name}.ko": name for name in (SENSES, PRETRAIN, FINETUNE, PAPER)}
 
 
 def read(name):

@@ -40,8 +40,8 @@ def test_outputs_are_stored(name):
         steps = settings_of(notebook)["steps"] or 1_500
         assert f"{steps:,} steps" in said["stderr"]
     assert "Warning" not in said["stderr"]
-    if name == PRETRAIN:
-        assert re.search(r"going on from step [\d,]+", said["stderr"])
+    if name.startswith(PRETRAIN):
+        assert re.search(r"resuming from step [\d,]+", said["stderr"])
     assert len(text.encode()) < MOST
     assert not ELSEWHERE.search(text), f"{name} names a folder of some machine: {ELSEWHERE.search(text)[0]}"
 

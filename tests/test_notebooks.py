@@ -131,6 +131,7 @@ def executed(tmp_path_factory):
     def on_ones_own():
         yield "killed", start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)
         yield PRETRAIN, start(PRETRAIN, own, compiled, TINY[PRETRAIN])
+        yield f"{PRETRAIN}.ko", start(f"{PRETRAIN}.ko", own, compiled, TINY[PRETRAIN])  # finds the run finished
         (own / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
         model = {"model": str(pretrained), "text": "boats.txt", "words": ["boat", "배*"], "per_sense": 12}
         yield f"{SENSES}.ko", start(f"{SENSES}.ko", own, compiled, model)
@@ -198,6 +199,11 @@ def test_killed_and_run_again_it_goes_on(executed):
     (guesses,) = outputs(again, "text/html")
     assert guesses.count("<tr>") == 6
     assert any("hardware: cpu" in text for text in outputs(again, "stdout"))
+
+
+def test_a_finished_run_is_not_trained_again(executed):
+    for kind in ("text/html", "image/svg+xml"):
+        assert outputs(executed[f"{PRETRAIN}.ko"], kind) == outputs(executed[PRETRAIN], kind)
 
 
 def test_fine_tuning_shows_what_it_should(executed):
