@@ -72,13 +72,18 @@ def test_old_interpreter_is_named(make, tmp_path):
 
 
 def test_one_address():
-    """The repository's address stands in `setup.cfg`; every other file has the same one."""
+    """The address is in `setup.cfg`; to replace it everywhere: `git grep -l OLD | xargs sed -i`."""
     address = re.search(r"^url = (\S+)$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)[1]
-    files = [ROOT / "CITATION.cff", *ROOT.glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb"), *ROOT.glob("docs/**/*.md")]
+    files = [
+        ROOT / "CITATION.cff",
+        *ROOT.glob("*.md"),
+        *(ROOT / "notebooks").glob("*.ipynb"),
+        *ROOT.glob("docs/**/*.md"),
+    ]
     found = {
         (file.name, match)
         for file in files
         for match in re.findall(r"https://github\.com/[\w.-]+/bert_elmo_jax\b", file.read_text(encoding="utf-8"))
     }
     assert ("CITATION.cff", address) in found
-    assert {match for _, match in found} == {address}, "replace the address everywhere at once: git grep -l OLD | xargs sed"
+    assert {match for _, match in found} == {address}
