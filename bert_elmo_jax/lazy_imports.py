@@ -7,16 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+PACKAGE = "bert_elmo_jax."
 
-def lazy_names(package: str, file: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose `__init__` imports its names under `if TYPE_CHECKING:`.
+
+def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
+    """Return `__all__` and `__getattr__` of a package whose `__init__` imports its names under `if TYPE_CHECKING:`.
 
     `import bert_elmo_jax.nn` imports few of its modules; `nn.gelu` imports the module of `gelu`. A function with the
     name of its module is imported eagerly, because the imported module would hide it.
     """
-    blocks = [node for node in ast.parse(Path(file).read_text(encoding="utf-8")).body if isinstance(node, ast.If)]
-    imports = [line for block in blocks for line in block.body if isinstance(line, ast.ImportFrom)]
-    modules = {alias.name: str(line.module) for line in imports for alias in line.names}
+    body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    lines = [line for node in body for line in (node.body if isinstance(node, ast.If) else [node])]
+    imports = [line for line in lines if isinstance(line, ast.ImportFrom) and str(line.module).startswith(PACKAGE)]
+    modules = {alias.name: str(line.module) for line in imports for alias in line.names if line.module != __name__}
 
     def import_name(name: str) -> Any:
         if name not in modules:
@@ -25,7 +28,7 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, value)
         return value
 
-    return import_name
+    return sorted(modules), import_name
 
 
 def lazy_function(module: str, name: str) -> Callable[..., Any]:

@@ -115,7 +115,8 @@ def write_module(name: str, package: Any) -> str:
         return f"::: {name}\n"
     members = [member for member in module.members.values() if not member.name.startswith("_")]
     own = [member.name for member in members if not member.is_alias and not member.is_module and member.docstring]
-    given = [module[exported] for exported in module.exports or () if exported not in own]
+    imported = [member.name for member in members if member.is_alias and member.target_path.startswith(f"{PACKAGE}.")]
+    given = [module[name] for name in module.exports or imported if name not in (*own, "lazy_names")]
     below = sorted((member for member in members if not member.is_alias and member.is_module), key=lambda m: m.name)
     said = f"::: {name}\n    options:\n      members: {own or 'false'}\n"
     return "\n".join([said, *draw_table("Names", map(draw_row, given)), *draw_table("Modules", map(draw_row, below))])

@@ -171,7 +171,7 @@ def test_what_pages_look_like(site):
     # Both languages, and each leads to the other.
     assert 'href="ko.html"' in texts["index.html"]
     assert 'href="index.html"' in texts["ko.html"]
-    assert "BERT 불러오기" in plain["ko.html"]
+    assert "미세 조정 자세히" in plain["ko.html"]
     assert "python -m experiments.pretrain" in plain["programs.html"]
     assert "elmo.py:original" in plain["programs.html"]
     assert 'data-md-color-scheme="slate"' in texts["index.html"]

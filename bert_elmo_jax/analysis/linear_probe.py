@@ -41,10 +41,7 @@ class LinearProbe:
 
 
 def choose_probe(
-    vectors: Float32[np.ndarray, "N D"],
-    labels: np.ndarray,
-    dev: Float32[np.ndarray, "M D"],
-    dev_labels: np.ndarray,
+    vectors: Float32[np.ndarray, "N D"], labels: np.ndarray, dev: Float32[np.ndarray, "M D"], dev_labels: np.ndarray
 ) -> tuple[LinearProbe, float]:
     """Return the probe whose penalty is best on dev, and its accuracy there; of equals the strongest penalty."""
     if not len(dev_labels):

@@ -8,6 +8,4 @@ if TYPE_CHECKING:
     from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
     from bert_elmo_jax.heads.task_head import TaskHead
 
-__all__ = ["Choice", "Classify", "Span", "Tag", "TaskHead"]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

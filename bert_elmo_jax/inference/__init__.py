@@ -13,6 +13,4 @@ if TYPE_CHECKING:
     from bert_elmo_jax.inference.run_directory import write_run_directory
     from bert_elmo_jax.inference.task_model import TaskModel
 
-__all__ = ["BadText", "Encoded", "ForwardOutput", "Guess", "PieceEncoder", "TaskModel", "load", "write_run_directory"]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

@@ -10,20 +10,4 @@ from bert_elmo_jax.losses.sampled_softmax import Negatives, draw_negatives, samp
 if TYPE_CHECKING:
     from bert_elmo_jax.losses.crf import crf_loss, log_partition, marginals, viterbi
 
-__all__ = [
-    "Negatives",
-    "Sums",
-    "accuracy",
-    "answer_loss",
-    "crf_loss",
-    "cross_entropy",
-    "draw_negatives",
-    "full_softmax",
-    "log_partition",
-    "marginals",
-    "perplexity",
-    "sampled_softmax",
-    "viterbi",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

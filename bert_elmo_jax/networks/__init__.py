@@ -36,32 +36,4 @@ if TYPE_CHECKING:
     )
     from bert_elmo_jax.networks.word_network import NetworkConfig, WordInput
 
-__all__ = [
-    "AnswerScores",
-    "Bcn",
-    "BcnConfig",
-    "Bidaf",
-    "BidafConfig",
-    "Esim",
-    "EsimConfig",
-    "NetworkConfig",
-    "Tagger",
-    "TaggerConfig",
-    "WordInput",
-    "answer_scores",
-    "bcn_loss",
-    "bcn_scores",
-    "best_tags",
-    "bidaf_coefficients",
-    "bidaf_loss",
-    "esim_loss",
-    "esim_scores",
-    "init_bcn",
-    "init_bidaf",
-    "init_esim",
-    "init_tagger",
-    "tagger_coefficients",
-    "tagger_loss",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

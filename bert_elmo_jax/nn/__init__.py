@@ -14,36 +14,4 @@ if TYPE_CHECKING:
     from bert_elmo_jax.nn.layers import Dense, LayerNorm, dense, embed, layer_norm, look_up, truncated_normal
     from bert_elmo_jax.nn.pooling import align, attention_flow, init_similarity, self_attention_flow
 
-__all__ = [
-    "ACTIVATIONS",
-    "CharCNN",
-    "Dense",
-    "LayerNorm",
-    "SelfAttention",
-    "activation",
-    "align",
-    "attention_flow",
-    "attention_maps",
-    "bilstm",
-    "dense",
-    "dropout",
-    "embed",
-    "fused",
-    "gelu",
-    "gelu_new",
-    "init_bilstm",
-    "init_similarity",
-    "layer_norm",
-    "look_up",
-    "lstm",
-    "normalise_layer",
-    "product",
-    "recurrence",
-    "reference",
-    "scalar_mix",
-    "self_attention_flow",
-    "truncated_normal",
-    "variational_dropout",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

@@ -19,32 +19,4 @@ if TYPE_CHECKING:
         phases,
     )
 
-__all__ = [
-    "Rows",
-    "Schedule",
-    "adagrad",
-    "adamw",
-    "as_rows",
-    "average",
-    "bert_adam",
-    "constant",
-    "cosine",
-    "decayed",
-    "depths",
-    "find_rows",
-    "freeze",
-    "inverse_square_root",
-    "join_later",
-    "lamb",
-    "linear_after_warmup",
-    "linear_from_start",
-    "matches",
-    "phases",
-    "places",
-    "put_rows",
-    "scale_by_depth",
-    "take_rows",
-    "values",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

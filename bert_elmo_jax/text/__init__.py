@@ -13,29 +13,4 @@ if TYPE_CHECKING:
     from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
     from bert_elmo_jax.text.words import WORD_PATTERNS, WordSpans, WordVocabulary, split_words, word_spans
 
-__all__ = [
-    "NUM_CHARACTERS",
-    "WORD_PATTERNS",
-    "Encoding",
-    "Lexicon",
-    "SentencePiece",
-    "Tokenizer",
-    "Unknown",
-    "WordPiece",
-    "WordSpans",
-    "WordVectors",
-    "WordVocabulary",
-    "boundary_characters",
-    "character_table",
-    "load_sentencepiece",
-    "load_tokenizer",
-    "load_wordpiece",
-    "read_vectors",
-    "split_words",
-    "train_sentencepiece",
-    "train_wordpiece",
-    "width_of",
-    "word_spans",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

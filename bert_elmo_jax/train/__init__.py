@@ -13,30 +13,4 @@ if TYPE_CHECKING:
     from bert_elmo_jax.train.run_guard import DIVERGED, STOPPED, only_process, same_run
     from bert_elmo_jax.train.step import State, make_evaluate, make_step, new_state
 
-__all__ = [
-    "DIVERGED",
-    "RULES",
-    "STOPPED",
-    "Checkpoints",
-    "Diverged",
-    "Patience",
-    "Schedule",
-    "State",
-    "kept_whole",
-    "make_evaluate",
-    "make_mesh",
-    "make_step",
-    "matmul_rate",
-    "meet",
-    "new_state",
-    "only_process",
-    "over_mesh",
-    "over_pmap",
-    "restore",
-    "same_run",
-    "shardings",
-    "train",
-    "write_report",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__all__, __getattr__ = lazy_names(__name__, __file__)

@@ -189,11 +189,7 @@ def make_step(
 
 
 def make_evaluate(
-    loss: Loss,
-    batches: Callable[[], Iterable[Batch]],
-    *,
-    put: Callable[[Batch], Any] = dict,
-    carry: Any = None,
+    loss: Loss, batches: Callable[[], Iterable[Batch]], *, put: Callable[[Batch], Any] = dict, carry: Any = None
 ) -> Callable[[State], dict[str, float]]:
     """Return a function that maps a state to the mean of every term and metric of a loss, without dropout.
 

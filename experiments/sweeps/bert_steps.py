@@ -28,7 +28,7 @@ PAPER = Paper.without_figures(SHARES, ROWS, "masked words", "Devlin et al. 2018,
 NOTES = {
     "toy": "Unlike in the paper, left to right stays ahead of masked words: single words reveal the topic, it learns "
     "from every word, masked words from one in six, and both end within a point of 99. On words with several senses "
-    "masked words are ahead in the end (bert_table5).",
+    "masked words are ahead in the end (bert_table5)."
 }
 
 

@@ -35,7 +35,7 @@ NOTES = {
     "toy": "Single words reveal the topic: all rows are within a point of 99 and have no order. On words with several "
     "senses (instead of SQuAD) the order is the paper's, except for No NSP and + BiLSTM, a tenth of a point apart. "
     "Left to right predicts every word, not one in six, and leads at first, as in the paper's appendix C.1: after a "
-    "third of the steps 99.8 against 91.0 on topics (bert_steps).",
+    "third of the steps 99.8 against 91.0 on topics (bert_steps)."
 }
 PRETRAINED: dict[str, dict[str, Any]] = {
     "BERT": {},

@@ -29,7 +29,7 @@ PAPER = Paper(
 )
 NOTES = {
     "toy": "The two middle rows (two layers each, of width 64 and 96 here) differ by 0.04 in perplexity and by 0.2 "
-    "points. Each row is one pretraining, and all of them classify 99 percent of the topics correctly.",
+    "points. Each row is one pretraining, and all of them classify 99 percent of the topics correctly."
 }
 TOY = {"3/768/12": (1, 64, 4), "12/768/12": (2, 64, 4), "12/1024/16": (2, 96, 4), "24/1024/16": (3, 96, 4)}
 

@@ -30,7 +30,7 @@ PAPER = Paper(
 )
 NOTES = {
     "toy": "Rows in another order than the paper's differ by less than two points. The model has four layers, so the "
-    "weighted sums of the last four and of all are the same runs.",
+    "weighted sums of the last four and of all are the same runs."
 }
 LAST_FOUR = "-4,-3,-2,-1"
 

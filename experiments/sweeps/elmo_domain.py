@@ -24,7 +24,7 @@ PAPER = Paper(
 
 NOTES = {
     "toy": "The perplexity falls as in the paper. The task does not gain: three epochs over 128 sentences teach the "
-    "biLM the words of a world that it does not know, but not how they are related.",
+    "biLM the words of a world that it does not know, but not how they are related."
 }
 
 

@@ -22,7 +22,7 @@ COLUMNS = {f"{task}, {place}": (task, place) for place in ("input", "output") fo
 PAPER = Paper.without_figures(COLUMNS, LAYERS, "first BiLSTM", "Peters et al. 2018, figure 2")
 NOTES = {
     "toy": "Unlike in the paper, the last layer has a larger weight than the first BiLSTM at the input: in this world "
-    "it separates topics and senses best (it also leads alone in elmo_table2).",
+    "it separates topics and senses best (it also leads alone in elmo_table2)."
 }
 
 

@@ -17,7 +17,7 @@ ROWS = {"pieces": "token", "whole words": "word", "spans": "span"}
 PAPER = Paper.without_figures(("MNLI", "SQuAD"), ROWS, "pieces")
 NOTES = {
     "toy": "Whole words and spans are behind: a word's other piece reveals it (held-out perplexity 1.6 for pieces, "
-    "4.1 for whole words, 10.6 for spans), so they have more to learn in the same number of steps.",
+    "4.1 for whole words, 10.6 for spans), so they have more to learn in the same number of steps."
 }
 
 

@@ -71,11 +71,7 @@ def same(workdir, other):
 
 @pytest.mark.parametrize(
     "flags",
-    [
-        ["--config.mesh.fsdp=2", "--config.mesh.tensor=2"],
-        ["--config.accumulate=2"],
-        ["--parallel=pmap"],
-    ],
+    [["--config.mesh.fsdp=2", "--config.mesh.tensor=2"], ["--config.accumulate=2"], ["--parallel=pmap"]],
     ids=["mesh", "accumulated", "pmap"],
 )
 def test_eight_devices_give_what_one_gives(alone, corpora, tmp_path, flags):

@@ -5,13 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.nn.pooling import (
-    attention_flow,
-    init_similarity,
-    masked_softmax,
-    self_attention_flow,
-    similarity,
-)
+from bert_elmo_jax.nn.pooling import attention_flow, init_similarity, masked_softmax, self_attention_flow, similarity
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 

@@ -22,10 +22,7 @@ FIGURES = [
     Dots("all the same", np.zeros((4, 2)), ["a", "b"] * 2),
     Grid(NASTY, ["1", "2"], ["1", "2", "3"], np.array([[0.0, 0.5, 1.0], [0.1, 0.2, 0.3]])),
 ]
-MORE = [
-    Curve(NASTY, [(float(step), math.sin(step)) for step in range(100)]),
-    Scatter(NASTY, [(1.0, 2.0), (3.0, -1.0)]),
-]
+MORE = [Curve(NASTY, [(float(step), math.sin(step)) for step in range(100)]), Scatter(NASTY, [(1.0, 2.0), (3.0, -1.0)])]
 
 
 @pytest.mark.parametrize("figure", FIGURES + MORE, ids=lambda figure: type(figure).__name__)

@@ -56,11 +56,7 @@ WRONG = [
     ("cell(init=elmo())", "a, x, seed 0: ", "init='elmo' is a run of elmo; expected bert"),
     ("cell(init=bert(), tokenizer='x')", "a, x, seed 0: ", "expected either init=…"),
     ("cell()", "a, x, seed 0: ", "expected either init=…"),
-    (
-        "cell(init=bert(), train=bert('b', seed=1))",
-        "a, x, seed 0: ",
-        "is a run of bert; expected no run",
-    ),
+    ("cell(init=bert(), train=bert('b', seed=1))", "a, x, seed 0: ", "is a run of bert; expected no run"),
     ("cell(config='bcn', init=bert())", "a, x, seed 0: ", "init has no use for a network"),
     ("cell(config='bcn', encoder=bert(), **{'adapt.epochs': 1.0})", "a, x, seed 0: ", "encoder='bert' is a run of"),
     ("cell(config='esim', encoder=elmo())", "a, x, seed 0: ", "esim is for classification of pairs of texts"),

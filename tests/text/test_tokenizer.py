@@ -16,13 +16,7 @@ from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, encoding_
 # Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]
 MARKS = "\u0301\u11ab\u1112\u1161"
-HOSTILE = [
-    *"  \t\n\r\u3000\u200b\u00a0\0\x01\x85\u2028\ufeff▁#[]",
-    *"漢字😀ẞİıß",
-    *MARKS,
-    "[MASK]",
-    "##",
-]
+HOSTILE = [*"  \t\n\r\u3000\u200b\u00a0\0\x01\x85\u2028\ufeff▁#[]", *"漢字😀ẞİıß", *MARKS, "[MASK]", "##"]
 LETTERS = st.sampled_from(FRIENDLY) | st.sampled_from(HOSTILE)
 ANY_TEXT = st.lists(LETTERS, max_size=40).map("".join)
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -68,11 +68,7 @@ def paths(parts, words):
         yield path, p
 
 
-sequences = st.lists(
-    st.lists(st.integers(MASKED, VOCABULARY - 1), min_size=1, max_size=4),
-    min_size=1,
-    max_size=4,
-)
+sequences = st.lists(st.lists(st.integers(MASKED, VOCABULARY - 1), min_size=1, max_size=4), min_size=1, max_size=4)
 
 
 @settings(max_examples=100, deadline=None)

@@ -159,13 +159,7 @@ def test_the_golden_exported_gives_their_frozen_outputs(peers, tmp_path, goldens
 def test_their_tokenizer_reads_our_vocabulary(peers, tmp_path):
     _, transformers = peers
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "강", "##물", "은", "##은", "the", "River", "river"]
-    write(
-        tmp_path,
-        random_params(()),
-        CONFIG,
-        vocab=pieces,
-        tokenizer={"do_lower_case": False, "strip_accents": False},
-    )
+    write(tmp_path, random_params(()), CONFIG, vocab=pieces, tokenizer={"do_lower_case": False, "strip_accents": False})
     with their_warnings():
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     tokens = tokenizer.convert_ids_to_tokens(tokenizer("강물은 the River [MASK]")["input_ids"])

@@ -164,11 +164,7 @@ def test_states_that_do_not_fit(elmo):
         (State(np.zeros(3), np.zeros(3)), ValueError, "state belongs to another model"),
         (State(elmo.zero_state(3).cell, elmo.zero_state(2).hidden), ValueError, "state has 3 and 2 rows, and there"),
         (State(None, None), ValueError, "state belongs to another model"),
-        (
-            np.zeros((2, 2, 3, 24)),
-            TypeError,
-            r"state is array.*; expected the result of zero_state\(3\) or of an earl",
-        ),
+        (np.zeros((2, 2, 3, 24)), TypeError, r"state is array.*; expected the result of zero_state\(3\) or of an earl"),
         ("zero", TypeError, "state is 'zero'; expected"),
         (0, TypeError, "state is 0; expected"),
     ]:

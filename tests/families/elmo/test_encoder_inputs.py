@@ -95,10 +95,7 @@ def one(place, value):
         ({"words": np.array([[3]])}, r"weights reads characters: give forward\(characters=…\) and no words"),
         ({"characters": one((0, 1), 5), "words": np.array([[3]])}, "and no words"),
         ({"characters": one((0, 1), 5), "lengths": np.array([1])}, "lengths are for word ids"),
-        (
-            {"characters": one((0, 1), 5), "boundaries": "both"},
-            "boundaries='both' is not known; use 'strip', 'keep'",
-        ),
+        ({"characters": one((0, 1), 5), "boundaries": "both"}, "boundaries='both' is not known; use 'strip', 'keep'"),
     ],
 )
 def test_wrong_ids(elmo, given, message):
@@ -132,10 +129,7 @@ def test_words_by_their_number(by_words):
 def test_what_word_input_refuses(by_words):
     ids = np.array([[3, 4]])
     for given, message in [
-        (
-            {"words": np.array([[3, 7]])},
-            "word id 7 at row 0, column 1 is outside 0 to 6; the model has",
-        ),
+        ({"words": np.array([[3, 7]])}, "word id 7 at row 0, column 1 is outside 0 to 6; the model has"),
         ({"words": np.array([[-1, 3]])}, "word id -1 at row 0, column 0"),
         ({"words": np.array([3])}, r"words has shape \(1,\); expected \[batch, words\]"),
         ({"words": [[3], [3, 4]]}, "words has rows of different lengths"),

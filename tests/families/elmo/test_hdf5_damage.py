@@ -110,11 +110,7 @@ def test_a_group_where_a_dataset_should_be(elmo_made, elmo_folder):
             ["there is no char_cnn (word input), but the weights have char_embed and no embedding"],
         ),
         ({"projection": False, "dim": 4}, {"dim": 6}, ["lstm.dim is 6, but the weights have 4"]),
-        (
-            {"projection": False, "dim": 6, "width": 6},
-            {},
-            ["lstm.projection_dim is 4, but the weights have 6"],
-        ),
+        ({"projection": False, "dim": 6, "width": 6}, {}, ["lstm.projection_dim is 4, but the weights have 6"]),
         (
             {"layers": 3, "dim": 5},
             {"dim": 4096, "highways": 4},
