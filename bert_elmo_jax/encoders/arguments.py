@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from bert_elmo_jax.encoders.rows import Overflow, shorten
-from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.nn.layers import layer_numbers
 
 Layers = Literal["all"] | Sequence[int] | None
 

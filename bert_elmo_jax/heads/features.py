@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Float32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import bilstm, dropout, init_bilstm, scalar_mix
-from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.nn.layers import layer_numbers
 
 Combine = Literal["concat", "mix"]
 

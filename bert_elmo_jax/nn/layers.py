@@ -1,7 +1,7 @@
 """A linear layer with BERT's initialisation, layer normalisation, and embedding look-up."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,24 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
+
+
+def layer_numbers(layers: str | Sequence[int] | None, num_layers: int) -> list[int]:
+    """The layers asked for, counted from the embeddings (0) to the last (`num_layers`, or -1)."""
+    if layers is None:
+        return []
+    if isinstance(layers, str):
+        if layers != "all":
+            raise ValueError(f"layers={layers!r} was given; it is 'all' or a list of numbers such as [0, -1]")
+        return list(range(num_layers + 1))
+    outside = [i for i in layers if not -num_layers - 1 <= i <= num_layers]
+    if outside:
+        raise ValueError(
+            f"there is no layer {outside[0]}: the layers of this model are 0 (the embeddings) to {num_layers}, "
+            f"or, from the end, -1 to {-num_layers - 1}"
+        )
+    return [i % (num_layers + 1) for i in layers]
+
 
 Initialiser = Callable[..., Array]
 

@@ -62,7 +62,6 @@ def _version(name: str) -> str:
 
 
 def _vector_units() -> str:
-    """Return the vector and matrix units of an x86 processor that matter for speed."""
     information = Path("/proc/cpuinfo")
     if not information.is_file():
         return ""
@@ -107,14 +106,13 @@ def _describe_hub_cache() -> str:
 
 
 def _find_fonts() -> str:
-    """Return the installed fonts with Hangul that figures as PNG can use."""
     try:
         from matplotlib import font_manager
     except ImportError:
         return "needed for figures as PNG only, which need matplotlib: pip install -e '.[figures]'"
     known = ("Nanum", "Noto Sans CJK", "Noto Sans KR", "Malgun", "Apple SD Gothic", "UnDotum", "Baekmuk")
-    found = sorted({font.name for font in font_manager.fontManager.ttflist if font.name.startswith(known)})
-    return ", ".join(found[:3]) or "none of the known ones: figures as PNG will lack Hangul"
+    found = {font.name for font in font_manager.fontManager.ttflist if font.name.startswith(known)}
+    return ", ".join(sorted(found)[:3]) or "none of the known ones: figures as PNG will lack Hangul"
 
 
 def _test_model() -> str:
@@ -128,7 +126,6 @@ def _test_model() -> str:
         params = init_params(family, config, jax.random.key(0), tuple(family.heads))
         write_run_directory(folder, config, params, tokenizer, run={})
         model = load(folder)
-        vectors = model.encode(texts).last
-        if not np.isfinite(vectors).all() or len(model.fill_mask("The old [MASK] sank .")[0]) == 0:
+        if not np.isfinite(model.encode(texts).last).all() or len(model.fill_mask("The old [MASK] sank .")[0]) == 0:
             raise ArithmeticError("the vectors of a tiny model are not finite")
     return f"passed in {time.perf_counter() - began:.0f} seconds"

@@ -24,7 +24,7 @@ from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.inference.task_model import collate_inputs, compute_outputs, make_head
-from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps

@@ -1,8 +1,8 @@
-"""Examples of `bert_elmo_jax.nn.layer_numbers`."""
+"""Examples of `bert_elmo_jax.nn.layers`."""
 
 
 def test_example_of_layer_numbers():
-    from bert_elmo_jax.nn.layer_numbers import layer_numbers
+    from bert_elmo_jax.nn.layers import layer_numbers
 
     assert (
         layer_numbers([0, -1], num_layers=12),

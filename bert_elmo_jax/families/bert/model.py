@@ -19,7 +19,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.nn.layers import layer_numbers
 
 Params = Mapping[str, Any]
 

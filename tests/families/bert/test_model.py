@@ -14,7 +14,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.bert.model import Bert, at_positions
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.nn.layer_numbers import layer_numbers
+from bert_elmo_jax.nn.layers import layer_numbers
 
 from ..logits import pretraining_logits
 
