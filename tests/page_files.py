@@ -32,6 +32,7 @@ def write_page_files(root: Path) -> None:
     """Write everything that a page may name below a folder."""
     for name in ("bert_tiny", "elmo_tiny"):
         shutil.copytree(GOLDENS / name, root / "tests" / "goldens" / name)
+    shutil.copytree(GOLDENS.parents[1] / "docs" / "tutorials", root / "docs" / "tutorials")
     (root / "novels").mkdir()
     for number in range(4):
         (root / "novels" / f"{number}.txt").write_text(NOVEL + "\n" + NOVEL * 10, encoding="utf-8")
