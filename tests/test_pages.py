@@ -98,11 +98,12 @@ def page_folder(made_once, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
 
 
-RUN = [*ENGLISH, *(twin for page, twin in TWINS if page.name in ("README.md", OWN_DATA))]  # other twins have equal code
+RUN = [page for page in (*ENGLISH, Path("README.ko.md")) if "```python" in read(page)]  # other twins have equal code
+LONG = pytest.param(Path("docs/tutorials/first_finetune.ko.md"), marks=pytest.mark.long)  # it trains, as its twin does
 
 
-@pytest.mark.parametrize("page", [page for page in RUN if "```python" in read(page)], ids=str)
-@pytest.mark.usefixtures("page_folder", "as_users_run")
+@pytest.mark.parametrize("page", [*RUN, LONG], ids=str)
+@pytest.mark.usefixtures("page_folder", "as_users_run", "one_device")
 def test_python_blocks_run(page):
     """In order, in one namespace. A text block that follows directly is the output, except of a stand-in."""
     from .page_files import HUB_NAMES
