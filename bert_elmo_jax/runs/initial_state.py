@@ -28,8 +28,9 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     `run.json` names the fields themselves, so a run does not silently go on with others on another device.
 
     >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})
-    >>> apply_compute(config).to_dict()
-    {'model': {'dtype': 'bfloat16', 'attention_dropout': 0.0}}
+    >>> model = apply_compute(config).model
+    >>> (model.dtype, model.attention_dropout)
+    ('bfloat16', 0.0)
     """
     config = copy.deepcopy(config)
     asked = config.get("compute")

@@ -92,8 +92,8 @@ class Processes:
         told = slot.environment if environment is None else environment
         # Not a daemon: a run may have processes of its own, for its data.
         process = self._context.Process(target=run_job, args=(job, told, slot.cores, self._cache), name=job.key)
-        with _sigterm_ignored():
-            if self._context.get_start_method() == "forkserver":
+        if self._context.get_start_method() == "forkserver":
+            with _sigterm_blocked():
                 forkserver.ensure_running()
         process.start()
         self._running[job.key] = process, slot, time.monotonic()
@@ -133,6 +133,8 @@ def show_device(device: str, share: int = 1) -> dict[str, str]:
 def run_job(job: Job, environment: Mapping[str, str], cores: Sequence[int], cache: Path | None) -> None:
     """Run a job as all that a child process does; the exit status says how it ended."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     platform_support.leave_terminal()
     platform_support.limit_to_cores(cores)
     os.environ.update(environment)
@@ -154,16 +156,16 @@ def _stop_with_parent() -> None:
 
 
 @contextmanager
-def _sigterm_ignored() -> Iterator[None]:
-    """Let a process that starts here ignore SIGTERM: `timeout` sends it to the whole process group."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _sigterm_blocked() -> Iterator[None]:
+    """Let a process that starts here not hear SIGTERM, which `timeout` sends to the whole process group.
+
+    This process hears it afterwards; were it ignored instead, it would be lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def test_help(name):
     assert re.search(rf"^ .*python -m experiments\.{re.escape(name)}( |$)", out, re.M), "an example"
     assert max(map(len, lines)) <= 120
     defined = flags_of(name)
-    assert defined
+    assert defined or name == "doctor"
     for kind, flag in defined:
         shown = f"[no]{flag}" if kind == "bool" else flag
         assert len(re.findall(rf"^  --{re.escape(shown)}( |$)", out, re.M)) == 1, f"--{flag} is listed once"

@@ -1,7 +1,7 @@
 """A stand-in for `pretrain` and `finetune`: milliseconds instead of minutes, and a score that depends on its arguments.
 
 The field `text` asks for trouble: `fail`, `once` (the first time only), `slow` (half a second), or `saves` (wait for
-SIGTERM, and a second more).
+SIGTERM, and a second more; once a point has saved, none waits).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def train(config, workdir, **options):
         if trouble == "fail" or (trouble == "once" and first):
             print("강가에 배가 없다", file=sys.stderr)
             sys.exit(3)
-        if trouble == "saves" and not (workdir / "saved.txt").exists():
+        if trouble == "saves" and not list(workdir.parent.glob("*/saved.txt")):
             asked = []
             signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
             while not asked:

@@ -72,7 +72,7 @@ def test_the_table_is_that_of_the_undisturbed_sweep(write_small, tmp_path):
 
 
 def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
-    file = write_small(more={("b", "NER"): {"text": "fail"}, ("c", "MNLI"): {"text": "slow"}}, seeds=(0, 1))
+    file = write_small(more={("b", "NER"): {"text": "fail"}, ("c", "MNLI"): {"text": "saves"}}, seeds=(0, 1))
     stopped = start(file, tmp_path / "w")
     until = time.monotonic() + 60
     while time.monotonic() < until and not (tmp_path / "w" / "small-toy" / "table.md").is_file():
@@ -87,7 +87,7 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     assert "b, NER, seed 0: failed (status 3), 2 times. The last lines of" in said and "강가에 배가 없다" in said
     assert "failed: failed (status 3)" in tables(tmp_path / "w")[0]
     assert tables(tmp_path / "w")[0].count("±") >= 5, "the others went on"
-    changed = write_small(more={("b", "NER"): {"text": "once"}, ("c", "MNLI"): {"text": "slow"}}, seeds=(0, 1))
+    changed = write_small(more={("b", "NER"): {"text": "once"}, ("c", "MNLI"): {"text": "saves"}}, seeds=(0, 1))
     mended = start(changed, tmp_path / "w")
     _, said = mended.communicate(timeout=120)
     assert mended.returncode == 0, said
