@@ -1,7 +1,7 @@
 """Results that the redesign must not change: they are computed again and compared with `tests/goldens/before`.
 
 On a computer like the one that recorded them, they must agree bit for bit. `tests/goldens/before/record.py` makes the
-records, and says which differences another computer may have.
+records, and says which differences another computer may have. `make proofs` runs this.
 """
 
 import os
@@ -11,11 +11,7 @@ import pytest
 
 from .goldens.before import record
 
-
-def of_kind(kind):
-    """The records of a kind as parameters of a test; `make proofs` checks the long ones."""
-    long = set(record.names(long=True))
-    return [pytest.param(name, marks=pytest.mark.long if name in long else ()) for name in record.names([kind])]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -43,26 +39,26 @@ def check(name, found):
     assert not lines, "\n".join([f"{len(lines)} differences", *lines[:20]])
 
 
-@pytest.mark.parametrize("name", of_kind("streams"))
+@pytest.mark.parametrize("name", record.names(["streams"]))
 def test_losses_and_parameters_of_pretraining(name, found):
     check(name, found)
 
 
-@pytest.mark.parametrize("name", of_kind("tasks"))
+@pytest.mark.parametrize("name", record.names(["tasks"]))
 def test_scores_and_parameters_of_fine_tuning(name, found):
     check(name, found)
 
 
-@pytest.mark.parametrize("name", of_kind("prepared"))
+@pytest.mark.parametrize("name", record.names(["prepared"]))
 def test_prepared_shards(name, found):
     check(name, found)
 
 
-@pytest.mark.parametrize("name", of_kind("sweeps"))
+@pytest.mark.parametrize("name", record.names(["sweeps"]))
 def test_table_of_a_sweep(name, found):
     check(name, found)
 
 
-@pytest.mark.parametrize("name", of_kind("loaded"))
+@pytest.mark.parametrize("name", record.names(["loaded"]))
 def test_vectors_and_predictions_of_what_is_loaded(name, found):
     check(name, found)

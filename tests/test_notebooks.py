@@ -2,7 +2,7 @@
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
-own, which the English ones are not, so that both ways are taken.
+own, which the English ones are not, so that both ways are taken; `make proofs` does that.
 """
 
 import json
@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -111,38 +110,41 @@ def start(name, folder, compiled, settings, before=""):
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    """What came of each notebook, two at a time."""
-    compiled = tmp_path_factory.mktemp("compiled")  # what one kernel has compiled, the next need not
+def compiled(tmp_path_factory):
+    """What one kernel has compiled, the next need not."""
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture(scope="module")
+def executed(compiled, tmp_path_factory):
+    """What came of each English notebook, and of the paper's twin in the same folder."""
+    names = (SENSES, FINETUNE, PRETRAIN)
+    found = {name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]) for name in names}
+    folder = tmp_path_factory.mktemp("sweep")
+    texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
+    (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
+    settings = {"sweep": "taggers.py", "own": texts[1]}
+    for name in (PAPER, f"{PAPER}.ko"):  # the second does not run again what is done
+        found[name] = start(name, folder, compiled, settings)
+    return found
+
+
+@pytest.fixture(scope="module")
+def on_ones_own(compiled, tmp_path_factory):
+    """What came of a pretraining that was killed and run again, and of the Korean twins on its model and own files."""
     own = tmp_path_factory.mktemp("own")
     pretrained = own / "runs" / "pretrain" / "run"
-
-    def english():
-        for name in (SENSES, FINETUNE):
-            yield name, start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name])
-
-        folder = tmp_path_factory.mktemp("sweep")
-        texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
-        (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
-        settings = {"sweep": "taggers.py", "own": texts[1]}
-        yield PAPER, start(PAPER, folder, compiled, settings)
-        yield f"{PAPER}.ko", start(f"{PAPER}.ko", folder, compiled, settings)  # what is done is not run again
-
-    def on_ones_own():
-        yield "killed", start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)
-        yield PRETRAIN, start(PRETRAIN, own, compiled, TINY[PRETRAIN])
-        yield f"{PRETRAIN}.ko", start(f"{PRETRAIN}.ko", own, compiled, TINY[PRETRAIN])  # finds the run finished
-        (own / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
-        model = {"model": str(pretrained), "text": "boats.txt", "words": ["boat", "배*"], "per_sense": 12}
-        yield f"{SENSES}.ko", start(f"{SENSES}.ko", own, compiled, model)
-        rows = [f'"{word}, {n}",{label}\n' for n in range(9) for word, label in (("좋다", "호"), ("boring", "불호"))]
-        (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
-        file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
-        yield f"{FINETUNE}.ko", start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
-
-    with ThreadPoolExecutor(2) as pool:
-        chains = [pool.submit(lambda chain=chain: dict(chain())) for chain in (english, on_ones_own)]
-        return {name: one for chain in chains for name, one in chain.result().items()}
+    found = {"killed": start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)}
+    for name in (PRETRAIN, f"{PRETRAIN}.ko"):  # the second finds the run finished
+        found[name] = start(name, own, compiled, TINY[PRETRAIN])
+    (own / "boats.txt").write_text(OWN_TEXT, encoding="utf-8")
+    model = {"model": str(pretrained), "text": "boats.txt", "words": ["boat", "배*"], "per_sense": 12}
+    found[f"{SENSES}.ko"] = start(f"{SENSES}.ko", own, compiled, model)
+    rows = [f'"{word}, {n}",{label}\n' for n in range(9) for word, label in (("좋다", "호"), ("boring", "불호"))]
+    (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
+    file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
+    found[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
+    return found
 
 
 def outputs(one, kind):
@@ -153,13 +155,25 @@ def outputs(one, kind):
     return [output.data[kind] for output in found if kind in output.get("data", {})]
 
 
-@pytest.mark.parametrize("name", FILES)
+OWN = [name for name in FILES if name.endswith(".ko") and name != f"{PAPER}.ko"]
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - set(OWN)))
 def test_every_notebook_runs(executed, name):
-    one = executed[name]
+    check_run(executed[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OWN)
+def test_every_korean_notebook_runs(on_ones_own, name):
+    check_run(on_ones_own[name])
+
+
+def check_run(one):
     assert one.status == 0, one.said
     assert [cell.execution_count for cell in one.cells] == list(range(1, len(one.cells) + 1))
     assert not [output for cell in one.cells for output in cell.outputs if output.output_type == "error"]
-    assert one.seconds < 300, f"{name} took {one.seconds:.0f} seconds on tiny settings"
+    assert one.seconds < 300, f"it took {one.seconds:.0f} seconds on tiny settings"
 
 
 def test_senses_in_both_languages(executed):
@@ -177,16 +191,18 @@ def test_senses_in_both_languages(executed):
     assert "<b>bank" in near
 
 
-def test_senses_of_ones_own_model_and_text(executed):
-    vectors, near = outputs(executed[f"{SENSES}.ko"], "text/html")
+@pytest.mark.long
+def test_senses_of_ones_own_model_and_text(on_ones_own):
+    vectors, near = outputs(on_ones_own[f"{SENSES}.ko"], "text/html")
     assert "2층" in vectors
     assert re.findall(r"<b>([^<]+)</b>", near).count("boat") == 4  # twice asked, of each the other as its neighbour
     assert re.findall(r"<b>([^<]+)</b>", near).count("배를") == 4
-    assert not (executed[f"{SENSES}.ko"].folder / "runs" / "senses" / "checkpoints").exists()  # nothing was trained
+    assert not (on_ones_own[f"{SENSES}.ko"].folder / "runs" / "senses" / "checkpoints").exists()  # nothing was trained
 
 
-def test_killed_and_run_again_it_goes_on(executed):
-    killed, again = executed["killed"], executed[PRETRAIN]
+@pytest.mark.long
+def test_killed_and_run_again_it_goes_on(on_ones_own):
+    killed, again = on_ones_own["killed"], on_ones_own[PRETRAIN]
     assert killed.status == 1
     assert "died" in killed.said
     (said,) = outputs(again, "stderr")
@@ -201,9 +217,10 @@ def test_killed_and_run_again_it_goes_on(executed):
     assert any("hardware: cpu" in text for text in outputs(again, "stdout"))
 
 
-def test_a_finished_run_is_not_trained_again(executed):
+@pytest.mark.long
+def test_a_finished_run_is_not_trained_again(on_ones_own):
     for kind in ("text/html", "image/svg+xml"):
-        assert outputs(executed[f"{PRETRAIN}.ko"], kind) == outputs(executed[PRETRAIN], kind)
+        assert outputs(on_ones_own[f"{PRETRAIN}.ko"], kind) == outputs(on_ones_own[PRETRAIN], kind)
 
 
 def test_fine_tuning_shows_what_it_should(executed):
@@ -219,14 +236,15 @@ def test_fine_tuning_shows_what_it_should(executed):
     assert "그는 배를 봤다 ." in tried
 
 
-def test_fine_tuning_on_ones_own_file(executed):
-    data, confusion, _ = outputs(executed[f"{FINETUNE}.ko"], "text/html")
+@pytest.mark.long
+def test_fine_tuning_on_ones_own_file(on_ones_own):
+    data, confusion, _ = outputs(on_ones_own[f"{FINETUNE}.ko"], "text/html")
     assert "boring, " in data
     assert ">불호<" in confusion
     assert ">호<" in confusion
-    *_, tried = outputs(executed[f"{FINETUNE}.ko"], "image/svg+xml")
+    *_, tried = outputs(on_ones_own[f"{FINETUNE}.ko"], "image/svg+xml")
     assert "정말 좋다" in tried
-    assert not (executed[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
+    assert not (on_ones_own[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
 
 
 def test_from_a_paper_to_the_table(executed):

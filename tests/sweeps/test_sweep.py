@@ -65,6 +65,7 @@ def test_commands_for_others(tmp_path, capsys, monkeypatch):
     assert len(write_commands()[1]) == 41
 
 
+@pytest.mark.long
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
     """A pretraining, and a task with and without it: everything that a sweep does."""
     said = run_toy(write_toy(), tmp_path, quick=True)

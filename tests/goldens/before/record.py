@@ -54,14 +54,9 @@ PARAMETERS = 2e-2  # of an array's norm, after training
 PERCENT = 10.0  # absolute, of the figures of a sweep
 
 
-def names(kinds=KINDS, long=None):
-    """The names of records, such as `streams/bert_jit`; of the long ones, of the others, or of both."""
-    return [
-        f"{kind}/{name}"
-        for kind in kinds
-        for name, fields in TABLE[kind].items()
-        if long is None or fields.get("long", False) == long
-    ]
+def names(kinds=KINDS):
+    """The names of records, such as `streams/bert_jit`."""
+    return [f"{kind}/{name}" for kind in kinds for name in TABLE[kind]]
 
 
 def machine():
