@@ -75,8 +75,10 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     file = write_small(more={("b", "NER"): {"text": "fail"}, ("c", "MNLI"): {"text": "saves"}}, seeds=(0, 1))
     stopped = start(file, tmp_path / "w")
     until = time.monotonic() + 60
-    while time.monotonic() < until and not (tmp_path / "w" / "small-toy" / "table.md").is_file():
+    while time.monotonic() < until and not list((tmp_path / "w").glob("points/c-MNLI-*/started.txt")):
         time.sleep(0.01)
+    time.sleep(0.3)  # until it waits for the signal
+    assert (tmp_path / "w" / "small-toy" / "table.md").is_file()
     os.kill(stopped.pid, signal.SIGTERM)
     _, said = stopped.communicate(timeout=60)
     assert stopped.returncode == 75, said
