@@ -127,7 +127,7 @@ def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequen
         "\t": "the cells are separated by tabs: name the file .tsv",
         ";": "the cells are separated by semicolons: save it with commas",
         ",": "the cells are separated by commas: name the file .csv",
-        None: "give the column names of this file, or add a header",
+        None: "give the column names of this file (--text=…, --label=…), or add a header",
     }[other]
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
 
