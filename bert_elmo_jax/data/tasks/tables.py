@@ -41,7 +41,7 @@ def read_records(
     layout = layout or FORMATS.get(Path(path).suffix.lower())
     if layout is None:
         what = f"a file with the ending {Path(path).suffix!r}, expected {', '.join(FORMATS)}"
-        raise BadRow(path, 1, what, "rename the file")
+        raise BadRow(path, 1, what, "rename the file; a spreadsheet must be saved as .csv")
     text = read_text(path, encoding, fallback)
     if layout == "jsonl":
         return [_record(parse_json(line, path, n), path, n, wanted) for n, line in _lines(text, path)]
