@@ -12,12 +12,12 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
-def near_file(path: str | Path) -> str:
-    """Return the end of an error message that suggests the most similarly named file in the folder, or ""."""
+def near_file(path: str | Path, *, folders: bool = False) -> str:
+    """Return the end of an error message that suggests the most similarly named file (or folder) beside it, or ""."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
-            near = nearest(name, sorted(entry.name for entry in entries if entry.is_file()))
+            near = nearest(name, sorted(entry.name for entry in entries if folders or entry.is_file()))
     except (OSError, ValueError):
         return ""
     return f"; did you mean {os.path.join(folder, near)}?" if near else ""  # noqa: PTH118 -- keeps the spelling

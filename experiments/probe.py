@@ -46,7 +46,7 @@ def define() -> None:
     flags.DEFINE_list("words", [], "Words: 배; for neighbours also 배[를가는도], one of these letters, or 배*, any.")
     flags.DEFINE_string("sentence", None, "Your own: neighbours of the word there, instead of places in --train.")
     flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
-    flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install 'bert_elmo_jax[figures]').")
+    flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install -e '.[figures]').")
 
 
 def main() -> None:

@@ -44,6 +44,8 @@ def predict_file(
     "-" is standard input or output. A file appears under its name only when it is complete. `encoding` is the
     source's; by default the encoding of the run's own files.
     """
+    if "-" not in (source, target) and Path(source).resolve() == Path(target).resolve():
+        raise ValueError(f"--output={target} would replace the input: give another name")
     loaded = load(model, dtype=dtype)
     if not isinstance(loaded, TaskModel | TaskNetwork):
         raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")

@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from bert_elmo_jax.did_you_mean import near_file
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
@@ -35,7 +36,10 @@ def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
         return path
     name = str(name_or_path)
     if not NAME.fullmatch(name) or ".." in name:
-        raise FileNotFoundError(f"{path} does not exist and is not a hub name (such as google-bert/bert-base-uncased)")
+        raise FileNotFoundError(
+            f"{path} does not exist and is not a hub name (such as google-bert/bert-base-uncased)"
+            f"{near_file(path, folders=True)}"
+        )
     cache = hub_cache()
     snapshot = _cached(cache, name, revision)
     return snapshot if snapshot and _has_weights(snapshot) else _fetch(cache, name, revision)
@@ -57,12 +61,11 @@ def _has_weights(folder: Path) -> bool:
 
 def _fetch(cache: Path, name: str, revision: str) -> Path:
     missing = f"there is no path {name}, and no {name} (revision {revision}) with weights in the hub's cache {cache}"
+    local = f"Without a network, give the path of a folder with the model's files{near_file(name, folders=True)}"
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise ImportError(
-            f"{missing}. To download it: pip install 'bert_elmo_jax[hub]'; or give the path of a folder."
-        ) from None
+        raise ImportError(f"{missing}. To download it: pip install -e '.[hub]'. {local}") from None
     try:
         folder = Path()
         for weights in (SAFETENSORS, PICKLES):  # pickles only if there is nothing better
@@ -71,9 +74,7 @@ def _fetch(cache: Path, name: str, revision: str) -> Path:
                 return folder
     except Exception as problem:  # the client and its dependencies raise a dozen kinds of errors
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        raise FileNotFoundError(
-            f"{missing}, and the download failed ({reason}). Give the path of a folder."
-        ) from problem
+        raise FileNotFoundError(f"{missing}, and the download failed ({reason}). {local}") from problem
     raise FileNotFoundError(
         f"{name} on the hub has none of {', '.join(WEIGHTS)}; its other files were downloaded to {folder}"
     )

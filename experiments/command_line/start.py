@@ -208,7 +208,8 @@ def describe(error: flags.Error, known: Sequence[str]) -> str:
     """Return the message about a flag."""
     text = str(error)
     if isinstance(error, flags.UnrecognizedFlagError):
-        return f"there is no flag --{error.flagname}{did_you_mean(error.flagname, known)}"
+        near = did_you_mean(error.flagname, known).replace("mean ", "mean --")
+        return f"there is no flag --{error.flagname}{near}"
     if found := re.fullmatch(r"flag --(\w+)=None: Flag --\1 must have a value other than None\.", text):
         return f"--{found[1]}=… is needed"
     if found := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):

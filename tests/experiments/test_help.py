@@ -25,7 +25,7 @@ PROGRAMS = [name for name in SOURCES if "." not in name]
 CONFIG = "experiments/configs/bert.py:tiny"
 PRETRAIN = [f"--config={CONFIG}", "--workdir=x"]
 MISTAKES = [
-    ("prepare_data", ["--outptu=x"], "prepare_data: there is no flag --outptu; did you mean output?; --help"),
+    ("prepare_data", ["--outptu=x"], "prepare_data: there is no flag --outptu; did you mean --output?; --help"),
     ("prepare_data", ["--input=a", "--output=b", "--split=sentence"], "--split=sentence is not known; it is one of"),
     ("prepare_data", ["--input=a", "--output=b", "--split=sentence"], "lines, sentences; did you mean sentences?"),
     ("prepare_data", ["--input=a", "--output=b", "--tokenizer=wordpeice"], "did you mean wordpiece?"),
@@ -34,7 +34,7 @@ MISTAKES = [
     ("probe", ["--what=sense", "--output=x"], "; did you mean senses?"),
     ("predict", ["--model=x", "--batch_size=0"], "--batch_size=0: "),
     ("predict", ["--model=x", "surplus"], "unexpected argument 'surplus'"),
-    ("extract", ["--model=x", "--input=y", "--output=z.h5", "--layer=1"], "no flag --layer; did you mean layers?"),
+    ("extract", ["--model=x", "--input=y", "--output=z.h5", "--layer=1"], "no flag --layer; did you mean --layers?"),
     ("pretrain", ["--config=experiments/configs/bert_toi.py"], "did you mean experiments/configs/bert.py:toy?"),
     ("pretrain", ["--config=experiments/configs/bert_toy.py"], "did you mean experiments/configs/bert.py:toy?"),
     ("pretrain", ["--config", "elmo-smal", "--workdir=x"], "did you mean experiments/configs/elmo.py:small?"),
@@ -48,9 +48,9 @@ MISTAKES = [
     ("pretrain", [*PRETRAIN, "--config.zebra=3"], f"no field 'zebra'; --config={CONFIG} --help lists them"),
     ("pretrain", [*PRETRAIN, "--config.steps=many"], "steps='many': expected a value like 1000000"),
     ("pretrain", [*PRETRAIN, "--config.model.remat=perhaps"], "model.remat='perhaps': expected a value like false"),
-    ("pretrain", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean workdir?"),
+    ("pretrain", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean --workdir?"),
     ("finetune", ["--workdir=x", "--config.optimiser.name=adamw"], "did you mean --config.optimizer.name?"),
-    ("finetune", ["--taks=sst2"], "there is no flag --taks; did you mean task?"),
+    ("finetune", ["--taks=sst2"], "there is no flag --taks; did you mean --task?"),
     ("plan", ["--config=bert_bas.py", "--topology=cpu:8"], "did you mean experiments/configs/bert.py:base?"),
     ("finetune", ["--config=experiments/configs/bert.py:toy", "--workdir=x"], "bert.py:toy is for pretrain, not for"),
     ("plan", ["--config=experiments/configs/tagger.py", "--topology=cpu:8"], "tagger.py is for finetune, not for"),

@@ -77,6 +77,7 @@ def test_what_belongs_together_is_kept_together(program):
     ("fields", "message"),
     [
         ({"dev": "0.1"}, "it reads as cp949: save it as UTF-8, or give its encoding (cp949): --encoding=cp949"),
+        ({"dev": "0.1", "encoding": "utf-16"}, "it reads as cp949: save it as UTF-8, or give its encoding (cp949)"),
         ({"dev": "1.5", "encoding": "cp949"}, "--dev=1.5: expected a file, or a share of --train above 0 and below 1"),
         ({"dev": "0.999", "encoding": "cp949"}, "--dev=0.999 of 80 examples would be 80 of them: use another share"),
         ({"dev": "0.001", "encoding": "cp949"}, "--dev=0.001 of 80 examples would be 0 of them: use another share"),

@@ -1,9 +1,18 @@
 """Examples of `bert_elmo_jax.inference.predict_file`."""
 
+import pytest
+
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.task import Task
-from bert_elmo_jax.inference.predict_file import input_cells, json_lines, output_cells, read_columns, table_rows
+from bert_elmo_jax.inference.predict_file import (
+    input_cells,
+    json_lines,
+    output_cells,
+    predict_file,
+    read_columns,
+    table_rows,
+)
 from bert_elmo_jax.inference.predictions import Label, Number, Tags
 
 
@@ -37,3 +46,9 @@ def test_example_of_output_cells():
 
 def test_example_of_read_columns():
     assert read_columns(Task("sst2", "classification", Layout("sentence", table="tsv")), "-", "utf-8") == {}
+
+
+def test_the_input_is_never_replaced(tmp_path):
+    (tmp_path / "new.csv").write_text("text\n")
+    with pytest.raises(ValueError, match="would replace the input: give another name"):
+        predict_file("a model", str(tmp_path / "new.csv"), str(tmp_path / "." / "new.csv"))

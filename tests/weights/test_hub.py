@@ -101,10 +101,20 @@ def test_offline_says_where_it_looked(cache, client):
     assert "the download failed (the network cannot be reached)" in text and "and more" not in text
 
 
+def test_a_misspelt_folder(cache, client, tmp_path, monkeypatch):
+    """It may also be a hub name, so the hub is asked first."""
+    (tmp_path / "runs" / "reviews").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"the download failed .*; did you mean runs/reviews\?$"):
+        resolve("runs/review")
+    with pytest.raises(FileNotFoundError, match=r"is not a hub name .*; did you mean runs/reviews\?$"):
+        resolve("./runs/review")
+
+
 def test_no_client(cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert resolve("our-org/bert-tiny").name == COMMIT
-    with pytest.raises(ImportError, match=r"pip install 'bert_elmo_jax\[hub\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[hub\]'"):
         resolve("our-org/other")
 
 

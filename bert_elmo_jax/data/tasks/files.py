@@ -126,4 +126,6 @@ def _undecodable(path: Path, data: bytes, encoding: str, problem: UnicodeDecodeE
 
 
 def _remedy(encoding: str) -> str:
+    if encoding == "utf-8":
+        return "give --encoding=utf-8"
     return f"save it as UTF-8, or give its encoding ({encoding}): --encoding={encoding}"

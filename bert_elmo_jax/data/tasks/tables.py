@@ -41,7 +41,7 @@ def read_records(
     layout = layout or FORMATS.get(Path(path).suffix.lower())
     if layout is None:
         what = f"a file with the ending {Path(path).suffix!r}, expected {', '.join(FORMATS)}"
-        raise BadRow(path, 1, what, "rename the file")
+        raise BadRow(path, 1, what, "rename the file; a spreadsheet must be saved as .csv")
     text = read_text(path, encoding, fallback)
     if layout == "jsonl":
         return [_record(parse_json(line, path, n), path, n, wanted) for n, line in _lines(text, path)]
@@ -127,7 +127,7 @@ def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequen
         "\t": "the cells are separated by tabs: name the file .tsv",
         ";": "the cells are separated by semicolons: save it with commas",
         ",": "the cells are separated by commas: name the file .csv",
-        None: "give the column names of this file, or add a header",
+        None: "give the column names of this file (--text=…, --label=…), or add a header",
     }[other]
     return BadRow(path, line, f"no column {missing} among {shown}, expected a header{either}", remedy)
 
