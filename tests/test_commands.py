@@ -290,7 +290,7 @@ def run_command(command, server, inputs, place, made):
     with other_host(start, place):
         done = server.run(place, start.module, start.words, stdin=start.stdin, devices=start.devices, until=start.until)
     if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
-        start = start_of(find_commands(done.out)[0])
+        start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
         done = server.run(place, start.module, start.words)
     fault, workdir = find_fault(command, start, done, place), value_of(start.words, "workdir")
     if start.module == "experiments.finetune" and done.status == 0 and workdir:
