@@ -239,6 +239,11 @@ def model_before(command, start):
     return next((c for c in tuned if set(COMMANDS[c]) & set(COMMANDS[command]) and "--grid" not in c), "")
 
 
+def shorten(command):
+    """Return a command as the name of its test, for `-k`."""
+    return re.sub(r"python -m experiments\.|experiments/(configs|sweeps)/|--", "", command)[:90]
+
+
 def find_fault(command, start, done, place):
     """Return what is wrong with the end of a command, or nothing."""
     for part, (status, message, _) in REFUSED.items():
@@ -326,7 +331,7 @@ def ended():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS, ids=shorten)
 def test_commands_start(command, server, inputs, made, ended, tmp_path):
     fault, ended[command] = run_command(command, server, inputs, tmp_path / "place", made)
     assert not fault, f"{fault}: {ended[command].out[-1000:]} {ended[command].err[-3000:]}"
