@@ -40,6 +40,8 @@ def main(config: ConfigDict) -> int:
     if FLAGS.coordinator and FLAGS.parallel == "pmap":
         raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
     if FLAGS.coordinator:
+        if FLAGS.coordinator != "auto" and not FLAGS.coordinator.rpartition(":")[2].isdigit():
+            raise ValueError(f"--coordinator={FLAGS.coordinator}: expected auto, or host:port with a number, host:1234")
         address = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
         jax.distributed.initialize(**address, num_processes=FLAGS.processes, process_id=FLAGS.process)
     return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel)

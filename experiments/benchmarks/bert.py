@@ -163,8 +163,8 @@ def utilisation(presets: list[str], lengths: list[int], tokens: int) -> None:
                 )
 
 
-def main() -> None:
-    """Run the chosen benchmarks."""
+def main() -> int:
+    """Run the chosen benchmarks; return 0, or the status of one that ended in an error."""
     what = [FLAGS.what] if FLAGS.what else ["utilisation"] if jax.default_backend() == "gpu" else ["step", "encode"]
     if "utilisation" in what:
         lengths = [int(length) for length in FLAGS.lengths or (128, 512)]
@@ -176,7 +176,11 @@ def main() -> None:
     if "encode" in what:  # in its own process, so that neither holds the other's memory
         asked = {"peers": FLAGS.peers, "sentences": FLAGS.sentences, "count": FLAGS.count}
         given = [f"--{name}={value}" for name, value in asked.items() if value is not None]
-        subprocess.run([sys.executable, "-m", "experiments.benchmarks.bert_encode", *given], check=True)
+        for preset in FLAGS.presets or ["base"]:
+            command = [sys.executable, "-m", "experiments.benchmarks.bert_encode", f"--preset={preset}", *given]
+            if status := subprocess.run(command).returncode:
+                return status
+    return 0
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def _columns(lines: Sequence[str], path: str, layout: TagLayout, tagged: bool) -
             remedy = f"add or remove columns; words cannot contain {'tabs' if tabs else 'spaces'}"
             raise BadRow(path, number, what, remedy)
         else:
-            gathered.add(number, cells[layout.word], cells[layout.tag], layout.characters)
+            gathered.add(number, cells[layout.word], cells[layout.tag] if tagged else "", layout.characters)
     yield from gathered.end()
 
 

@@ -45,6 +45,10 @@ def test_uner_and_its_comments(read):
     assert [sentence.document for sentence in sentences] == [0, 1]
 
 
+def test_words_are_read_from_files_without_a_column_of_tags(read):
+    assert [sentence.words for sentence in read("1\tSeoul\n\n1\t역\n", "uner", tagged=False)] == [("Seoul",), ("역",)]
+
+
 def test_wnut_separates_sentences_with_a_tab(read):
     assert rows(read("@paul\tO\nESB\tB-location\n\t\nPretty\tO\n", "wnut17")) == [
         [("@paul", "O"), ("ESB", "B-location")],

@@ -1,0 +1,374 @@
+"""Every command of README, docs/ and the docstrings of experiments/ starts and makes its first step, at toy size."""
+
+import ast
+import contextlib
+import functools
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from typing import NamedTuple
+
+import pytest
+
+from .command_files import DEEP, write_command_files
+from .command_server import Server
+from .sweeps.toy_runs import one_device
+from .test_pages import PAGES, ROOT, read
+
+SPAN = re.compile(r"`([^`]+)`")
+STARTED = re.compile(r"(?:echo [^|\n]*\| )?python -m experiments\..*")
+# What a reader fills in.
+FILLED = {
+    "--sweep=…": "--sweep=experiments/sweeps/elmo_table2.py",
+    "--train=… --dev=…": "--train=rte/train.tsv --dev=rte/dev.tsv",
+    "=/shared/": "=shared/",
+}
+UNFILLED = {"python -m experiments.pretrain …", "python -m experiments.pretrain --config=…"}
+
+
+def find_commands(text):
+    """Return the commands of a text: in code spans, which may have two lines, and on lines that may be continued."""
+    found = []
+    text = re.sub(r"^```.*$", "", text, flags=re.M)
+    for paragraph in text.split("\n\n"):
+        found += [" ".join(span.split()) for span in SPAN.findall(paragraph) if STARTED.search(span)]
+        lines = re.sub(r"\s*\\\n\s*", " ", SPAN.sub("", paragraph)).splitlines()
+        found += [re.sub(r"\s#\s.*$", "", line) for line in lines]
+    return [started[0].strip() for command in found if (started := STARTED.search(command))]
+
+
+def read_docstrings(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    nodes = [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))]
+    return "\n\n".join(filter(None, map(ast.get_docstring, nodes)))
+
+
+def collect():
+    """Return the places of each command."""
+    texts = {str(page): read(page) for page in PAGES}
+    files = sorted((ROOT / "experiments").rglob("*.py"))
+    texts |= {str(file.relative_to(ROOT)): read_docstrings(file) for file in files}
+    places = {}
+    for place, text in texts.items():
+        for command in find_commands(text):
+            places.setdefault(command, []).append(place)
+    return places
+
+
+COMMANDS = {command: places for command, places in collect().items() if command not in UNFILLED}
+TRAINING = {"log_every": 1, "batch_size": 2}
+PRETRAINING = {**TRAINING, "steps": 2, "eval_every": 2, "checkpoint_every": 2, "eval_batches": 1,
+               "toyworld.documents": 60}  # fmt: skip
+BERT = {"length": 16, "long_length": 32, "long_batch_size": 2}
+BERT_SIZES = {"num_layers": 2, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
+ELMO = {"length": 4, "negatives": 8}
+ELMO_SIZES = {"cell_size": 8, "projection_size": 4, "filters": "((1,4),(2,4))"}
+FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
+NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
+READER = {"max_length": 32, "longest_answer": 4}
+BENCHMARKS = {
+    "bert": ["--presets=tiny", "--lengths=16", "--tokens=32", "--repeats=1", "--count=4", "--product=64"],
+    "bert_encode": ["--preset=tiny", "--count=4", "--repeats=1"],
+    "elmo": ["--presets=toy", "--batches=2x4", "--window=2x4", "--repeats=1"],
+    "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
+    "pipeline": ["--documents=60", "--positions=512", "--batches=1", "--steps=tiny"],
+    "predict": ["--preset=tiny", "--sentences=4", "--repeats=1"],
+    "prepare": ["--megabytes=0.1", "--pairs=1", "--workers=1"],
+    "sampled_softmax": ["--words=100", "--width=8", "--positions=4", "--negatives=8", "--repeats=1"],
+    "tagger": ["--batches=1", "--batch_size=2", "--longest=8", "--lstm_size=4", "--layers=2x4", "--repeats=1"],
+}  # fmt: skip
+# Words of commands that read upper layers of a BERT, which need a model of twelve.
+UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
+WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
+# Commands that cannot do here what they are for: their exit status, a part of their message, and why.
+REFUSED = {
+    "--peers=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
+    "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
+    "experiments.plan$": (2, " is needed", "a sentence names the program"),
+    "experiments.finetune$": (2, " is needed", "a sentence names the program"),
+}
+
+
+class Start(NamedTuple):
+    """How a command starts: its module, its words, standard input, devices, and the file after which it is stopped."""
+
+    module: str
+    words: list[str]
+    stdin: str = ""
+    devices: int = 1
+    until: str = ""
+
+
+def fill(command, place):
+    return command.replace(*place)
+
+
+def fields(values, below=""):
+    return [f"--config.{below}{name}={value}" for name, value in values.items()]
+
+
+def start_of(command):
+    """Return how a command starts, as it is written and with words behind it that make it small."""
+    command = functools.reduce(fill, FILLED.items(), command)
+    command = command.replace("host:port", f"localhost:{free_port()}")
+    first, _, second = command.rpartition(" | ")
+    stdin = shlex.split(first)[1] + "\n" if first else ""
+    words = shlex.split(second)[2:]
+    program = words[0].removeprefix("experiments.")
+    if program.startswith("benchmarks."):
+        words += BENCHMARKS.get(program.removeprefix("benchmarks."), [])
+        if "--steps=" in words:
+            words.remove("--steps=tiny")
+    elif words[-1] != "--help" and program in SMALL:
+        return SMALL[program](words, command)
+    return Start(words[0], words[1:], stdin)
+
+
+def value_of(words, flag, default=""):
+    return next((word.partition("=")[2] for word in words if word.startswith(f"--{flag}=")), default)
+
+
+def small_pretraining(words, command):
+    bert = "configs/bert.py" in command
+    small = fields({**PRETRAINING, **(BERT if bert else ELMO)})
+    if "--init" not in command:
+        small += fields(BERT_SIZES if bert else ELMO_SIZES, "model.")
+    if "elmo.py:toy" in command or "elmo.py:quickstart" in command:
+        small.remove("--config.negatives=8")
+    devices = 8 if "mesh" in command else 1
+    if devices > 1:
+        small += fields({"batch_size": 8})
+    return Start(words[0], words[1:] + small, devices=devices)
+
+
+def small_finetuning(words, command):
+    config = value_of(words, "config")
+    network = re.search(r"configs/(tagger|bcn|esim|bidaf).py", config)
+    small = fields({**FINETUNING, **(NETWORK if network else {})})
+    if "squad" in command:
+        small += fields(READER if network else {**READER, "stride": 8, "question_length": 8})
+    if "glove" in command:
+        small.remove("--config.word_size=4")
+    if "bcn" in command:
+        small += fields({"feed_size": 4})
+    if "features" in command:
+        small += fields({"features.lstm_size": 4})
+    until = f"{value_of(words, 'workdir')}/runs/*/result.json" if "--grid" in command else ""
+    return Start(words[0], words[1:] + small, until=until)
+
+
+def small_plan(words, command):
+    return Start(words[0], [*words[1:], *fields(BERT_SIZES, "model."), "--tries=0"], devices=8)
+
+
+def small_sweep(words, command):
+    if "--data=" in command:
+        return Start(words[0], [*words[1:], "--runner=print"])
+    return Start(words[0], words[1:], until="runs/sweeps/points/*/metrics.jsonl")
+
+
+def small_search(words, command):
+    small = small_pretraining if "--program=pretrain" in words else small_finetuning
+    return Start(words[0], small(words, command).words, until=f"{value_of(words, 'workdir')}/*/*/report.html")
+
+
+def small_quickstart(words, command):
+    return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
+
+
+SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,
+         "search": small_search, "quickstart": small_quickstart}  # fmt: skip
+
+
+# Run directories that commands read: the command that makes each, what is added to it, and its copies.
+MADE = [
+    ("python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy",
+     fields({"toyworld.heldout": 0.2, "length": 64, "model.max_positions": 64, "batch_size": 8}),
+     ("runs/quickstart/bert",)),
+    ("python -m experiments.pretrain --config=experiments/configs/elmo.py:toy --workdir=runs/elmo_toy",
+     fields({"heldout": 0.2}, "toyworld."), ()),
+    ("python -m experiments.pretrain --config=experiments/configs/bert.py:novels --config.data=corpora/novels "
+     "--workdir=runs/bert_novels", fields({"steps": 3, "checkpoint_every": 1}),
+     ("runs/base", "runs/bert", "runs/bert_tiny_novels")),
+    ("python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words "
+     "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
+]  # fmt: skip
+
+
+def write_inputs(root, server):
+    """Write everything that commands read."""
+    write_command_files(root)
+    (root / DEEP / "runs").mkdir()
+    (root / "runs" / "bert_toy").rename(root / DEEP / "runs" / "base")
+    for command, more, copies in MADE:
+        start = start_of(command)
+        done = server.run(root, start.module, [*start.words, *more])
+        assert done.status == 0, done.err
+        for copy in copies:
+            shutil.copytree(root / value_of(start.words, "workdir"), root / copy, dirs_exist_ok=True)
+
+
+def copy_inputs(inputs, place, start):
+    """Copy everything that a command reads, in the encoding that it names, without what it is to write."""
+    shutil.copytree(inputs, place, symlinks=True, copy_function=os.link)
+    if any(word in UPPER_LAYERS for word in start.words):
+        for name in ("hub", "runs/base"):
+            shutil.rmtree(place / name)
+            (place / DEEP / name).rename(place / name)
+    if "--verify" not in start.words:
+        for flag in WRITTEN:
+            if name := value_of(start.words, flag):
+                shutil.rmtree(place / name, ignore_errors=True)
+    if value_of(start.words, "encoding") == "cp949":
+        for file in (place / "my.csv", place / "new.csv"):
+            text = file.read_text(encoding="utf-8")
+            file.unlink()  # its text is that of the inputs
+            file.write_text(text, encoding="cp949")
+
+
+def model_before(command, start):
+    """Return the fine-tuning on the same page that makes the model of a prediction, if there is one."""
+    name = value_of(start.words, "model") if start.module == "experiments.predict" else ""
+    tuned = [c for c in COMMANDS if name and ".finetune " in c and f"--workdir={name} " in f"{c} "]
+    return next((c for c in tuned if set(COMMANDS[c]) & set(COMMANDS[command]) and "--grid" not in c), "")
+
+
+def shorten(command):
+    """Return a command as the name of its test, for `-k`."""
+    return re.sub(r"python -m experiments\.|experiments/(configs|sweeps)/|--", "", command)[:90]
+
+
+def find_fault(command, start, done, place):
+    """Return what is wrong with the end of a command, or nothing."""
+    for part, (status, message, _) in REFUSED.items():
+        if part in f"{command}$":
+            return "" if done.status == status and message in done.err else f"expected {status}, {message}"
+    # Between two runs of a grid, no training catches the SIGTERM; the same command resumes all the same.
+    stopped = (0, 75, -signal.SIGTERM) if "--grid" in command else (0, 75)
+    if start.until and done.seen and done.status in stopped:
+        return ""
+    if done.status != 0 or (start.until and not done.seen):
+        return f"status {done.status}, {done.seen or 'nothing'} was seen"
+    if "Traceback" in done.err:
+        return "a traceback"
+    written = [place / name for flag in WRITTEN if (name := value_of(start.words, flag))]
+    if not (done.out.strip() or written):
+        return "it has printed nothing"
+    lacking = [file for file in written if not file.exists() or (file.is_dir() and not any(file.iterdir()))]
+    return f"it has not written {lacking}" if lacking and "--runner=print" not in start.words else ""
+
+
+@contextlib.contextmanager
+def other_host(start, place):
+    """Start the second of two processes, for a command that is the first."""
+    if "--process=0" not in start.words:
+        yield
+        return
+    words = [sys.executable, "-m", start.module, *start.words, "--process=1"]
+    environment = {**one_device(quick=True), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, cwd=place, env=environment, stdout=subprocess.DEVNULL) as process:
+        yield
+        assert process.wait(timeout=60) == 0
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def run_command(command, server, inputs, place, made):
+    """Run a command; return what is wrong, or nothing, and its end. `made` gets the run directories of fine-tuning."""
+    start = start_of(command)
+    copy_inputs(inputs, place, start)
+    if before := model_before(command, start):
+        if before not in made:
+            run_command(before, server, inputs, place.with_name(f"{place.name}_before"), made)
+        shutil.rmtree(place / value_of(start.words, "model"), ignore_errors=True)
+        shutil.copytree(made[before], place / value_of(start.words, "model"))
+    with other_host(start, place):
+        done = server.run(place, start.module, start.words, stdin=start.stdin, devices=start.devices, until=start.until)
+    if "--runner=print" in start.words and done.status == 0:  # and the first of the printed commands
+        start = start_of(next(found for found in find_commands(done.out) if "experiments.sweep" not in found))
+        done = server.run(place, start.module, start.words)
+    fault, workdir = find_fault(command, start, done, place), value_of(start.words, "workdir")
+    if start.module == "experiments.finetune" and done.status == 0 and workdir:
+        made[command] = shutil.move(place / workdir, inputs.with_name(f"made_{len(made)}"))
+    return fault, done
+
+
+@pytest.fixture(scope="module")
+def server():
+    started = Server(one_device(quick=True))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def inputs(server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands") / "inputs"
+    folder.mkdir()
+    write_inputs(folder, server)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made():
+    """The run directory that each fine-tuning has written, for the predictions on the same page."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def ended():
+    """The end of each command."""
+    return {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", COMMANDS, ids=shorten)
+def test_commands_start(command, server, inputs, made, ended, tmp_path):
+    fault, ended[command] = run_command(command, server, inputs, tmp_path / "place", made)
+    assert not fault, f"{fault}: {ended[command].out[-1000:]} {ended[command].err[-3000:]}"
+    shutil.rmtree(tmp_path)  # thousands of files
+
+
+@pytest.mark.long
+def test_every_command_has_run(ended):
+    assert ended.keys() == COMMANDS.keys()
+    assert all(done.seconds > 0 for done in ended.values())
+
+
+def test_commands_are_found():
+    text = """
+    Use `python -m experiments.pretrain
+    --init=a`, or:
+    ```bash
+    python -m experiments.plan --config=b \\
+        --tries=0  # quickly
+    echo 'c d' | python -m experiments.predict --model=e
+    ```
+    `timeout 9 python -m experiments.sweep …` and `python -c 1`"""
+    assert find_commands(textwrap.dedent(text)) == [
+        "python -m experiments.pretrain --init=a",
+        "python -m experiments.plan --config=b --tries=0",
+        "echo 'c d' | python -m experiments.predict --model=e",
+        "python -m experiments.sweep …",
+    ]
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) > 180
+    assert {place.split("/")[0] for places in COMMANDS.values() for place in places} == {
+        "README.md", "README.ko.md", "docs", "experiments",
+    }  # fmt: skip
+    programs = {command.partition("experiments.")[2].split()[0] for command in COMMANDS}
+    files = [file for file in (ROOT / "experiments").rglob("[a-z]*.py") if "__main__" in file.read_text("utf-8")]
+    assert programs == {".".join(file.relative_to(ROOT / "experiments").with_suffix("").parts) for file in files}
+    assert all(any(part in f"{command}$" for command in COMMANDS) for part in REFUSED)
+    assert not [command for command in COMMANDS if "…" in functools.reduce(fill, FILLED.items(), command)]
