@@ -47,9 +47,9 @@ def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]]
 
 
 def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return an HTML table that scrolls on a narrow screen; a column named `text` keeps its width."""
-    wide = {"text": ' style="min-width:14em"'}
-    head = "".join(f"<th{wide.get(name, '')}>{html.escape(name)}</th>" for name in names)
+    """Return an HTML table that scrolls on a narrow screen; columns named `text` and `note` keep their width."""
+    wide = ' style="min-width:14em"'
+    head = "".join(f"<th{wide if name in ('text', 'note') else ''}>{html.escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
 

@@ -210,5 +210,5 @@ def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:
 
 
 def _frame(width: Number, height: Number, drawn: Sequence[str]) -> str:
-    room = f'viewBox="0 0 {width:.0f} {height:.0f}" style="min-width:{0.8 * width:.0f}px"'  # else text is too small
-    return f'<svg {room} role="img">{"".join(drawn)}</svg>'
+    size = f"min-width:{0.8 * width:.0f}px;max-width:{1.2 * width:.0f}px"  # text of 10 to 14 pixels
+    return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="{size}" role="img">{"".join(drawn)}</svg>'

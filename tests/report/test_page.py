@@ -48,10 +48,11 @@ def test_figures_have_a_title_and_a_sentence(figure):
     assert caption.text == figure.title
     assert note.text == figure.note
     assert note.text.endswith(".")
-    # Text of 12 units is at least 9.6 pixels high: a figure that has no room for that scrolls.
-    assert float(drawing.get("style").removeprefix("min-width:")[:-2]) >= 0.79 * float(
-        drawing.get("viewBox").split()[2]
+    # Text of 12 units is 9.6 to 14.4 pixels high; a figure that has no room for that scrolls.
+    least, most = (
+        float(size) / float(drawing.get("viewBox").split()[2]) for size in re.findall(r"[\d.]+", drawing.get("style"))
     )
+    assert (least, most) == pytest.approx((0.8, 1.2), abs=0.01)
 
 
 @pytest.mark.parametrize("figure", [figure for figure in FIGURES + MORE if hasattr(figure, "up")])
@@ -207,4 +208,4 @@ def test_example_of_draw_details():
 def test_cells_are_escaped_and_texts_are_wide():
     table = '<div class="scroll" tabindex="0"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     assert draw_table(["a"], [["<b>"]]) == table
-    assert draw_table(["text"], []).count("min-width:14em") == 1
+    assert draw_table(["text", "note"], []).count("min-width:14em") == 2
