@@ -276,9 +276,10 @@ def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> tuple[Lesson, str]
     write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
     probed, told = [result for result in results if result.task.endswith("probe")], ", ".join(words)
+    top = max((result.layer for result in probed if result.encoder == "BERT"), key=int)
     start, end, chance = (
         statistics.mean(result.score for result in probed if (result.encoder, result.layer) == place)
-        for place in (("BERT", layers[0]), ("BERT", layers[-1]), ("chance", ""))
+        for place in (("BERT", "0"), ("BERT", top), ("chance", ""))
     )
     lesson = (
         f"From layer 0 of the BERT, which sees no context, a linear probe tells the sense of a word ({told}) in "
