@@ -104,7 +104,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
     (tmp_path / "bert_elmo_jax" / "text").mkdir(parents=True)
     (tmp_path / "bert_elmo_jax" / "__init__.py").write_text('"""All."""\n', encoding="utf-8")
     (tmp_path / "bert_elmo_jax" / "text" / "__init__.py").write_text('"""See [x][no.where]."""\n', encoding="utf-8")
-    good = "# A\n## 두 명령\n[a](Makefile) [b](#두-명령) [c](README.ko.md#bert-불러오기) [d](CONTRIBUTING.md)\n"
+    good = "# A\n## 두 명령\n[a](Makefile) [b](#두-명령) [c](README.ko.md#지원-범위) [d](CONTRIBUTING.md)\n"
     (tmp_path / "README.md").write_text(good + "[e](none.py) [f](CONTRIBUTING.md#none)\n", encoding="utf-8")
     (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
     done = build(tmp_path, tmp_path / "site")

@@ -39,5 +39,6 @@ def weight_results(
         numbers = layers if layers is not None and len(layers) == len(values) else range(len(values))
         results += [Result(f"weights: {path}", name, str(n), float(v)) for n, v in zip(numbers, values)]
         labels = [f"layer {n}" for n in numbers]
-        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: values.tolist()}))
+        note = "The larger the share of a layer, the more the task uses it; the shares add up to 1."
+        figures.append(Bars(f"{name}: softmax of the weights", labels, {path: values.tolist()}, note))
     return results, figures

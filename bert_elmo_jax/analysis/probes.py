@@ -144,7 +144,8 @@ def draw_layers(task: str, results: Sequence[Result]) -> Lines:
     for result in mine:
         xs = [float(result.layer)] if result.layer else [0.0, top]
         series.setdefault(result.encoder, []).extend((x, 100 * result.score) for x in xs)
-    return Lines(f"{task} by layer", "layer", "%", series)
+    note = "Each dot is the score of one layer on test text; a level line is a score that belongs to no layer."
+    return Lines(f"{task} by layer", "layer", "score in %", series, note=note)
 
 
 def draw_efficiency(results: Sequence[Result]) -> Lines:
@@ -152,7 +153,7 @@ def draw_efficiency(results: Sequence[Result]) -> Lines:
     series: dict[str, list[tuple[float, float]]] = {}
     for result in results:
         series.setdefault(result.encoder, []).append((float(result.layer.rstrip("%")), 100 * result.score))
-    return Lines(results[0].task, "% of the training sentences", "%", series, logarithmic=True)
+    return Lines(results[0].task, "% of the training sentences", "score in %", series, logarithmic=True)
 
 
 def _compute_vectors(source: Source, parts: Parts, folder: VectorFolder) -> dict[str, KeptVectors]:

@@ -14,6 +14,8 @@ from bert_elmo_jax.report.results import Result
 from bert_elmo_jax.toyworld import Sentence, ToyWorld, sense_examples, sense_posteriors
 
 READ = 20_000  # the most sentences to search
+# The axes of a cloud; directions have no unit.
+AXES = ("along the probe's direction", "along the largest other difference")
 Place = tuple[Sentence, int]
 
 
@@ -77,7 +79,7 @@ def toy_senses(
                 by_centroid = separation(vectors, tags, seed=seed).accuracy
                 probed = probe_plane(vectors, tags, seed=seed)
                 title = f"{word}: {name}, layer {layer}, {probed.accuracy:.0%} right"
-                figures.append(Dots(title, probed.plane, probed.groups))
+                figures.append(Dots(title, probed.plane, probed.groups, *AXES))
                 counts = ((by_centroid, len(tags) // 2), (probed.accuracy, len(probed.groups)))
                 for task, (score, count) in zip(tasks, counts):
                     scores[task].append(Result(task, name, str(layer), score, count))

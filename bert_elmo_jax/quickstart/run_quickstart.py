@@ -35,7 +35,7 @@ from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.runners import Processes
 from bert_elmo_jax.sweeps.schedule import Progress
 from bert_elmo_jax.toyworld import ToyWorld, question_examples, sense_examples, topic_examples
-from bert_elmo_jax.train.metrics import read_metrics
+from bert_elmo_jax.train.metrics import draw_metric, read_metrics
 
 COLUMNS = ("BERT from scratch", "BERT", "network without ELMo", "network with ELMo")
 # Each task's flags for `finetune`, the ending of its files, and the config of its network.
@@ -51,7 +51,11 @@ ABOUT = """<p>A toy BERT and a toy ELMo, pretrained on a small generated languag
 possible score is known, and what that is worth on three tasks.</p>
 <p lang="ko">가능한 최고 점수가 정확히 알려진 작은 인공 언어(영어와 한국어)로 BERT와 ELMo를 사전 학습하고, 그것이
 세 가지 과제에서 얼마나 도움이 되는지 보여 줍니다.</p>"""
+LEARNED = ("What was learned", "알게 된 점")
+KOREAN = {"senses": "의미", "topics": "주제", "questions": "질문"}
 WORDS = {"bank": "en", "배": "ko"}
+ROOT = Path(__file__).absolute().parents[2]
+Lesson = tuple[str, str]  # a sentence, in English and Korean
 
 
 @dataclass(frozen=True)
@@ -140,32 +144,61 @@ def write_tasks(folder: Path, worlds: Sequence[ToyWorld], examples: int) -> None
 
 def write_quickstart_report(folders: QuickstartFolders, parts: Sequence[Part], worlds: Sequence[ToyWorld]) -> Path:
     """Write `report.html` from the run directories of the parts."""
+    known, scores = show_scores(folders.workdir)
+    gained, transfer = show_transfer(folders, parts)
+    read, senses = show_senses(folders.workdir, worlds)
     sections = [
-        ("How well the models know the language", show_scores(folders.workdir)),
-        ("How much pretraining helps", show_transfer(folders, parts)),
-        ("Senses of a word, layer by layer", show_senses(folders.workdir, worlds)),
-        ("Which layers of the ELMo the tasks use", show_weights(folders.workdir, parts)),
-        ("Where the BERT looks when it is asked", show_attention(folders, parts)),
-        ("The command of each part", show_commands(folders, parts)),
+        ("", ABOUT + list_lessons([known, gained, read])),
+        ("How well the models know the language · 언어를 얼마나 배웠나", scores),
+        ("How much pretraining helps · 사전 학습의 효과", transfer),
+        ("Senses of a word, layer by layer · 층별로 본 단어의 의미", senses),
+        ("Which layers of the ELMo the tasks use · 과제가 쓰는 ELMo의 층", show_weights(folders.workdir, parts)),
+        ("Where the BERT looks when it is asked · 질문을 받은 BERT가 보는 곳", show_attention(folders, parts)),
+        ("The command of each part · 각 부분의 명령", show_commands(folders, parts)),
     ]
-    return write_page(folders.workdir / "report.html", TITLE, [("", ABOUT), *sections], "figure{max-width:26rem}")
+    return write_page(folders.workdir / "report.html", TITLE, sections, "figure{max-width:26rem}")
 
 
-def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
-    """Return a table with a line per task: means over the seeds, with their standard deviations."""
-    rows, count = [], 0
+def list_lessons(learned: Sequence[Lesson]) -> str:
+    """Return the lessons and links to the guides, in English and Korean; built pages of the site come first."""
+    found = []
+    for language, heading, guides, lessons in zip(("en", "ko"), LEARNED, ("Guides", "안내서"), zip(*learned)):
+        links = []
+        for page in sorted((ROOT / "docs" / "guides").glob("*.md")):
+            if page.name.endswith(".ko.md") == (language == "ko"):
+                site = ROOT / "site" / "guides" / f"{page.stem}.html"
+                title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+                links.append(f'<a href="{(site if site.is_file() else page).as_uri()}">{html.escape(title)}</a>')
+        said = "".join(f"<li>{html.escape(lesson)}</li>" for lesson in lessons)
+        more = f"<p>{guides}: {' · '.join(links)}</p>" if links else ""
+        found.append(f'<div lang="{language}"><h2>{heading}</h2><ol>{said}</ol>{more}</div>')
+    return "".join(found)
+
+
+def show_transfer(folders: QuickstartFolders, parts: Sequence[Part]) -> tuple[Lesson, str]:
+    """Return what pretraining adds, and a table with a line per task: means and standard deviations over the seeds."""
+    rows, gains, count = [], [], 0
     for task in TASKS:
-        cells, score = [], ""
+        cells, means, score = [], [], ""
         for part in (part for part in parts if part.task == task):
             result = read_json(folders.run(part.point) / RESULT)
             score = result["score"]
             values = [PERCENT.get(task, 100) * one[score] for one in result["seeds"].values()]
             count = len(values)
-            apart = f" ± {statistics.stdev(values):.1f}" if count > 1 else ""
-            cells.append(f"{statistics.mean(values):.1f}{apart}")
+            means.append(statistics.mean(values))
+            cells.append(f"{means[-1]:.1f}" + (f" ± {statistics.stdev(values):.1f}" if count > 1 else ""))
         rows.append([task, score, *cells])
+        gains.append((task, means[1] - means[0], means[3] - means[2]))
+    bert, elmo = (", ".join(f"{gain[n]:+.1f} ({gain[0]})" for gain in gains) for n in (1, 2))
+    bert_ko, elmo_ko = (", ".join(f"{KOREAN[gain[0]]} {gain[n]:+.1f}점" for gain in gains) for n in (1, 2))
+    lesson = (
+        f"Compared with the same model from scratch, the pretrained BERT scores {bert} points; "
+        f"the vectors of the ELMo change the score of a task's network by {elmo} points.",
+        f"처음부터 학습한 같은 모델과 비교한 사전 학습 BERT의 점수 차이는 {bert_ko}이고, "
+        f"과제 네트워크에 ELMo의 벡터를 더했을 때의 차이는 {elmo_ko}입니다.",
+    )
     about = f"Percent; {f'mean ± standard deviation of {count} seeds' if count > 1 else 'one seed'}."
-    return f"<p>{about}</p>" + draw_table(["task", "score", *COLUMNS], rows)
+    return lesson, f"<p>{about}</p>" + draw_table(["task", "score", *COLUMNS], rows)
 
 
 def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
@@ -179,7 +212,7 @@ def show_commands(folders: QuickstartFolders, parts: Sequence[Part]) -> str:
     return f"<p>{about}</p>{draw_code(lines)}"
 
 
-def show_scores(workdir: Path) -> str:
+def show_scores(workdir: Path) -> tuple[Lesson, str]:
     """Compare held-out scores with the best possible, and show the curves of both pretrainings."""
     bert, elmo = workdir / "bert", workdir / "elmo"
     masked = masked_scores(bert, ConfigDict(read_json(bert / "run.json")), bert / "toyworld").lines
@@ -192,33 +225,35 @@ def show_scores(workdir: Path) -> str:
     for one in stream:
         above = f"{one.mean / one.true - 1:.0%} above"
         rows.append([f"ELMo: perplexity, {one.name}", f"{one.mean:.2f}", f"{one.true:.2f}", above])
-    words = next(line for line in masked if line.name == "masked words")
+    words, whole = next(line for line in masked if line.name == "masked words"), stream[-1]
+    lesson = (
+        f"On held-out text, the BERT gets {words.model:.1%} of the masked words right (best "
+        f"possible: {words.best:.1%}), and the ELMo has a perplexity of {whole.mean:.2f} (lowest: {whole.true:.2f}).",
+        f"처음 보는 텍스트에서 BERT는 가린 단어의 {words.model:.1%}를 맞히고(최고 {words.best:.1%} 가능), "
+        f"ELMo의 퍼플렉서티는 {whole.mean:.2f}입니다(최저 {whole.true:.2f} 가능).",
+    )
     figures = [
-        compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", words.best),
-        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", stream[-1].true),
-        smooth(bert, "loss", "BERT: loss"),
-        smooth(elmo, "loss", "ELMo: loss"),
+        compare_with_best(bert, "held_out/mlm_accuracy", "BERT: masked words right", "share, from 0 to 1", words.best),
+        compare_with_best(elmo, "held_out/perplexity", "ELMo: perplexity of a word", "perplexity", whole.true),
     ]
-    return draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(figures)
+    curves = [
+        draw_metric(f"{name}: loss", [(float(line["step"]), line["loss"]) for line in read_metrics(run)])
+        for name, run in (("BERT", bert), ("ELMo", elmo))
+    ]
+    return lesson, draw_table(["on held-out text", "reached", "best possible", ""], rows) + draw_figures(
+        [*figures, *curves]
+    )
 
 
-def compare_with_best(run: Path, figure: str, title: str, best: float) -> Lines:
+def compare_with_best(run: Path, figure: str, title: str, unit: str, best: float) -> Lines:
     """Plot a held-out figure over the steps, and the best that is possible."""
     points = [(line["step"], line[figure]) for line in read_metrics(run) if figure in line]
     ends = [(points[0][0], best), (points[-1][0], best)]
-    return Lines(title, "steps", "", {"held-out text": points, "best possible": ends})
+    note = "Each dot is a measurement on held-out text; the level line is the best that any model could reach."
+    return Lines(title, "step", unit, {"held-out text": points, "best possible": ends}, note=note)
 
 
-def smooth(run: Path, figure: str, title: str, points: int = 12) -> Lines:
-    """Plot a figure of the steps as means of about a dozen stretches."""
-    lines = read_metrics(run)
-    size = max(1, len(lines) // points)
-    stretches = [lines[at : at + size] for at in range(0, len(lines), size)]
-    means = [(part[-1]["step"], statistics.mean(line[figure] for line in part)) for part in stretches]
-    return Lines(title, "steps", "", {"training text": means})
-
-
-def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
+def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> tuple[Lesson, str]:
     """Show how well each layer separates the senses of a word; some of the clouds also go to `senses.svg`."""
     sources: dict[str, Any] = {"BERT": load(workdir / "bert"), "ELMo": load(workdir / "elmo")}
     own = {world.language: world for world in worlds}
@@ -240,7 +275,19 @@ def show_senses(workdir: Path, worlds: Sequence[ToyWorld]) -> str:
     bert = [figure for figure in figures if figure.title.startswith(f"{first}: BERT")]
     write_text(workdir / "senses.svg", show(elmo[0], elmo[-1], bert[-1]).document)
     names = ["word", "encoder", *(f"layer {layer}" for layer in layers), "chance", "ideal reader"]
-    return f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
+    probed, told = [result for result in results if result.task.endswith("probe")], ", ".join(words)
+    top = max((result.layer for result in probed if result.encoder == "BERT"), key=int)
+    start, end, chance = (
+        statistics.mean(result.score for result in probed if (result.encoder, result.layer) == place)
+        for place in (("BERT", "0"), ("BERT", top), ("chance", ""))
+    )
+    lesson = (
+        f"From layer 0 of the BERT, which sees no context, a linear probe tells the sense of a word ({told}) in "
+        f"{start:.0%} of the cases, from its last layer in {end:.0%}; guessing gets {chance:.0%}.",
+        f"선형 프로브가 단어({told})의 의미를 맞히는 비율은 문맥을 보지 않는 BERT 0층에서 {start:.0%}, 마지막 층에서 "
+        f"{end:.0%}이고, 무작위로 고르면 {chance:.0%}입니다.",
+    )
+    return lesson, f"<p>{about}</p>" + draw_table(names, rows) + draw_figures(figures)
 
 
 def show_weights(workdir: Path, parts: Sequence[Part]) -> str:

@@ -1,4 +1,7 @@
-"""Figures as plain data: what `svg.py` draws for pages and notebooks, and `png.py` with matplotlib."""
+"""Figures as plain data: what `svg.py` draws for pages and notebooks, and `png.py` with matplotlib.
+
+`across` and `up` name the axes with their units; pages show the `note`, one sentence, below the figure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ class Titled:
     """A figure prints as its kind and title, without its numbers."""
 
     title: str
+    note: str
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r})"
@@ -30,6 +34,7 @@ class Lines(Titled):
     up: str
     series: Mapping[str, Sequence[tuple[Number, Number]]]
     logarithmic: bool = False
+    note: str = "Each dot is one measurement; a line connects those of one name."
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +44,8 @@ class Curve(Titled):
     title: str
     points: Sequence[tuple[float, float]]
     noisy: bool = True
+    up: str = ""
+    note: str = "The thin line is every step, the thick line a running mean."
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +55,7 @@ class Bars(Titled):
     title: str
     labels: Sequence[str]
     series: Mapping[str, Sequence[Number]]
+    note: str = "The shares of a group add up to 1."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +65,9 @@ class Dots(Titled):
     title: str
     points: Float[np.ndarray, "N 2"]
     groups: Sequence[str]
+    across: str = ""
+    up: str = ""
+    note: str = "Each dot is one example, in the colour of its group."
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,16 +76,18 @@ class Scatter(Titled):
 
     title: str
     points: Sequence[tuple[float, float]]
+    note: str = "Each dot is one example; on the diagonal, the prediction is exact."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid(Titled):
-    """A matrix with named rows and columns, on a scale from 0 (light) to 1 (dark)."""
+    """A matrix with named rows and columns, on a scale from 0 (no colour) to 1 (full colour)."""
 
     title: str
     rows: Sequence[str]
     columns: Sequence[str]
     values: Float[np.ndarray, "R C"]
+    note: str = "The stronger the colour, the larger the share, from 0 to 1."
 
 
 Figure = Lines | Bars | Dots | Grid  # as PNG, too

@@ -11,16 +11,25 @@ from bert_elmo_jax.report.figures import Drawable
 from bert_elmo_jax.report.svg import draw_svg
 
 STYLE = """
-:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem}
-h1,h2{overflow-wrap:anywhere}
-main{display:flex;flex-wrap:wrap;gap:1rem}
-figure{margin:0;flex:1 1 22rem;min-width:0;max-width:36rem}
+:root{color-scheme:light dark;--paper:#fff;--ink:#1c2126;--soft:#57606a;--box:#f2f4f6;--rule:#d5dbe1;--link:#0b5cad}
+@media(prefers-color-scheme:dark){
+:root{--paper:#15181c;--ink:#e4e8ec;--soft:#9ea8b3;--box:#20252b;--rule:#3a424b;--link:#7db9f5}}
+body{font:16px/1.55 system-ui,sans-serif;margin:1.5rem auto;max-width:74rem;padding:0 1rem;color:var(--ink);
+background:var(--paper);overflow-wrap:anywhere}
+h1,h2,h3{line-height:1.25;margin:1.6rem 0 .6rem}
+h2{border-bottom:1px solid var(--rule);padding-bottom:.25rem;margin-top:2.4rem}
+p,li{max-width:50rem}
+[lang=ko]{word-break:keep-all}
+a{color:var(--link)}
+.figures{display:flex;flex-wrap:wrap;gap:1.5rem}
+figure{margin:0;flex:1 1 20rem;min-width:0;max-width:36rem;overflow-x:auto}
 figcaption{font-weight:600}
+figure p{margin:.2rem 0;color:var(--soft);font-size:.9rem}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:currentColor}
-pre{overflow:auto;background:#8882;padding:.75rem}
-table{border-collapse:collapse;display:block;overflow-x:auto;margin-bottom:1rem}
-td,th{padding:.1rem .8rem .1rem 0;text-align:left}
+pre{overflow:auto;background:var(--box);padding:.75rem;border-radius:.4rem;font-size:.85rem;overflow-wrap:normal}
+.scroll{overflow-x:auto;margin-bottom:1rem}
+table{border-collapse:collapse;overflow-wrap:normal;font-variant-numeric:tabular-nums}
+td,th{padding:.3rem 1.2rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}
 details{margin:.4rem 0}
 """
 
@@ -38,17 +47,20 @@ def write_page(path: str | Path, title: str, sections: Iterable[tuple[str, str]]
 
 
 def draw_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return an HTML table that scrolls on a narrow screen; a column named `text` keeps its width."""
-    wide = {"text": ' style="min-width:14em"'}
-    head = "".join(f"<th{wide.get(name, '')}>{html.escape(name)}</th>" for name in names)
+    """Return an HTML table that scrolls on a narrow screen; columns named `text` and `note` keep their width."""
+    wide = ' style="min-width:14em"'
+    head = "".join(f"<th{wide if name in ('text', 'note') else ''}>{html.escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div style="overflow-x:auto"><table><tr>{head}</tr>{body}</table></div>'
+    return f'<div class="scroll" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def draw_figures(figures: Iterable[Drawable]) -> str:
-    """Return figures with their titles, side by side where there is room."""
-    drawn = (f"<figure><figcaption>{html.escape(one.title)}</figcaption>{draw_svg(one)}</figure>" for one in figures)
-    return f"<main>{''.join(drawn)}</main>"
+    """Return figures with their titles and notes, side by side where there is room."""
+    drawn = (
+        f"<figure><figcaption>{html.escape(one.title)}</figcaption>{draw_svg(one)}<p>{html.escape(one.note)}</p></figure>"
+        for one in figures
+    )
+    return f'<div class="figures">{"".join(drawn)}</div>'
 
 
 def draw_code(text: str) -> str:

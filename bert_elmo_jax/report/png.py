@@ -94,6 +94,7 @@ def _draw_dots(axes: Any, figure: Dots) -> None:
     groups = np.array(figure.groups)
     for n, name in enumerate(sorted(set(figure.groups))):
         axes.scatter(*figure.points[groups == name].T, s=8, alpha=0.6, label=name, color=COLOURS[n % len(COLOURS)])
+    axes.set(xlabel=figure.across, ylabel=figure.up)
     axes.set_aspect("equal", "datalim")
     axes.legend(fontsize="small")
 

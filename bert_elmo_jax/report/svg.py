@@ -10,8 +10,7 @@ import numpy as np
 from bert_elmo_jax.report.figures import COLOURS, INK, PALE, Bars, Curve, Dots, Drawable, Grid, Lines, Number, Scatter
 from bert_elmo_jax.report.results import count_columns
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 300, 52, 10, 40
-CURVE_HEIGHT, CURVE_LEFT = 260, 76
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 400, 250, 64, 26, 40, 14  # small, to be readable on a phone
 LETTER = 7.2  # about the width of a Latin letter; the reader's font decides
 POINTS = 600  # more points of a curve cannot be distinguished
 Point = tuple[float, float]
@@ -25,6 +24,13 @@ def draw_svg(figure: Drawable) -> str:
 def format_number(value: Any) -> str:
     """Return a number with four significant digits."""
     return f"{value:.4g}"
+
+
+def list_ticks(low: Number, high: Number) -> list[float]:
+    """Return two to six round numbers between `low` and `high`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 2))
+    step = next(step for step in (5 * power, 2 * power, power) if step <= (high - low) / 2 or step == power)
+    return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def thin_out(points: Sequence[Point]) -> list[Point]:
@@ -52,10 +58,9 @@ def _draw_lines(figure: Lines) -> str:
     first, last = _pad([scale(x) for x, _ in points], 0.0)
 
     def place(x: Number, y: Number) -> Point:
-        share = (scale(x) - first) / (last - first)
-        return LEFT + share * (WIDTH - LEFT - 20), TOP + (high - y) / (high - low) * (HEIGHT - TOP - BOTTOM)
+        return _place((scale(x) - first) / (last - first), (high - y) / (high - low))
 
-    drawn = []
+    drawn = _draw_axes(figure.across, figure.up, sorted({x for x, _ in points}), (low, high), place)
     for n, (name, line) in enumerate(figure.series.items()):
         colour, at = COLOURS[n % len(COLOURS)], HEIGHT + 18 * n
         dash = "" if n < len(COLOURS) else ' stroke-dasharray="5 3"'
@@ -64,11 +69,6 @@ def _draw_lines(figure: Lines) -> str:
         drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
         ends = f'x1="{LEFT}" y1="{at + 4}" x2="{LEFT + 24}" y2="{at + 4}"'
         drawn.append(f'<line {ends} stroke="{colour}" stroke-width="2"/>' + _text(LEFT + 32, at + 8, name))
-    for y in (low, (low + high) / 2, high):
-        drawn.append(_text(LEFT - 6, place(points[0][0], y)[1] + 4, format_number(y), "end"))
-    for x in sorted({x for x, _ in points}):
-        drawn.append(_text(place(x, low)[0], HEIGHT - 22, f"{x:g}", "middle"))
-    drawn.append(_text(WIDTH / 2, HEIGHT - 6, figure.across, "middle"))
     return _frame(WIDTH, HEIGHT + 18 * len(figure.series), drawn)
 
 
@@ -79,32 +79,53 @@ def _draw_curve(figure: Curve) -> str:
     low, high = _pad([y for _, y in points], 0.0)
     first, last = figure.points[0][0], max(figure.points[-1][0], figure.points[0][0] + 1)
 
-    def place(x: float, y: float) -> Point:
-        share = (x - first) / (last - first)
-        return CURVE_LEFT + share * (WIDTH - CURVE_LEFT - 8), 8 + (high - y) / (high - low) * (CURVE_HEIGHT - 44)
+    def place(x: Number, y: Number) -> Point:
+        return _place((x - first) / (last - first), (high - y) / (high - low))
 
+    steps = [x for x in list_ticks(first, last) if x % 1 == 0]
+    drawn = _draw_axes("step", figure.up, steps, (low, high), place)
     thin = thin_out(points)
     lines = [(PALE, 1, thin), (INK, 2, smooth(thin))] if figure.noisy and len(thin) > 20 else [(INK, 2, thin)]
-    drawn = [_polyline([place(x, y) for x, y in line], colour, width) for colour, width, line in lines]
-    for y in (low, (low + high) / 2, high):
-        drawn.append(_text(CURVE_LEFT - 6, place(first, y)[1] + 4, format_number(y), "end"))
-    drawn.append(_text(CURVE_LEFT, CURVE_HEIGHT - 8, f"{first:,.0f}"))
-    drawn.append(_text(WIDTH - 8, CURVE_HEIGHT - 8, f"{last:,.0f} steps", "end"))
-    return _frame(WIDTH, CURVE_HEIGHT, drawn)
+    drawn += [_polyline([place(x, y) for x, y in line], colour, width) for colour, width, line in lines]
+    return _frame(WIDTH, HEIGHT, drawn)
+
+
+def _place(across: Number, down: Number) -> Point:
+    """Return the point at two shares of the plot's area."""
+    return LEFT + across * (WIDTH - LEFT - RIGHT), TOP + down * (HEIGHT - TOP - BOTTOM)
+
+
+def _draw_axes(
+    across: str, up: str, xs: Sequence[Number], ys: Point, place: Callable[[Number, Number], Point]
+) -> list[str]:
+    """Return the names of both axes, the numbers at `xs` where there is room, and lines at round values of y."""
+    drawn, free = [_text(0, 12, up), _text(_place(0.5, 0.0)[0], HEIGHT - 6, across, "middle")], 0.0
+    for y in list_ticks(*ys):
+        at = place(xs[0], y)[1]
+        drawn.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" stroke="currentColor" opacity=".2"/>')
+        drawn.append(_text(LEFT - 6, at + 4, format_number(y), "end"))
+    for x in xs:
+        at, label = place(x, ys[0])[0], f"{x:,g}" if x < 1e6 else format_number(x)
+        half = LETTER * len(label) / 2
+        if at - half >= free:
+            drawn.append(_text(min(at, WIDTH - half), HEIGHT - 22, label, "middle"))
+            free = at + half + LETTER
+    return drawn
 
 
 def _draw_bars(figure: Bars) -> str:
-    row = 22
-    drawn, at = [], 0
+    row, left = 22, max(60.0, _measure(figure.labels)) + 6
+    drawn: list[str] = []
+    at = 0
     for name, shares in figure.series.items():
         drawn.append(f'<text x="0" y="{at + 15}" font-weight="600">{html.escape(name)}</text>')
         at += row
         for n, (label, share) in enumerate(zip(figure.labels, shares)):
-            length = max(0.0, share) * (WIDTH - 150)
+            length = max(0.0, share) * (WIDTH - left - 44)
             size = f'width="{length:.1f}" height="{row - 6}"'
-            drawn.append(_text(84, at + 15, label, "end"))
-            drawn.append(f'<rect x="90" y="{at + 3}" {size} fill="{COLOURS[n % len(COLOURS)]}"/>')
-            drawn.append(_text(96 + length, at + 15, f"{share:.2f}"))
+            drawn.append(_text(left - 6, at + 15, label, "end"))
+            drawn.append(f'<rect x="{left:.0f}" y="{at + 3}" {size} fill="{COLOURS[n % len(COLOURS)]}"/>')
+            drawn.append(_text(left + 6 + length, at + 15, f"{share:.2f}"))
             at += row
         at += row // 2
     return _frame(WIDTH, at, drawn)
@@ -112,31 +133,33 @@ def _draw_bars(figure: Bars) -> str:
 
 def _draw_dots(figure: Dots) -> str:
     names = sorted(set(figure.groups))
-    size = 340
+    width = 340
     points = np.asarray(figure.points, np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
-    scale = (size - 20) / max(float((high - low).max()), 1e-12)  # the same for both axes, to keep distances
-    drawn = []
-    for (x, y), group in zip((points - low) * scale + 10, figure.groups):
+    scale = (width - 20) / max(float((high - low).max()), 1e-12)  # the same for both axes, to keep distances
+    bottom = TOP + float(high[1] - low[1]) * scale
+    drawn = [_text(0, 12, figure.up), _text(width / 2, bottom + 24, figure.across, "middle")]
+    for (x, y), group in zip((points - low) * scale, figure.groups):
         colour = COLOURS[names.index(group) % len(COLOURS)]
-        drawn.append(f'<circle cx="{x:.1f}" cy="{size - y:.1f}" r="2.5" fill="{colour}" opacity=".6"/>')
+        drawn.append(f'<circle cx="{10 + x:.1f}" cy="{bottom - y:.1f}" r="2.5" fill="{colour}" opacity=".6"/>')
     for n, name in enumerate(names):
-        at = size + 6 + 18 * n
-        drawn.append(f'<circle cx="16" cy="{at}" r="5" fill="{COLOURS[n % len(COLOURS)]}"/>')
+        at = bottom + 44 + 18 * n
+        drawn.append(f'<circle cx="16" cy="{at:.1f}" r="5" fill="{COLOURS[n % len(COLOURS)]}"/>')
         drawn.append(_text(28, at + 4, name))
-    return _frame(size, size + 18 * len(names), drawn)
+    return _frame(width, bottom + 38 + 18 * len(names), drawn)
 
 
 def _draw_scatter(figure: Scatter) -> str:
     values = [value for point in figure.points for value in point]
     low, high = min(values), max(values)
     scale = 300 / ((high - low) or 1.0)
-    drawn = [f'<line x1="10" y1="310" x2="310" y2="10" stroke="{PALE}"/>']
+    drawn = [f'<line x1="10" y1="330" x2="310" y2="30" stroke="{PALE}"/>', _text(0, 12, "predicted")]
     for x, y in figure.points:
-        spot = f'cx="{10 + (x - low) * scale:.1f}" cy="{310 - (y - low) * scale:.1f}"'
+        spot = f'cx="{10 + (x - low) * scale:.1f}" cy="{330 - (y - low) * scale:.1f}"'
         drawn.append(f'<circle {spot} r="2" fill="{INK}" opacity=".5"/>')
-    drawn += [_text(10, 326, format_number(low)), _text(310, 326, format_number(high), "end")]
-    return _frame(320, 330, drawn)
+    drawn += [_text(10, 348, format_number(low)), _text(310, 348, format_number(high), "end")]
+    drawn.append(_text(160, 348, "right value", "middle"))
+    return _frame(320, 354, drawn)
 
 
 def _draw_grid(figure: Grid) -> str:
@@ -173,7 +196,7 @@ def _measure(names: Sequence[str]) -> float:
 def _pad(values: Sequence[Number], share: float = 0.05) -> Point:
     """Return a range that holds the values, a share wider at both ends; a single value gets a range around it."""
     low, high = min(values), max(values)
-    more = share * (high - low) if high > low else 0.5
+    more = share * (high - low) if high > low else max(0.5, 0.05 * abs(low))
     return low - more, high + more
 
 
@@ -187,4 +210,5 @@ def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:
 
 
 def _frame(width: Number, height: Number, drawn: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img">{"".join(drawn)}</svg>'
+    size = f"min-width:{0.8 * width:.0f}px;max-width:{1.2 * width:.0f}px"  # text of 10 to 14 pixels
+    return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="{size}" role="img">{"".join(drawn)}</svg>'

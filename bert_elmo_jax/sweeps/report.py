@@ -17,8 +17,8 @@ from bert_elmo_jax.sweeps.folders import Folders
 from bert_elmo_jax.sweeps.table import LEVEL, Order, Score, Table, find_least_difference, list_lines
 
 STYLE = (
-    "td,th{white-space:nowrap}td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){opacity:.6}"
-    ".costs td,.costs th{opacity:1!important}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
+    "td,th{white-space:nowrap}td:nth-child(odd):not(:first-child),th:nth-child(odd):not(:first-child){color:var(--soft)}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere}"
 )
 
 

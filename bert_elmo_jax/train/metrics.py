@@ -14,6 +14,12 @@ from bert_elmo_jax.report.figures import Curve
 from bert_elmo_jax.report.page import draw_figures, draw_json, write_page
 from bert_elmo_jax.report.svg import format_number
 
+# The units of metrics, by the end of their names; any other is labelled with its name.
+UNITS = {
+    "accuracy": "share right, from 0 to 1 (higher is better)", "perplexity": "perplexity (lower is better)",
+    "loss": "nats (lower is better)", "learning_rate": "factor of an update",
+}  # fmt: skip
+
 
 class Metrics:
     """Write `metrics.jsonl` and TensorBoard events, each step once: removes lines after the `step` to resume from."""
@@ -58,6 +64,15 @@ def read_metrics(run: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
+def draw_metric(name: str, curve: Sequence[tuple[float, float]]) -> Curve:
+    """Return the curve of a metric with its unit, and a sentence about its first, last and extreme values."""
+    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), name.rpartition("/")[2])
+    values = [value for _, value in curve]
+    first, last, low, high = map(format_number, (values[0], values[-1], min(values), max(values)))
+    note = f"From {first} to {last}; never below {low}, never above {high}."
+    return Curve(f"{name}: {last}", curve, name != "learning_rate", unit, note)
+
+
 def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> Path:
     """Write the curves of `metrics.jsonl`, further sections (heading, HTML), and the configuration in `run.json`.
 
@@ -79,12 +94,9 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
     negated = [[(step, -value) for step, value in curve] for curve in curves.values()]
     shown = [name for name in curves if curves[name][-1][1] >= 0 or curves[name] not in negated]
     names = sorted(shown, key=lambda name: ("/" not in name, name != "loss", name))  # held-out values first
-    figures = [
-        Curve(f"{name}: {format_number(curves[name][-1][1])}", curves[name], name != "learning_rate") for name in names
-    ]
+    figures = [draw_metric(name, curves[name]) for name in names]
     about = (
-        f"<p>{len(lines):,} steps. The thin curve of a figure is every step, the thick one a running mean.</p>"
-        f"{draw_figures(figures)}"
+        f"<p>{len(lines):,} steps. A thin line is every step, a thick line a running mean.</p>{draw_figures(figures)}"
     )
     settings = draw_json(read_json(folder / "run.json", default={}))
     return write_page(folder / "report.html", folder.name, [("", about), *sections, ("Configuration", settings)])

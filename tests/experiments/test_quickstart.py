@@ -128,6 +128,12 @@ def test_all_of_it_stopped_and_resumed(tmp_path, capsys, monkeypatch):
         assert folders.command(part.point).replace("'", "&#x27;") in page
     for words in ("best possible", "배: ELMo, layer 2", "softmax of the weights", "ideal reader", "[CLS]"):
         assert words in page, words
+    lessons = re.findall(r'<div lang="(..)">.*?<ol>(.*?)</ol>(.*?)</div>', page)
+    guides = len(list(ROOT.joinpath("docs", "guides").glob("*.ko.md")))
+    counts = [(language, text.count("<li>"), links.count("<a href=")) for language, text, links in lessons]
+    assert counts == [("en", 3, guides), ("ko", 3, guides)]
+    english, korean = (re.findall(r"\d+\.\d+|\d+%", text) for _, text, _ in lessons)
+    assert english == korean and len(english) == 13, "the same numbers in both languages"
     assert not re.search(r"""(src|href)=["']?http|<script|@import""", page), "one file, without a network"
     assert len(page) < 2_000_000
     picture = (tmp_path / "senses.svg").read_text(encoding="utf-8")

@@ -2,17 +2,21 @@
 
 import csv
 import math
+import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bert_elmo_jax.report import png
-from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
-from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
+from bert_elmo_jax.report.figures import COLOURS, Bars, Curve, Dots, Grid, Lines, Scatter
+from bert_elmo_jax.report.page import STYLE, draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result, add_published, format_table, make_cells, write_results
-from bert_elmo_jax.report.svg import POINTS, draw_svg, smooth, thin_out
+from bert_elmo_jax.report.svg import POINTS, draw_svg, list_ticks, smooth, thin_out
 
+ROOT = Path(__file__).parents[2]
 NASTY = '<배> & "눈"'
 FIGURES = [
     Lines(NASTY, "layer", "%", {NASTY: [(0.0, 1.0), (2.0, 3.0)], **{f"m{n}": [(1.0, 2.0)] for n in range(10)}}),
@@ -36,6 +40,63 @@ def test_figures_are_well_formed(figure):
     assert max(float(p.get("cx", 0)) for p in root.iter()) <= width
 
 
+@pytest.mark.parametrize("figure", FIGURES + MORE, ids=lambda figure: type(figure).__name__)
+def test_figures_have_a_title_and_a_sentence(figure):
+    root = ET.fromstring(draw_figures([figure]))
+    caption, drawing, note = root[0]
+    assert (root.get("class"), caption.tag, drawing.tag, note.tag) == ("figures", "figcaption", "svg", "p")
+    assert caption.text == figure.title
+    assert note.text == figure.note
+    assert note.text.endswith(".")
+    # Text of 12 units is 9.6 to 14.4 pixels high; a figure that has no room for that scrolls.
+    least, most = (
+        float(size) / float(drawing.get("viewBox").split()[2]) for size in re.findall(r"[\d.]+", drawing.get("style"))
+    )
+    assert (least, most) == pytest.approx((0.8, 1.2), abs=0.01)
+
+
+@pytest.mark.parametrize("figure", [figure for figure in FIGURES + MORE if hasattr(figure, "up")])
+def test_both_axes_are_named(figure):
+    named = replace(figure, up="nats", across="steps") if hasattr(figure, "across") else replace(figure, up="nats")
+    words = [text.text for text in ET.fromstring(draw_svg(named)).iter("text")]
+    assert "nats" in words
+    assert {"steps", "step"} & set(words)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (1, 1500), (0.29, 0.54), (-1e30, 1e30), (1e-7, 3e-6), (99.5, 100.5)])
+def test_ticks_are_round_and_inside(low, high):
+    ticks = list_ticks(low, high)
+    assert 2 <= len(ticks) <= 6
+    assert low <= ticks[0] <= ticks[-1] <= high * (1 + 1e-9)
+    assert all(len(f"{tick:.2g}") >= len(f"{tick:.4g}") for tick in ticks if abs(tick) < 90)
+
+
+def contrast(one, other):
+    """Return the contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_text_is_readable_in_both_themes():
+    assert contrast("#fff", "#000000") == pytest.approx(21)
+    light, dark = (dict(re.findall(r"--(\w+):(#\w+)", part)) for part in STYLE.split("prefers-color-scheme:dark"))
+    assert set(light) == set(dark) == {"paper", "ink", "soft", "box", "rule", "link"}
+    for theme in (light, dark):
+        for ground in ("paper", "box"):
+            assert min(contrast(theme[text], theme[ground]) for text in ("ink", "soft", "link")) >= 4.5
+        assert min(contrast(colour, theme["paper"]) for colour in COLOURS) >= 3  # lines and dots
+    # Colours of text come from these pairs alone.
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bert_elmo_jax").rglob("*.py"))
+    assert set(re.findall(r"[;{]color:([^;}\n]+)", pages)) <= {"var(--ink)", "var(--soft)", "var(--link)", "#222"}
+
+
 def test_lines_without_points():
     assert "no figure" in draw_svg(Lines("", "", "", {}))
 
@@ -51,7 +112,7 @@ def test_the_page_and_the_table(tmp_path):
     assert "&lt;배&gt; &amp; &quot;눈&quot;" in text
     assert NASTY not in text
     assert 'name="viewport"' in text
-    assert "overflow-x:auto" in text  # the table scrolls on a phone
+    assert text.count('<div class="scroll" tabindex="0"><table>') == text.count("<table>") == 1  # scrolls on a phone
     assert "http" not in text  # no requests
     assert text.count("<svg") == len(FIGURES)
     assert "97.3" in text
@@ -126,7 +187,10 @@ def test_many_points_are_thinned_and_smoothed_without_moving():
 def test_example_of_draw_figures():
     from bert_elmo_jax.report.figures import Bars
 
-    assert draw_figures([Bars("γ", ["0"], {"tagger": [1.0]})])[:47] == "<main><figure><figcaption>γ</figcaption><svg vi"
+    assert (
+        draw_figures([Bars("γ", ["0"], {"tagger": [1.0]})])[:62]
+        == '<div class="figures"><figure><figcaption>γ</figcaption><svg vi'
+    )
 
 
 def test_example_of_draw_code():
@@ -142,6 +206,6 @@ def test_example_of_draw_details():
 
 
 def test_cells_are_escaped_and_texts_are_wide():
-    table = '<div style="overflow-x:auto"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
+    table = '<div class="scroll" tabindex="0"><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     assert draw_table(["a"], [["<b>"]]) == table
-    assert draw_table(["text"], []).count("min-width:14em") == 1
+    assert draw_table(["text", "note"], []).count("min-width:14em") == 2

@@ -146,7 +146,8 @@ def write_results(search: Search, study: Any, command: str) -> str:
     for trial in list_trials(study):
         if trial.state.name == "COMPLETE":
             curve.append((trial.number + 1, best(trial.value, curve[-1][1]) if curve else trial.value))
-    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve})] if curve else [])
+    note = "Each dot is the best score of all trials up to there."
+    drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve}, note=note)] if curve else [])
     for row in rows:
         page = f"trials/{row['run']}/report.html"
         link = f'<a href="{page}">its report</a>' if (search.workdir / page).is_file() else ""
