@@ -10,7 +10,8 @@
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt from setup.cfg for every supported Python
 PYTHON ?= python3
-JOBS ?= 2
+# Three for two cores, because tests that wait for other programs leave a core idle.
+JOBS ?= 3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 RUN = $(VENV)/bin/python
 # The version in the name of the interpreter, for messages: 3.12 for python3.12.

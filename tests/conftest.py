@@ -39,9 +39,12 @@ GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"
 
 
+FIRST = ("test_toy_scale", "test_notebooks", "test_pages", "test_portable")  # files
+
+
 def pytest_collection_modifyitems(items):
-    """Run the sweeps first: they take longest, and no worker should end with one."""
-    items.sort(key=lambda item: (not item.path.name.startswith("test_toy_scale"), "sweeps" not in item.path.parts))
+    """Run first what takes longest, with the sweeps: no worker should end with it."""
+    items.sort(key=lambda item: (not item.path.name.startswith(FIRST), "sweeps" not in item.path.parts))
 
 
 @pytest.fixture(scope="module", autouse=True)
