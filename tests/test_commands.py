@@ -89,7 +89,7 @@ WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peers=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
-    "--topology=v5e:": (2, "pip install 'bert_elmo_jax[tpu]'", "libtpu is not installed"),
+    "--topology=v5e:": (2, "pip install -e '.[tpu]'", "libtpu is not installed"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),
 }

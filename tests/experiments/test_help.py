@@ -48,6 +48,7 @@ MISTAKES = [
     ("pretrain", [*PRETRAIN, "--config.zebra=3"], f"no field 'zebra'; --config={CONFIG} --help lists them"),
     ("pretrain", [*PRETRAIN, "--config.steps=many"], "steps='many': expected a value like 1000000"),
     ("pretrain", [*PRETRAIN, "--config.model.remat=perhaps"], "model.remat='perhaps': expected a value like false"),
+    ("pretrain", [*PRETRAIN, "--coordinator=host:port"], "--coordinator=host:port: expected auto, or host:port with a"),
     ("pretrain", [f"--config={CONFIG}", "--worksdir=x"], "no flag --worksdir; did you mean --workdir?"),
     ("finetune", ["--workdir=x", "--config.optimiser.name=adamw"], "did you mean --config.optimizer.name?"),
     ("finetune", ["--taks=sst2"], "there is no flag --taks; did you mean --task?"),
