@@ -30,7 +30,7 @@ TREE = "1\t{0}\t_\tNOUN\t_\tNumber={2}\t2\tnsubj\t_\t_\n2\t{1}\t_\tVERB\t_\tPers
 
 def write_command_files(root: Path) -> None:
     """Write everything that a documented command reads below a folder, except for pretrained run directories."""
-    write_page_files(root)
+    write_page_files(root, layers=12)
     for name in ("experiments", "bert_elmo_jax"):
         (root / name).symlink_to(ROOT / name)
     write_hub(root)

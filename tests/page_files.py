@@ -28,8 +28,8 @@ NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고
 TAGS = ("B-LOC", "I-LOC", "O")
 
 
-def write_page_files(root: Path) -> None:
-    """Write everything that a page may name below a folder."""
+def write_page_files(root: Path, layers: int = 2) -> None:
+    """Write everything that a page may name below a folder; `layers` is the depth of its BERTs."""
     for name in ("bert_tiny", "elmo_tiny"):
         shutil.copytree(GOLDENS / name, root / "tests" / "goldens" / name)
     shutil.copytree(GOLDENS.parents[1] / "docs" / "tutorials", root / "docs" / "tutorials")
@@ -40,7 +40,7 @@ def write_page_files(root: Path) -> None:
         Request((str(root / "novels" / "*.txt"),), str(root / "corpora" / "novels"), vocab_size=150), inline, no_bar
     )
     write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
-    write_bert(root / "runs" / "bert_toy")
+    write_bert(root / "runs" / "bert_toy", layers)
     write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
     for name in HUB_NAMES:
         model = root / "hub" / f"models--{name.replace('/', '--')}"
@@ -49,10 +49,10 @@ def write_page_files(root: Path) -> None:
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
 
 
-def write_bert(folder: Path) -> None:
-    """Write a pretraining run with a random BERT of twelve layers, for English and Korean."""
+def write_bert(folder: Path, layers: int) -> None:
+    """Write a pretraining run with a random BERT for English and Korean."""
     tokenizer = train_wordpiece(NOVEL.splitlines() * 9, vocab_size=200)
-    sizes = {"hidden_size": 16, "num_layers": 12, "num_heads": 2, "feed_forward_size": 32, "max_positions": 64}
+    sizes = {"hidden_size": 16, "num_layers": layers, "num_heads": 2, "feed_forward_size": 32, "max_positions": 64}
     config = BertConfig(vocab_size=tokenizer.vocab_size, **sizes)
     params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")))
     inference.write_run_directory(folder, config, params, tokenizer, run={})

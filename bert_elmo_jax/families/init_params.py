@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
@@ -40,14 +41,14 @@ def init_params(
     plain = dataclasses.replace(config, **{name: value for name, value in PLAIN.items() if hasattr(config, name)})
     token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
-    params = {"encoder": module.lazy_init(keys["encoder"], token)["params"]}
+    params = {"encoder": _init(module, keys["encoder"], token)}
     for name in heads:
         shape = (1, config.hidden_size) if name == "nsp" else (1, 1, config.hidden_size)
         read = [jax.ShapeDtypeStruct(shape, jnp.float32)]
         if name != "nsp":
             table = params["encoder"]["embeddings"]["word"]
             read.append(jax.ShapeDtypeStruct(table.shape, table.dtype))
-        params[name] = family.head(name, plain).lazy_init(keys[name], *read)["params"]
+        params[name] = _init(family.head(name, plain), keys[name], *read)
     return params
 
 
@@ -85,16 +86,23 @@ def param_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
     own = tuple(name for name in heads if name in family.heads)
-    tree = jax.eval_shape(lambda key: init_params(family, config, key, own, pooler=pooler), jax.random.key(0))
+    tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), own, pooler=pooler))
     shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
             shapes |= {f"{name}/kernel": (width, size), f"{name}/bias": (size,)}
     if features is not None:
-        reader = jax.eval_shape(lambda key: init_reader(features, config.hidden_size, key), jax.random.key(0))
+        reader = jax.eval_shape(lambda: init_reader(features, config.hidden_size, jax.random.key(0)))
         shapes |= {path: leaf.shape for path, leaf in flatten(reader).items()}
     return shapes
+
+
+def _init(module: nn.Module, key: PRNGKeyArray, *read: jax.ShapeDtypeStruct) -> Any:
+    if isinstance(key, jax.core.Tracer):
+        # Inside jit or eval_shape, what the parameters do not need is never computed, and tracing takes half the time.
+        return module.init(key, *(jnp.zeros(array.shape, array.dtype) for array in read))["params"]
+    return module.lazy_init(key, *read)["params"]
 
 
 def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:

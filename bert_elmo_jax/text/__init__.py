@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from bert_elmo_jax.text.tokenizer import Encoding, Tokenizer, load_tokenizer
     from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
     from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
-    from bert_elmo_jax.text.words import WORD_PATTERNS, WordSpans, WordVocabulary, split_words, word_spans
+    from bert_elmo_jax.text.words import WORD_RULES, WordSpans, WordVocabulary, split_words, word_spans
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

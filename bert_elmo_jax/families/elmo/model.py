@@ -230,5 +230,5 @@ def init_elmo_params(config: ElmoConfig, key: PRNGKeyArray, lm: bool = False) ->
 
 def elmo_shapes(config: ElmoConfig, lm: bool = False) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `lm` adds the language-model head."""
-    tree = jax.eval_shape(lambda key: init_elmo_params(config, key, lm), jax.random.key(0))
+    tree = jax.eval_shape(lambda: init_elmo_params(config, jax.random.key(0), lm))
     return {path: leaf.shape for path, leaf in flatten(tree).items()}
