@@ -85,7 +85,10 @@ def sweep(add):
 '''
 
 
-@pytest.mark.parametrize("system", [{}, {"AS_ON_MACOS": "1"}], ids=["forkserver", "spawn"])
+@pytest.mark.parametrize(
+    "system",
+    [pytest.param({}, id="forkserver", marks=pytest.mark.long), pytest.param({"AS_ON_MACOS": "1"}, id="spawn")],
+)
 def test_a_sweep(run, tmp_path, system):
     file = tmp_path / "small.py"
     file.write_text(SWEEP, encoding="utf-8")

@@ -1,10 +1,13 @@
 """ELMo's HDF5 files: every kind of damage to weights or options, and its error message."""
 
+import functools
+
 import h5py
 import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.elmo import hdf5_weights
 from bert_elmo_jax.families.elmo.model import elmo_shapes
 from bert_elmo_jax.inference.read_model import detect, read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten
@@ -196,7 +199,8 @@ def test_a_file_cut_short_or_damaged(elmo_made, elmo_folder):
             read_weights(folder)
 
 
-def test_no_damage_is_silent_or_a_strange_error(elmo_made, elmo_folder):
+def test_no_damage_is_silent_or_a_strange_error(elmo_made, elmo_folder, monkeypatch):
+    monkeypatch.setattr(hdf5_weights, "elmo_shapes", functools.cache(elmo_shapes))  # the slow part of reading so little
     datasets, options = elmo_made
     folder = elmo_folder(datasets(), options())
     whole = (folder / "weights.hdf5").read_bytes()
