@@ -81,7 +81,7 @@ def _check_fused() -> str:
     apart = float(jnp.abs(fused(q, k, v) - reference(q, k, v)).max())
     if not apart < (3e-2 if dtype == jnp.bfloat16 else 1e-5):
         raise ArithmeticError(f"differs from the reference by {apart:.2g}")
-    return f"works in {dtype.__name__}, within {apart:.1g} of the reference"
+    return f"works in {q.dtype}, within {apart:.1g} of the reference"
 
 
 def _measure_memory() -> str:
