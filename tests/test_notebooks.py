@@ -2,7 +2,7 @@
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
-own, which the English ones are not, so that both ways are taken; `make proofs` does that.
+own, which the English ones are not, so that both ways are taken. `make proofs` does that, and runs the paper's sweep.
 """
 
 import json
@@ -117,10 +117,14 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def executed(compiled, tmp_path_factory):
-    """What came of each English notebook, and of the paper's twin in the same folder."""
-    names = (SENSES, FINETUNE, PRETRAIN)
-    found = {name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]) for name in names}
-    folder = tmp_path_factory.mktemp("sweep")
+    """What came of each English notebook that trains one model."""
+    return {name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]) for name in TINY}
+
+
+@pytest.fixture(scope="module")
+def swept(compiled, tmp_path_factory):
+    """What came of the paper's notebook, and of its twin in the same folder."""
+    found, folder = {}, tmp_path_factory.mktemp("sweep")
     texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
     (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
     settings = {"sweep": "taggers.py", "own": texts[1]}
@@ -155,12 +159,19 @@ def outputs(one, kind):
     return [output.data[kind] for output in found if kind in output.get("data", {})]
 
 
-OWN = [name for name in FILES if name.endswith(".ko") and name != f"{PAPER}.ko"]
+PAPERS = [PAPER, f"{PAPER}.ko"]
+OWN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - set(OWN)))
+@pytest.mark.parametrize("name", sorted(set(FILES) - {*OWN, *PAPERS}))
 def test_every_notebook_runs(executed, name):
     check_run(executed[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_papers_notebook_runs(swept, name):
+    check_run(swept[name])
 
 
 @pytest.mark.long
@@ -247,8 +258,9 @@ def test_fine_tuning_on_ones_own_file(on_ones_own):
     assert not (on_ones_own[f"{FINETUNE}.ko"].folder / "runs" / "topics" / "pretrained").exists()
 
 
-def test_from_a_paper_to_the_table(executed):
-    published, points, table, seeds, cost, own = outputs(executed[PAPER], "text/html")
+@pytest.mark.long
+def test_from_a_paper_to_the_table(swept):
+    published, points, table, seeds, cost, own = outputs(swept[PAPER], "text/html")
     assert "somebody, table 1" in published and "<td>81.0</td>" in published
     assert points.count("finetune") == 4
     for html in (table, own):
@@ -257,12 +269,12 @@ def test_from_a_paper_to_the_table(executed):
     assert "네 에포크" in own and "네 에포크" not in table
     assert seeds.count(", ") >= 2
     assert cost.count("<tr>") == 5
-    (picture,) = outputs(executed[PAPER], "image/svg+xml")
+    (picture,) = outputs(swept[PAPER], "image/svg+xml")
     assert "beside two epochs" in picture
-    said = "".join(outputs(executed[PAPER], "stdout"))
+    said = "".join(outputs(swept[PAPER], "stdout"))
     assert "6 of 6 done" in said and "4 runs, " in said
-    assert executed[f"{PAPER}.ko"].seconds < executed[PAPER].seconds
-    again = "".join(outputs(executed[f"{PAPER}.ko"], "stdout"))
+    assert swept[f"{PAPER}.ko"].seconds < swept[PAPER].seconds
+    again = "".join(outputs(swept[f"{PAPER}.ko"], "stdout"))
     assert "4 of 4 done" in again and "1 of 4 done" not in again
 
 

@@ -31,6 +31,7 @@ def run(monkeypatch, benchmark):
         setattr(flags.FLAGS, name, saved[name])
 
 
+@pytest.mark.long
 def test_ours_alone(run, capsys):
     run(what="step", lengths=["16"], tokens=32, repeats=2)
     assert "2 x 16 tokens, 2 predictions per row" in capsys.readouterr().out

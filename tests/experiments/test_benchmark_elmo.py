@@ -34,6 +34,7 @@ def run(monkeypatch, benchmark):
         setattr(flags.FLAGS, name, value)
 
 
+@pytest.mark.long
 def test_ours_alone(run, capsys):
     run(what="compare", presets=["tiny"], batches=["3x4", "1x2"], repeats=1)
     lines = capsys.readouterr().out.splitlines()
@@ -55,6 +56,7 @@ def test_a_peer_that_fails_ends_the_run(run, tmp_path):
         run(what="compare", presets=["tiny"], batches=["1x2"], repeats=1, peers=str(fake))
 
 
+@pytest.mark.long
 def test_a_peer_is_timed_in_turn_and_its_vectors_are_compared(run, benchmark, tmp_path, capsys):
     """A peer that knows our vectors is timed; one that says others is not."""
     ids = benchmark.make_ids(1, 2)

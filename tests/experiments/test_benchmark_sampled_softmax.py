@@ -24,6 +24,7 @@ def tiny(benchmark):
         setattr(flags.FLAGS, name, saved[name])
 
 
+@pytest.mark.long
 def test_it_prints_a_table(benchmark, capsys):
     benchmark.main()
     lines = capsys.readouterr().out.splitlines()

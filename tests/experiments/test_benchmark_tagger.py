@@ -14,6 +14,7 @@ def benchmark(program):
     return program("benchmarks.tagger")
 
 
+@pytest.mark.long
 def test_ours_alone(benchmark, capsys):
     with flagsaver.flagsaver(**TINY):
         benchmark.main()

@@ -165,6 +165,7 @@ def table(benchmark, folder, capsys):
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.long
 def test_bert_beside_the_best(benchmark, pieces, capsys):
     tokenizer = load_tokenizer(pieces / "tokenizer")
     size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 128}
