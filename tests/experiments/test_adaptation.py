@@ -108,7 +108,7 @@ def test_stopped_it_goes_on_to_the_same_weights(program, files, elmo, alone, tmp
     monkeypatch.undo()
     assert (status, start.encoder.fingerprint) == (75, word_encoder(elmo).fingerprint)
     said = capsys.readouterr().err
-    assert "the encoder reads 96 texts first" in said
+    assert "first trained as a language model on 96 texts" in said
     before = float(said.partition("before the first step: ")[2].partition("held_out/perplexity ")[2].split(",")[0])
     start, status = adapt(program, config, tmp_path)
     assert status == 0
