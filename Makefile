@@ -2,7 +2,7 @@
 #   make quickstart                installs, pretrains a toy BERT and a toy ELMo, uses them, opens the report
 #   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores)
 #   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
-#   make proofs                    the long tests that prove a commit: kills, memory, Ray
+#   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
 #   make bench                     all benchmarks, one after the other; quote ratios, not times

@@ -117,13 +117,13 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def executed(compiled, tmp_path_factory):
-    """What came of each English notebook that trains one model."""
+    """Execute each English notebook that trains one model."""
     return {name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]) for name in TINY}
 
 
 @pytest.fixture(scope="module")
 def swept(compiled, tmp_path_factory):
-    """What came of the paper's notebook, and of its twin in the same folder."""
+    """Execute the paper's notebook, then its twin in the same folder."""
     found, folder = {}, tmp_path_factory.mktemp("sweep")
     texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
     (folder / "taggers.py").write_text(texts[0], encoding="utf-8")

@@ -21,7 +21,7 @@ ELMO = {"length": 8, "negatives": 0, "model.cell_size": 8, "model.projection_siz
         "model.max_characters": 12}  # fmt: skip
 
 
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("tpu", "auto")]  # as the GPU and the CPU that is here
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("tpu", "auto")]  # settings of the GPU, and of this CPU
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", *LONG])

@@ -200,7 +200,7 @@ def test_a_file_cut_short_or_damaged(elmo_made, elmo_folder):
 
 
 def test_no_damage_is_silent_or_a_strange_error(elmo_made, elmo_folder, monkeypatch):
-    monkeypatch.setattr(hdf5_weights, "elmo_shapes", functools.cache(elmo_shapes))  # the slow part of reading so little
+    monkeypatch.setattr(hdf5_weights, "elmo_shapes", functools.cache(elmo_shapes))  # tracing takes most of the time
     datasets, options = elmo_made
     folder = elmo_folder(datasets(), options())
     whole = (folder / "weights.hdf5").read_bytes()
