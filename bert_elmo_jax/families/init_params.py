@@ -86,6 +86,9 @@ def param_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its path; `outputs` are the sizes of the task heads among `heads`."""
     own = tuple(name for name in heads if name in family.heads)
+    if hasattr(config, "initializer_range"):
+        # Zeros have the same shapes, and tracing random numbers would take a third of the time of loading a model.
+        config = dataclasses.replace(config, initializer_range=0.0)
     tree = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), own, pooler=pooler))
     shapes = {path: leaf.shape for path, leaf in flatten(tree).items()}
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)

@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.parameter import parameter
 
 
 def layer_numbers(layers: str | Sequence[int] | None, num_layers: int) -> list[int]:
@@ -43,7 +44,7 @@ def truncated_normal(stddev: float) -> Initialiser:
     >>> bool(abs(drawn).max() <= 0.04), round(float(drawn.std()), 4)
     (True, 0.0176)
     """
-    return jax.nn.initializers.truncated_normal(stddev)
+    return jax.nn.initializers.truncated_normal(stddev) if stddev else jax.nn.initializers.zeros
 
 
 def dense(x: Float[Array, "*B I"], kernel: Float[AnyArray, "I O"], bias: Float[AnyArray, " O"]) -> Float[Array, "*B O"]:
@@ -74,8 +75,8 @@ class Dense(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "*B I"]) -> Float[Array, "*B {self.size}"]:
         """Apply the layer in `dtype`."""
-        kernel = self.param("kernel", truncated_normal(self.stddev), (x.shape[-1], self.size))
-        bias = self.param("bias", nn.initializers.zeros, (self.size,))
+        kernel = parameter(self, "kernel", truncated_normal(self.stddev), (x.shape[-1], self.size))
+        bias = parameter(self, "bias", nn.initializers.zeros, (self.size,))
         return dense(x.astype(self.dtype), kernel, bias)
 
 
@@ -108,8 +109,8 @@ class LayerNorm(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
         """Normalise the last axis."""
-        scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
-        bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
+        scale = parameter(self, "scale", nn.initializers.ones, (x.shape[-1],))
+        bias = parameter(self, "bias", nn.initializers.zeros, (x.shape[-1],))
         return layer_norm(x, scale, bias, self.eps)
 
 

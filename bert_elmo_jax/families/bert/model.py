@@ -20,6 +20,7 @@ from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.parameter import parameter
 
 Params = Mapping[str, Any]
 
@@ -42,9 +43,9 @@ class Embeddings(nn.Module):
             positions = jnp.broadcast_to(jnp.arange(t)[None, :], (b, t))
         types = jnp.zeros((b, t), jnp.int32) if types is None else types
         init = truncated_normal(c.initializer_range)
-        x = embed(self.param("word", init, (c.vocab_size, c.hidden_size)), tokens)
-        x = x + embed(self.param("position", init, (c.max_positions, c.hidden_size)), positions)
-        x = x + embed(self.param("type", init, (c.type_vocab_size, c.hidden_size)), types)
+        x = embed(parameter(self, "word", init, (c.vocab_size, c.hidden_size)), tokens)
+        x = x + embed(parameter(self, "position", init, (c.max_positions, c.hidden_size)), positions)
+        x = x + embed(parameter(self, "type", init, (c.type_vocab_size, c.hidden_size)), types)
         return LayerNorm(c.norm_eps, name="norm")(x).astype(c.dtype)
 
 
@@ -144,13 +145,7 @@ class Bert(nn.Module):
 
         # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
         layer = Layer(c, parent=None)
-        # `self.param` alone would trace the initialisation of every layer whenever the model is traced.
-        params = [
-            self.get_variable("params", name)
-            if self.has_variable("params", name)
-            else self.param(name, lambda key: layer.init(key, x)["params"])
-            for name in (f"layer_{i}" for i in range(c.num_layers))
-        ]
+        params = [parameter(self, f"layer_{i}", lambda key: layer.init(key, x)["params"]) for i in range(c.num_layers)]
 
         def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
             p, key = of_layer
@@ -209,7 +204,7 @@ class MaskedLM(nn.Module):
         x = hidden if positions is None else at_positions(hidden, positions)
         x = activation(c.activation)(Dense(c.hidden_size, c.initializer_range, c.dtype, name="dense")(x))
         x = LayerNorm(c.norm_eps, name="norm")(x)
-        bias = self.param("bias", nn.initializers.zeros, (c.vocab_size,))
+        bias = parameter(self, "bias", nn.initializers.zeros, (c.vocab_size,))
         logits = jnp.einsum("btd,vd->btv", x, words.astype(x.dtype), preferred_element_type=jnp.float32)
         return logits + bias[None, None, :]
 
