@@ -54,7 +54,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from experiments.command_line.start import start  # with JAX, which the worker processes do not need
+    from experiments.command_line.start import start  # which the worker processes do not need
 
     headings = {"input": "Files", "documents": "The text", "tokenizer": "The vocabulary", "heldout": "The shards"}
     start("prepare_data", define, main, headings, hint="quote globs and use --input='…'")

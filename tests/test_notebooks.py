@@ -2,9 +2,11 @@
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
-own, which the English ones are not, so that both ways are taken. `make proofs` does that, and runs the paper's sweep.
+own, which the English ones are not, so that both ways are taken. `make test` executes the one that does most, a
+pretraining with a fine-tuning; `make proofs` executes all.
 """
 
+import functools
 import json
 import os
 import re
@@ -117,8 +119,8 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def executed(compiled, tmp_path_factory):
-    """Execute each English notebook that trains one model."""
-    return {name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]) for name in TINY}
+    """Execute an English notebook that trains one model, once."""
+    return functools.cache(lambda name: start(name, tmp_path_factory.mktemp("usual"), compiled, TINY[name]))
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +165,9 @@ PAPERS = [PAPER, f"{PAPER}.ko"]
 OWN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - {*OWN, *PAPERS}))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name != FINETUNE)) for name in TINY])
 def test_every_notebook_runs(executed, name):
-    check_run(executed[name])
+    check_run(executed(name))
 
 
 @pytest.mark.long
@@ -187,13 +189,14 @@ def check_run(one):
     assert one.seconds < 300, f"it took {one.seconds:.0f} seconds on tiny settings"
 
 
+@pytest.mark.long
 def test_senses_in_both_languages(executed):
-    vectors, near = outputs(executed[SENSES], "text/html")
+    vectors, near = outputs(executed(SENSES), "text/html")
     assert vectors.count("<tr>") == 5
     for sentence in ("The customer closed the bank .", "선원은 배를 칠했다 ."):
         assert sentence in vectors
     assert "layer 2" in vectors
-    (pictures,) = outputs(executed[SENSES], "image/svg+xml")
+    (pictures,) = outputs(executed(SENSES), "image/svg+xml")
     for word in ("bank", "배"):
         assert all(f"{word}, layer {layer}: " in pictures for layer in range(3))
     assert all(sense in pictures for sense in ("bank.money", "bank.riverside", "배.ship", "배.pear"))
@@ -235,12 +238,12 @@ def test_a_finished_run_is_not_trained_again(on_ones_own):
 
 
 def test_fine_tuning_shows_what_it_should(executed):
-    data, confusion, mistakes = outputs(executed[FINETUNE], "text/html")
+    data, confusion, mistakes = outputs(executed(FINETUNE), "text/html")
     assert HANGUL.search(data)
     assert re.search("[a-z]{4}", data)
     assert all(topic in confusion for topic in ("river", "money", "orchard", "sea"))
     assert mistakes.count("<tr>") > 1
-    sure, attention, tried = outputs(executed[FINETUNE], "image/svg+xml")
+    sure, attention, tried = outputs(executed(FINETUNE), "image/svg+xml")
     assert sure.count("says 0.") + sure.count("says 1.") == 5
     assert "layer 2" in attention
     assert "[CLS]" in attention

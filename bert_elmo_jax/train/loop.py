@@ -25,15 +25,11 @@ from tqdm import tqdm
 from bert_elmo_jax.train.checkpoint import Checkpoints, Restored
 from bert_elmo_jax.train.metrics import Metrics
 from bert_elmo_jax.train.parallel import Parallel
-from bert_elmo_jax.train.run_guard import Interrupt
+from bert_elmo_jax.train.run_guard import Diverged, Interrupt
 from bert_elmo_jax.train.step import State, from_arrays, to_arrays
 
 STOPPING = "asked to stop: saving and ending after this step (a second Ctrl-C ends at once)"
 Evaluate = Callable[[State], Mapping[str, float]]
-
-
-class Diverged(RuntimeError):
-    """The loss was not finite too many times in a row."""
 
 
 @runtime_checkable

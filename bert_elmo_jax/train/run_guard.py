@@ -17,6 +17,10 @@ STOPPED = 75  # stopped by a signal and saved: the same command resumes
 DIVERGED = 76  # too many steps in a row without a finite loss
 
 
+class Diverged(RuntimeError):
+    """The loss was not finite too many times in a row."""
+
+
 @contextlib.contextmanager
 def only_process(run: str | Path) -> Iterator[None]:
     """Lock a run directory, creating it if needed; raise if another process holds it.

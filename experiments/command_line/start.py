@@ -10,7 +10,6 @@ from typing import Any, Literal, NoReturn
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
-from bert_elmo_jax import train
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.runs.config_files import (
     CONFIGS,
@@ -22,7 +21,7 @@ from bert_elmo_jax.runs.config_files import (
     set_field,
     show_value,
 )
-from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
+from bert_elmo_jax.train.run_guard import DIVERGED, INTERRUPTED, REFUSED, Diverged
 
 WIDTH, COLUMN, VALUES = 118, 24, 46
 FLAGS = flags.FLAGS
@@ -141,8 +140,8 @@ def start(
             logging.set_verbosity(logging.WARNING)  # or the checkpointing library names every file
         try:
             return main(*given, *([argv[1:]] if words else []))
-        except train.Diverged as error:
-            refuse(program, error, train.DIVERGED)
+        except Diverged as error:
+            refuse(program, error, DIVERGED)
         except BrokenPipeError:
             sys.stderr.close()  # the reader of our output has gone
             return 0

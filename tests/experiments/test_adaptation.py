@@ -69,6 +69,7 @@ def alone(program, files, elmo, tmp_path_factory):
         return folder, adapt(program, config_of(files, elmo), folder)
 
 
+@pytest.mark.long
 def test_it_learns_the_tasks_text_in_its_own_words(files, elmo, alone):
     folder, (start, status) = alone
     assert status == 0

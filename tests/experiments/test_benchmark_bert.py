@@ -45,6 +45,7 @@ def test_utilisation(run, capsys):
     assert {line.split()[4] for line in lines[1:]} == {"fused", "reference"}
 
 
+@pytest.mark.long
 def test_a_peer_that_fails_ends_the_run(run, capfd, tmp_path):
     fake = tmp_path / "python"
     fake.write_text(f"#!{sys.executable}\nraise SystemExit('no torch here')\n")

@@ -48,6 +48,7 @@ def test_training(run, capsys, dtype):
     assert f"tiny, {dtype}, 2 x 5" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_peer_that_fails_ends_the_run(run, tmp_path):
     fake = tmp_path / "python"
     fake.write_text(f"#!{sys.executable}\nraise SystemExit('no torch here')\n")

@@ -61,6 +61,7 @@ def held_out(pieces, objective, **masking):
     return list(eval_batches(pieces, examples, 8))
 
 
+@pytest.mark.long
 def test_masked_words_are_those_of_best_masked(pieces):
     """Whole documents, all masks [MASK]: compared with the toy world's own function on the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))

@@ -54,7 +54,7 @@ def run(program, config, workdir, init):
     return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
 
 
-@pytest.mark.parametrize("task", ["entities", "swag", "squad"])
+@pytest.mark.parametrize("task", ["entities", pytest.param("swag", marks=pytest.mark.long), "squad"])
 def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsys):
     config = config_of(files[task], epochs=1.0, dropout=0.0)
     assert run(program, config, tmp_path / "run", model) is None
@@ -98,7 +98,7 @@ WAYS = {
 
 
 @pytest.mark.usefixtures("one_device")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["frozen", pytest.param("top_down", marks=pytest.mark.long), "features"])
 def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], dropout=0.0, **{"epochs": 1.0, "features.lstm_size": 4, **WAYS[way]})
     assert run(program, config, tmp_path / "run", model) is None

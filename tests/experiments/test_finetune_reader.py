@@ -36,6 +36,7 @@ def config_of(fields, **changes):
     return config
 
 
+@pytest.mark.long
 def test_a_reader_learns_on_frozen_layers_and_answers(program, tmp_path, capsys, monkeypatch):
     files = write_task(tmp_path / "squad", "squad", count=32)
     for part in (Path(files["train"]), Path(files["dev"])):  # answers are whole words

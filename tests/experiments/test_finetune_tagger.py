@@ -55,6 +55,7 @@ def config_of(fields, **changes):
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long
 def test_a_bert_that_is_trained_along(program, files, tmp_path):
     bert = write_model(tmp_path / "bert")
     config = config_of(
@@ -82,6 +83,7 @@ def test_a_bert_that_is_trained_along(program, files, tmp_path):
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long
 def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, capsys):
     config = config_of(
         files["entities"], vectors=files["vectors"], word_size=0, tune_words=False, unknown="vectors", epochs=40.0,

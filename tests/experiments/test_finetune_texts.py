@@ -36,6 +36,7 @@ def config_of(name, fields, **changes):
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long
 def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_path, capsys):
     config = config_of(
         "bcn", {**files["classification"], "lstm_size": 8, "feed_size": 8}, encoder=ELMO, max_length=6, epochs=6.0,
@@ -65,6 +66,7 @@ def test_a_classifier_learns_on_frozen_layers_and_predicts(program, files, tmp_p
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long
 def test_pairs_from_files_to_predictions(program, files, tmp_path):
     """ESIM, an ELMo at input and output; the vectors of both texts are kept."""
     config = config_of("esim", files["qnli"], encoder=ELMO)

@@ -157,6 +157,7 @@ def test_a_run_is_complete(undisturbed):
 
 
 @ONE
+@pytest.mark.long
 def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
     """They are scored before the first step, and training starts where it ended, not from nothing."""
     model, alone, _ = undisturbed
@@ -289,11 +290,12 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 RECIPES = [
     (family, recipe) for family in ("bert", "elmo") for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
+DISTINCT = ("toy", "large_lamb", "original")  # the others repeat what these do, at other sizes
 
 
 def shrunk(family, recipe, corpora):
-    """The config with small sizes, and its docstring."""
-    config, said = read_config(f"experiments/configs/{family}.py:{recipe}")
+    """The config with small sizes."""
+    config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora[family]), "batch_size": 4, "steps": 10})
     if family == "bert":
         config.update({"length": 32, "long_length": 64, "long_batch_size": 0})
@@ -302,19 +304,27 @@ def shrunk(family, recipe, corpora):
         config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
         config.model.max_characters = 12
         config.update({"length": 5, "negatives": config.negatives and 20})
-    return config, said
+    return config
 
 
 @pytest.mark.parametrize(("family", "recipe"), RECIPES)
-def test_every_recipe_says_what_it_is_and_takes_a_step(family, recipe, corpora):
+def test_every_recipe_says_what_it_is(family, recipe):
+    _, said = read_config(f"experiments/configs/{family}.py:{recipe}")
+    for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/{family}.py:{recipe} "):
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("family", "recipe"),
+    [pytest.param(*pair, marks=[pytest.mark.long] * (pair[1] not in DISTINCT)) for pair in RECIPES],
+)
+def test_every_recipe_takes_a_step(family, recipe, corpora):
     import jax
 
     from bert_elmo_jax import train
     from bert_elmo_jax.data.pipeline.batches import train_batches
 
-    config, said = shrunk(family, recipe, corpora)
-    for part in ("xpected score:", "Cost:", "Command:", f"experiments/configs/{family}.py:{recipe} "):
-        assert part in said
+    config = shrunk(family, recipe, corpora)
     _, objective = build_objective(config, None)
     params = objective.init(jax.random.key(config.seed))
     _, method, step = build_step(config, objective)

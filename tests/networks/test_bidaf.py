@@ -185,6 +185,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.long
 def test_it_learns_ten_questions():
     """Korean and English, two without an answer: all right, the span as it is written."""
     examples = [

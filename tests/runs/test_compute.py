@@ -21,10 +21,10 @@ ELMO = {"length": 8, "negatives": 0, "model.cell_size": 8, "model.projection_siz
         "model.max_characters": 12}  # fmt: skip
 
 
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("tpu", "auto")]  # settings of the GPU, and of this CPU
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("gpu", "tpu", "auto")]
 
 
-@pytest.mark.parametrize("device", ["cpu", "gpu", *LONG])
+@pytest.mark.parametrize("device", ["cpu", *LONG])
 @pytest.mark.parametrize(("recipe", "sizes"), [("bert.py:base", BERT), ("elmo.py:original", ELMO)])
 @pytest.mark.usefixtures("one_device", "as_users_run")
 def test_the_papers_recipes_take_a_step_on_every_device(device, recipe, sizes, tmp_path, capsys):

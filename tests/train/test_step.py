@@ -82,7 +82,7 @@ def alone():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: on_mesh(data=8),
+        pytest.param(lambda: on_mesh(data=8), marks=LONG),
         lambda: on_mesh(data=2, fsdp=2, tensor=2),
         pytest.param(lambda: on_mesh(data=1, fsdp=8), marks=LONG),
         pytest.param(lambda: on_mesh(accumulate=4, devices=jax.devices()[:1]), marks=LONG),
@@ -162,6 +162,7 @@ def test_shared_entries_reach_every_part():
     assert [float(value) for value in values] == [211 / 4] * 3
 
 
+@pytest.mark.long
 def test_weighing_costs_next_to_nothing():
     """The first pass of accumulation has only the weights left in it."""
     batch = next(batches())

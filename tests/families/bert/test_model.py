@@ -26,7 +26,7 @@ CONFIG = BertConfig(
 )  # fmt: skip
 LONG = pytest.mark.long  # one of its kind is in every run of the tests
 BOTH = {"scan": True, "remat": True}
-OPTIONS = [pytest.param({"scan": True}, marks=LONG), pytest.param({"remat": True}, marks=LONG), BOTH]
+OPTIONS = [pytest.param(options, marks=LONG) for options in ({"scan": True}, {"remat": True}, BOTH)]
 
 
 def replace(**changes):
@@ -184,7 +184,7 @@ def test_causal_never_peeks(implementation):
     assert np.abs(peeking[1:, :, :5] - encode(CONFIG, tokens, layers="all").layers[1:, :, :5]).max() > 0.01
 
 
-@pytest.mark.parametrize("implementation", ["reference", "fused"])
+@pytest.mark.parametrize("implementation", [pytest.param("reference", marks=LONG), "fused"])
 def test_a_row_of_padding_is_finite_and_changes_no_gradient(implementation):
     config = replace(implementation=implementation)
     batch = rows([*sequences([8, 5]), []], 8)

@@ -263,6 +263,7 @@ def test_what_cannot_be_mixed(elmo):
 # Speed.
 
 
+@pytest.mark.long
 def test_compilations_are_few():
     config = dataclasses.replace(CONFIG, cell_size=8, num_highways=0, skip_connections=False)  # nobody else's
     elmo, coins = (
