@@ -80,6 +80,7 @@ def test_masked_words_are_those_of_best_masked(pieces):
     assert 0.5 * masked < sum(counts.values()) <= masked
 
 
+@pytest.mark.long
 def test_words_left_standing_are_known_and_random_ones_are_not(pieces):
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     kept, _ = masked_scores.best_masked_rows(held_out(pieces, "nsp", split=(0.0, 0.0, 1.0)), sentences, pairs=True)

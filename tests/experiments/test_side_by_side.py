@@ -15,6 +15,8 @@ from bert_elmo_jax.runs.with_head import start_head
 from bert_elmo_jax.runs.with_network import start_network
 from experiments.configs import bcn, finetune
 
+from .task_files import write_model
+
 pytestmark = pytest.mark.usefixtures("one_device")
 
 SEEDS = (3, 1)
@@ -106,8 +108,8 @@ def test_a_bert(files):
     config = asked(finetune.get_config(), files)
     config.dropout = 0.0
     config.optimizer.learning_rate = 1e-3
-    config.preset = "tests/goldens/bert_tiny"
-    compare(config, files, start_head(config, None, "tests/goldens/bert_tiny"))
+    config.preset = str(write_model(files / "model"))
+    compare(config, files, start_head(config, None, config.preset))
 
 
 @pytest.mark.long
