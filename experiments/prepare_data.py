@@ -15,6 +15,7 @@ from absl import flags
 
 from bert_elmo_jax.data.corpora.run_preparation import read_request, run_preparation
 from bert_elmo_jax.data.corpora.store import verify
+from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 
@@ -54,7 +55,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from experiments.command_line.start import start  # which the worker processes do not need
-
     headings = {"input": "Files", "documents": "The text", "tokenizer": "The vocabulary", "heldout": "The shards"}
     start("prepare_data", define, main, headings, hint="quote globs and use --input='…'")

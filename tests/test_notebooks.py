@@ -165,7 +165,12 @@ PAPERS = [PAPER, f"{PAPER}.ko"]
 OWN = [name for name in FILES if name.endswith(".ko") and name not in PAPERS]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name != FINETUNE)) for name in TINY])
+ENGLISH = sorted(set(FILES) - {*OWN, *PAPERS})
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != FINETUNE)) for name in ENGLISH]
+)
 def test_every_notebook_runs(executed, name):
     check_run(executed(name))
 

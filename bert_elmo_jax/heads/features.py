@@ -13,7 +13,6 @@ from jaxtyping import Array, Bool, Float, Float32
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import bilstm, dropout, init_bilstm, scalar_mix
 from bert_elmo_jax.nn.layers import layer_numbers
-from bert_elmo_jax.nn.parameter import parameter
 
 Combine = Literal["concat", "mix"]
 
@@ -62,14 +61,14 @@ class Reader(nn.Module):
         f = self.features
         layers = layers.astype(jnp.float32)
         if f.combine == "mix":
-            mix = parameter(self, "mix", lambda key: {"weights": jnp.zeros(len(layers)), "gamma": jnp.ones(())})
+            mix = self.param("mix", lambda key: {"weights": jnp.zeros(len(layers)), "gamma": jnp.ones(())})
             x = scalar_mix(layers, mix["weights"], mix["gamma"])
         else:
             x = jnp.concatenate(list(layers), axis=-1)
         lengths = real.sum(axis=1)
         for n in range(f.lstm_layers):
             key = None if deterministic else self.make_rng("dropout")
-            params = parameter(self, f"layer_{n}", init_bilstm, x.shape[-1], f.lstm_size)
+            params = self.param(f"layer_{n}", init_bilstm, x.shape[-1], f.lstm_size)
             x = bilstm(dropout(x, f.dropout, key), params, lengths)
         return jnp.where(real[..., None], x, 0.0)
 

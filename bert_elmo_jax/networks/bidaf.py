@@ -31,7 +31,6 @@ from bert_elmo_jax.networks.word_network import (
     network_shapes,
 )
 from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
-from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.pooling import attention_flow, init_similarity, masked_softmax, self_attention_flow
 
 QUESTION = "question_"  # prefix of the entries of a batch that belong to the question
@@ -128,7 +127,7 @@ class Bidaf(nn.Module):
             return variational_dropout(x, c.dropout, key(c.dropout))
 
         def layer(name: str, x: Array) -> Array:
-            return bilstm(drop(x), parameter(self, f"{name}_layer", init_bilstm, x.shape[-1], c.lstm_size), lengths)
+            return bilstm(drop(x), self.param(f"{name}_layer", init_bilstm, x.shape[-1], c.lstm_size), lengths)
 
         def merge(name: str, x: Array) -> Array:
             return nn.relu(Dense(2 * c.lstm_size, x.shape[-1] ** -0.5, name=name)(drop(x)))
@@ -139,13 +138,13 @@ class Bidaf(nn.Module):
 
         mixed = [{place: x[:, part] for place, x in both.items()} for part in (slice(width), slice(width, None))]
         x, y = embedded(context, there, mixed[0]), embedded(question, asked, mixed[1])
-        first = parameter(self, "first_layer", init_bilstm, x.shape[-1], c.lstm_size)
+        first = self.param("first_layer", init_bilstm, x.shape[-1], c.lstm_size)
         x = beside(bilstm(x, first, lengths), mixed[0], "output")
         y = beside(bilstm(y, first, jnp.asarray(question.lengths)), mixed[1], "output")
-        flow = parameter(self, "flow", init_similarity, x.shape[-1])
+        flow = self.param("flow", init_similarity, x.shape[-1])
         x = merge("merge", attention_flow(x, y, flow, there, asked))
         inner = self_attention_flow(
-            layer("self", x), parameter(self, "self_flow", init_similarity, 2 * c.lstm_size, False), there
+            layer("self", x), self.param("self_flow", init_similarity, 2 * c.lstm_size, False), there
         )
         x = x + merge("self_merge", inner)
         from_start = layer("start", x)
@@ -153,7 +152,7 @@ class Bidaf(nn.Module):
 
         def score(name: str, x: Array) -> Array:
             # A bias would not change the softmax.
-            scores = drop(x) @ parameter(self, name, normal(x.shape[-1] ** -0.5), (x.shape[-1],))
+            scores = drop(x) @ self.param(name, normal(x.shape[-1] ** -0.5), (x.shape[-1],))
             return jnp.where(there, scores, NOWHERE)
 
         start, end = score("start", from_start), score("end", from_end)

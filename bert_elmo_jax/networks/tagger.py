@@ -31,7 +31,6 @@ from bert_elmo_jax.networks.word_network import (
     run_network,
 )
 from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
-from bert_elmo_jax.nn.parameter import parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +98,13 @@ class Tagger(WordNetwork):
 
         for n in range(c.lstm_layers):
             x = entering(x, ("input", "between")[n] if n < 2 else "")
-            x = bilstm(x, parameter(self, f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size), lengths)
+            x = bilstm(x, self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size), lengths)
         x = entering(x, "output")
         scores = Dense(c.num_tags, x.shape[-1] ** -0.5, name="tags")(x)
         size = (c.num_tags + 1, c.num_tags + 1)
         if c.output == "softmax":
             return scores, jnp.zeros(size)
-        return scores, parameter(self, "transitions", nn.initializers.normal(0.1), size)
+        return scores, self.param("transitions", nn.initializers.normal(0.1), size)
 
 
 # One name per line: the site cannot resolve names of a tuple.

@@ -34,7 +34,6 @@ from bert_elmo_jax.networks.word_network import (
     run_network,
 )
 from bert_elmo_jax.nn import Dense, align, bilstm, dropout, init_bilstm, variational_dropout
-from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.pooling import masked_softmax, max_pool, mean_pool, min_pool
 
 POOL = 4  # a maxout layer of a BCN is the maximum of this many linear maps
@@ -89,12 +88,12 @@ class Bcn(WordNetwork):
 
         x = beside(dropped(x, c.word_dropout), mixed, "input")
         x = dropped(jax.nn.relu(Dense(c.feed_size, (2 / x.shape[-1]) ** 0.5, name="feed")(x)), c.dropout)
-        x = bilstm(x, parameter(self, "encoder_lstm", init_bilstm, c.feed_size, c.lstm_size), lengths)
+        x = bilstm(x, self.param("encoder_lstm", init_bilstm, c.feed_size, c.lstm_size), lengths)
         found = align(x, other_of_pair(x), other_of_pair(real)) if c.pairs else align(x, x, real)
         x = jnp.concatenate([x, x - found, x * found], axis=-1)
-        x = bilstm(x, parameter(self, "integrator", init_bilstm, x.shape[-1], c.lstm_size), lengths)
+        x = bilstm(x, self.param("integrator", init_bilstm, x.shape[-1], c.lstm_size), lengths)
         x = beside(x, mixed, "output")
-        attend = parameter(self, "attend", nn.initializers.normal(x.shape[-1] ** -0.5), (x.shape[-1],))
+        attend = self.param("attend", nn.initializers.normal(x.shape[-1] ** -0.5), (x.shape[-1],))
         pools = [max_pool(x, real), mean_pool(x, real), min_pool(x, real), attentive_pool(x, attend, real)]
         y = jnp.concatenate(pools, axis=-1)
         y = y.reshape(len(y) // 2, 2 * y.shape[1]) if c.pairs else y
@@ -161,7 +160,7 @@ class Esim(WordNetwork):
 
         def read(x: Array, name: str) -> Array:
             x = variational_dropout(x, c.dropout, key(c.dropout))
-            return bilstm(x, parameter(self, name, init_bilstm, x.shape[-1], c.lstm_size), lengths)
+            return bilstm(x, self.param(name, init_bilstm, x.shape[-1], c.lstm_size), lengths)
 
         x = beside(read(beside(x, mixed, "input"), "encoder_lstm"), mixed, "output")
         found = align(x, other_of_pair(x), other_of_pair(real))

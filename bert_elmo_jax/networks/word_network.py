@@ -13,7 +13,6 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import CharCNN, dropout, embed, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.parameter import parameter
 
 Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
@@ -144,12 +143,12 @@ class WordInput(nn.Module):
             )
         ids = jnp.asarray(ids)
         normal = nn.initializers.normal(self.size**-0.5)
-        specials = parameter(self, "specials", normal, (self.num_specials, self.size))
+        specials = self.param("specials", normal, (self.num_specials, self.size))
         # Two look-ups: concatenating the tables would copy them and their gradients in every step.
         own = (ids >= self.num_specials) & (self.num_words > 0)
         x = embed(specials, jnp.where(own, 0, ids if brought is None else jnp.maximum(ids, 0)))
         if self.num_words:  # checkpoints cannot hold an empty parameter
-            table = parameter(self, "table", normal, (self.num_words, self.size))
+            table = self.param("table", normal, (self.num_words, self.size))
             x = jnp.where(own[..., None], embed(table, jnp.where(own, ids - self.num_specials, 0)), x)
         if brought is not None:
             x = jnp.where((ids == NEW)[..., None], jnp.asarray(brought), x)

@@ -15,7 +15,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import Initialiser, dense, embed
-from bert_elmo_jax.nn.parameter import parameter
 
 Dense = Mapping[str, AnyArray]  # `kernel` and `bias`
 PAD = 261  # pads a word behind its end mark; has a learned embedding
@@ -165,21 +164,21 @@ class CharCNN(nn.Module):
                 f"words have {characters.shape[-1]} characters, expected at least 1 and at most max_characters="
                 f"{self.max_characters}"
             )
-        embedding = parameter(self, "embedding", uniform(1.0), (NUM_IDS, self.embedding_size))
+        embedding = self.param("embedding", uniform(1.0), (NUM_IDS, self.embedding_size))
         convolutions = []
         for n, (window, number) in enumerate(self.filters):
             inputs = window * self.embedding_size
             kernel = uniform(0.05) if self.activation == "relu" else normal(inputs**-0.5)
             shape = (window, self.embedding_size, number)
-            convolutions.append(parameter(self, f"conv_{n}", init_dense, shape, kernel))
+            convolutions.append(self.param(f"conv_{n}", init_dense, shape, kernel))
         x = convolve(characters, embedding, convolutions, self.max_characters, self.dtype)
         x = {"relu": jax.nn.relu, "tanh": jnp.tanh}[self.activation](x)
         width = x.shape[-1]
         kernel = normal(width**-0.5)
         for n in range(self.num_highways):
-            x = highway(x, **parameter(self, f"highway_{n}", init_highway, width, kernel))
+            x = highway(x, **self.param(f"highway_{n}", init_highway, width, kernel))
         if self.size is not None:
-            x = dense(x, **parameter(self, "projection", init_dense, (width, self.size), kernel))
+            x = dense(x, **self.param("projection", init_dense, (width, self.size), kernel))
         return x
 
 

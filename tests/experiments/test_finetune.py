@@ -98,7 +98,7 @@ WAYS = {
 
 
 @pytest.mark.usefixtures("one_device")
-@pytest.mark.parametrize("way", ["frozen", pytest.param("top_down", marks=pytest.mark.long), "features"])
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way == "top_down")) for way in WAYS])
 def test_ways_of_transfer(program, way, files, model, tmp_path, capsys):
     config = config_of(files["sst2"], dropout=0.0, **{"epochs": 1.0, "features.lstm_size": 4, **WAYS[way]})
     assert run(program, config, tmp_path / "run", model) is None

@@ -145,7 +145,13 @@ class Bert(nn.Module):
 
         # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
         layer = Layer(c, parent=None)
-        params = [parameter(self, f"layer_{i}", lambda key: layer.init(key, x)["params"]) for i in range(c.num_layers)]
+        # `self.param` alone would trace the initialisation of every layer whenever the model is traced.
+        params = [
+            self.get_variable("params", name)
+            if self.has_variable("params", name)
+            else self.param(name, lambda key: layer.init(key, x)["params"])
+            for name in (f"layer_{i}" for i in range(c.num_layers))
+        ]
 
         def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
             p, key = of_layer

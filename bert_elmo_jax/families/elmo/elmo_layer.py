@@ -6,7 +6,6 @@ from jaxtyping import Array, Bool, Float, Float32
 
 from bert_elmo_jax.nn import dropout, normalise_layer, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.parameter import parameter
 
 
 class ElmoLayer(nn.Module):
@@ -49,7 +48,7 @@ class ElmoLayer(nn.Module):
             layers = jnp.stack([normalise_layer(layer, mask) for layer in layers])
         outputs, penalty = [], jnp.zeros(())
         for k in range(self.num_outputs):
-            mix = parameter(self, f"mix_{k}", lambda key: {"weights": jnp.zeros(len(layers)), "gamma": jnp.ones(())})
+            mix = self.param(f"mix_{k}", lambda key: {"weights": jnp.zeros(len(layers)), "gamma": jnp.ones(())})
             mixed = scalar_mix(layers, mix["weights"], mix["gamma"])
             mixed = dropout(mixed, self.dropout, None if deterministic else self.make_rng("dropout"))
             outputs.append(jnp.where(mask[:, :, None], mixed, jnp.zeros_like(mixed)))

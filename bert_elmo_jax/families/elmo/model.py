@@ -16,7 +16,6 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.families.elmo.config import ElmoConfig
 from bert_elmo_jax.nn import CharCNN, dropout, look_up, product, recurrence
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 DIRECTIONS = ("forward", "backward")
@@ -97,7 +96,7 @@ class Direction(nn.Module):
         outputs: list[Array] = []
         cells, hiddens = [], []
         for n in range(c.num_layers):
-            layer = parameter(self, f"layer_{n}", init_layer, c)
+            layer = self.param(f"layer_{n}", init_layer, c)
             weights = layer["state_kernel"], layer["bias"], layer.get("projection")
             # Each distinct word is multiplied once, unless dropout makes its occurrences different.
             distinct = n == 0 and key is None and table.shape[0] * table.shape[1] < words.size
@@ -197,9 +196,7 @@ class Token(nn.Module):
         if c.input == "words":
             if characters is not None:
                 raise ValueError("characters were given to a model whose input is words: give the words' ids alone")
-            return parameter(self, "embedding", nn.initializers.glorot_uniform(), (c.vocab_size, c.projection_size))[
-                None
-            ]
+            return self.param("embedding", nn.initializers.glorot_uniform(), (c.vocab_size, c.projection_size))[None]
         if characters is None:
             raise ValueError(
                 "a model whose input is characters was given none: give characters (the distinct words' ids, "

@@ -26,7 +26,7 @@ CONFIG = BertConfig(
 )  # fmt: skip
 LONG = pytest.mark.long  # one of its kind is in every run of the tests
 BOTH = {"scan": True, "remat": True}
-OPTIONS = [pytest.param(options, marks=LONG) for options in ({"scan": True}, {"remat": True}, BOTH)]
+OPTIONS = [pytest.param({"scan": True}, marks=LONG), pytest.param({"remat": True}, marks=LONG), BOTH]
 
 
 def replace(**changes):

@@ -205,7 +205,7 @@ def test_no_damage_is_silent_or_a_strange_error(elmo_made, elmo_folder, monkeypa
     folder = elmo_folder(datasets(), options())
     whole = (folder / "weights.hdf5").read_bytes()
     # The structure comes first in the file; flips among the numbers cannot be seen without a checksum.
-    for place in np.random.default_rng(0).integers(0, 6000, 40):
+    for place in np.random.default_rng(0).integers(0, 6000, 80):
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
         (folder / "weights.hdf5").write_bytes(bytes(damaged))

@@ -33,7 +33,7 @@ def batch(config, seed=0, rows=3, length=5):
     return given
 
 
-@pytest.fixture(params=["characters", pytest.param("words", marks=pytest.mark.long), "tied"])
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] * (name == "words")) for name in MODELS])
 def model(request):
     config = MODELS[request.param]
     return config, init_elmo_params(config, jax.random.key(1), lm=True)
