@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_elmo_jax.data.rows.pieces import pack
+from bert_elmo_jax.data.rows.packing import pack
 
 
 @settings(deadline=None, max_examples=200)
