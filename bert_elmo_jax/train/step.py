@@ -169,11 +169,16 @@ def make_step(
         loss = sum((coefficients[name] * means[name] for name in coefficients), start=jnp.zeros(()))
         norm = optax.tree.norm(found)
         fine = jnp.isfinite(loss) & jnp.isfinite(norm)
-        # Selected on the small trees, so that a large table with few touched rows is never read in full.
-        old = (small, take_rows(state.optimizer, used), state.carry)
-        updates, optimized = optimizer.update(found, old[1], small)
-        new = (optax.apply_updates(small, updates), optimized, carry)
-        small, optimized, carry = jax.tree.map(lambda a, b: jnp.where(fine, a, b), new, old)
+        old = (small, take_rows(state.optimizer, used))
+
+        def update(found: Any, old: Any) -> tuple[Any, Any]:
+            updates, optimized = optimizer.update(found, old[1], old[0])
+            return optax.apply_updates(old[0], updates), optimized
+
+        # A branch, because XLA on a CPU would copy the moments, and compute them twice, to choose between old and new
+        # number by number. It chooses between the small trees, so a large table with few touched rows is not read.
+        small, optimized = jax.lax.cond(fine, update, lambda found, old: old, found, old)
+        carry = jax.tree.map(lambda a, b: jnp.where(fine, a, b), carry, state.carry)
         failed = jnp.where(fine, 0, state.failed + 1)
         after = State(
             state.step + 1,
