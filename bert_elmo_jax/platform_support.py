@@ -1,5 +1,6 @@
-"""Process control that differs between platforms, with a fallback for each call that some of them lack."""
+"""Process control and processor features that differ between platforms, with a fallback where one lacks them."""
 
+import functools
 import multiprocessing
 import os
 import sys
@@ -44,3 +45,14 @@ def leave_terminal() -> None:
     """Move this process out of its parent's process group, so that Ctrl-C in a terminal does not reach it."""
     if hasattr(os, "setsid"):
         os.setsid()
+
+
+@functools.cache
+def has_amx() -> bool:
+    """Return whether this processor multiplies bfloat16 matrices in tiles (Intel's AMX), as Linux tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        return False
+    return "amx_bf16" in flags.split()

@@ -6,6 +6,8 @@ import pytest
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import load
+from bert_elmo_jax.nn.matrix_product import fast_bfloat16
+from bert_elmo_jax.runs import initial_state
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
 from bert_elmo_jax.runs.initial_state import apply_compute
@@ -31,14 +33,15 @@ def test_the_papers_recipes_take_a_step_on_every_device(device, recipe, sizes, t
     config, _ = read_config(f"experiments/configs/{recipe}")
     config.update_from_flattened_dict({**SMALL, **sizes, "compute": device})
     assert pretrain(config, tmp_path / "run") == 0
-    dtype = "float32" if device in ("cpu", "auto") else "bfloat16"
+    on_accelerator = device in ("gpu", "tpu")
+    dtype = "bfloat16" if on_accelerator or (device == "auto" and fast_bfloat16()) else "float32"
     assert f"compute={device}: dtype={dtype}" in capsys.readouterr().err
     asked = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert asked["model"]["dtype"] == dtype and "compute" not in asked
     if recipe.startswith("bert"):
-        fast = dtype == "bfloat16"
-        assert asked["model"]["implementation"] == ("fused" if fast else "reference")
-        assert (asked["model"]["attention_dropout"], asked["model"]["dropout"]) == (0.0 if fast else 0.1, 0.1)
+        assert asked["model"]["implementation"] == ("fused" if on_accelerator else "reference")
+        dropouts = (asked["model"]["attention_dropout"], asked["model"]["dropout"])
+        assert dropouts == (0.0 if on_accelerator else 0.1, 0.1)
     assert load(tmp_path / "run").encode(["the ship"]).last.shape[0] == 1
 
 
@@ -62,3 +65,13 @@ def test_what_is_chosen(capsys):
     assert "a task network computes in float32 on every device" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"config.compute='gpuu' is not known; .* did you mean gpu\?"):
         apply_compute(ConfigDict({"compute": "gpuu"}))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_auto_on_a_cpu_is_the_faster_number_format(fast, monkeypatch, capsys):
+    monkeypatch.setattr(initial_state, "fast_bfloat16", lambda: fast)
+    dtype = "bfloat16" if fast else "float32"
+    config = ConfigDict({"compute": "auto", "model": {"dtype": "float32", "implementation": "fused"}})
+    assert apply_compute(config, "cpu").model.to_dict() == {"dtype": dtype, "implementation": "reference"}
+    assert f"compute=auto: dtype={dtype}, implementation=reference" in capsys.readouterr().err
+    assert apply_compute(ConfigDict({"compute": "cpu", "model": {"dtype": "float32"}}), "cpu").model.dtype == "float32"

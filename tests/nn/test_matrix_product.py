@@ -1,0 +1,69 @@
+"""The dense product's own gradients equal JAX's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.nn import dense, matrix_product
+from bert_elmo_jax.nn.matrix_product import multiply, multiply_in_tiles
+
+
+def _gradients(product, *inputs):
+    return jax.jit(jax.grad(lambda x, kernel, g: (product(x, kernel).astype(jnp.float32) * g).sum(), (0, 1)))(*inputs)
+
+
+@pytest.fixture(params=[(6, 16, 5), (7, 12, 4), (1, 8, 3)])
+def inputs(request):
+    rows, wide, out = request.param
+    keys = jax.random.split(jax.random.key(0), 3)
+    return (
+        jax.random.normal(keys[0], (rows, wide), jnp.bfloat16),
+        jax.random.normal(keys[1], (wide, out)),
+        jax.random.normal(keys[2], (rows, out), jnp.bfloat16).astype(jnp.float32),
+    )
+
+
+def test_product_in_tiles_equals_the_plain_one(inputs):
+    x, kernel, _ = inputs
+    np.testing.assert_array_equal(multiply_in_tiles(x, kernel), x @ kernel.astype(jnp.bfloat16))
+
+
+def test_gradients_in_tiles_are_those_of_float32_rounded_once(inputs):
+    x, kernel, g = inputs
+    wide = _gradients(jnp.matmul, x.astype(jnp.float32), kernel.astype(jnp.bfloat16).astype(jnp.float32), g)
+    found = _gradients(multiply_in_tiles, *inputs)
+    assert [part.dtype for part in found] == [jnp.bfloat16, jnp.float32]
+    np.testing.assert_array_equal(found[0], wide[0].astype(jnp.bfloat16))
+    np.testing.assert_allclose(found[1], wide[1], rtol=1e-6, atol=1e-6)
+
+
+def test_a_narrow_kernel_gets_a_narrow_gradient(inputs):
+    x, kernel, g = inputs
+    assert _gradients(multiply_in_tiles, x, kernel.astype(jnp.bfloat16), g)[1].dtype == jnp.bfloat16
+
+
+def test_bfloat16_is_fast_with_amx_and_a_new_jax(monkeypatch):
+    for amx, version, fast in ((True, (0, 12, 0), True), (True, (0, 10, 2), False), (False, (0, 12, 0), False)):
+        monkeypatch.setattr(matrix_product, "has_amx", lambda amx=amx: amx)
+        monkeypatch.setattr(jax, "__version_info__", version)
+        assert matrix_product.fast_bfloat16() == fast
+
+
+@pytest.mark.parametrize("amx", [True, False])
+def test_only_bfloat16_on_a_processor_with_amx_multiplies_in_tiles(monkeypatch, amx):
+    monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda: amx)
+    for dtype in (jnp.bfloat16, jnp.float32):
+        shown = str(jax.make_jaxpr(lambda x, kernel: multiply(x, kernel))(jnp.ones((2, 8), dtype), jnp.ones((8, 3))))
+        assert ("custom_vjp" in shown) == (amx and dtype == jnp.bfloat16)
+
+
+def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
+    x, kernel, g = inputs
+    bias = jnp.ones(kernel.shape[1])
+    found = []
+    for amx in (True, False):
+        monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda amx=amx: amx)
+        found.append(_gradients(lambda x, kernel: dense(x[None], kernel, bias)[0], x, kernel, g))
+    for ours, plain in zip(*found):
+        np.testing.assert_allclose(ours.astype(jnp.float32), plain.astype(jnp.float32), rtol=0.02, atol=0.02)
