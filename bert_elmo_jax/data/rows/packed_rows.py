@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
@@ -10,8 +11,8 @@ from bert_elmo_jax.data.rows.packing import pack
 from bert_elmo_jax.data.rows.widths import WIDTHS, enumerate_runs, height_for, width_for
 
 # Costs in units of one position without attention. A position attends to its whole row, so it costs 1 + width / 1024 in
-# a BERT of base size. A batch costs 32 more, for reading the weights and starting the program. A height that the plan
-# has not used for this width costs 64 more, for compiling it at the first use.
+# a BERT of base size. A batch costs 32 more, for reading the weights and starting the program. Every shape must be
+# compiled, and stays in memory: it costs 64 more, and has to save a 64th of the pieces of a larger plan.
 ATTENTION = 1024
 CALL = 32
 SHAPE = 64
@@ -96,9 +97,10 @@ def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     if not len(lengths):
         return []
     room = batch_size * width_for(int(lengths.max()), limit)
+    planner = _Planner(batch_size, limit, room, max(SHAPE, int(lengths.sum()) // SHAPE))
     left, batches = np.arange(len(lengths)), []
     while len(left):
-        part = _choose_rows(lengths[left], batch_size, limit, room)
+        part = planner.choose_rows(lengths[left])
         batches += part.to_batches(left, lengths)
         left = np.delete(left, part.members)
     return batches
@@ -127,53 +129,60 @@ class _Rows:
         return batches
 
 
-def _choose_rows(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int, room: int) -> _Rows:
-    """Return rows for all texts, or only for the longest ones if the whole is then estimated to cost less."""
-    own = width_for(int(lengths.max()), limit)
-    found: list[tuple[float, _Rows]] = []
-    for width in [own, *(width for width in WIDTHS if own < width <= min(max(2 * own, USUAL), room))]:
-        members, starts = pack(lengths, width, most_texts(width))
-        heights = _cut(len(starts) - 1, width, batch_size, room)[0]
-        found.append((_cost(width, heights), _Rows(width, heights, members, starts)))
-        if len(starts) == 2:
-            break  # a wider row would only have more padding
-        if width == own:
-            found += _long_rows(lengths, found[0][1], batch_size, room)
-    return min(found, key=lambda one: one[0])[1]
+class _Planner(NamedTuple):
+    """The bounds of a plan, and what a shape costs in it."""
 
+    batch_size: int
+    limit: int  # pieces of a text
+    room: int  # positions of a batch
+    shape: int
 
-def _long_rows(lengths: Int64[np.ndarray, "N"], every: _Rows, batch_size: int, room: int) -> list[tuple[float, _Rows]]:
-    """Return the first rows, which hold the longest texts, for several meanings of long, and the cost of each plan.
+    def choose_rows(self, lengths: Int64[np.ndarray, "N"]) -> _Rows:
+        """Return rows for all texts, or only for the longest ones if the whole is then estimated to cost less."""
+        own = width_for(int(lengths.max()), self.limit)
+        found: list[tuple[float, _Rows]] = []
+        for width in [own, *(width for width in WIDTHS if own < width <= min(max(2 * own, USUAL), self.room))]:
+            members, starts = pack(lengths, width, most_texts(width))
+            heights = self.cut(len(starts) - 1, width)[0]
+            found.append((self.cost(width, heights), _Rows(width, heights, members, starts)))
+            if len(starts) == 2:
+                break  # a wider row would only have more padding
+            if width == own:
+                found += self.long_rows(lengths, found[0][1])
+        return min(found, key=lambda one: one[0])[1]
 
-    The cost of the other texts is an estimate: rows without padding, of the width that holds them or of the usual one.
-    """
-    longest = lengths[every.members[every.starts[:-1]]]  # of each row: `pack` opens rows by falling length
-    found = []
-    for next_width in (width for width in WIDTHS if width < every.width):
-        needed = int((longest > next_width).sum())
-        heights = _cut(needed, every.width, batch_size, room)[-1]
-        rows = sum(heights)  # at least as many as needed: the others hold shorter texts
-        if rows < len(longest):
-            kept = _Rows(every.width, heights, every.members[: every.starts[rows]], every.starts[: rows + 1])
-            rest = int(lengths.sum() - lengths[kept.members].sum())
-            estimate = rest * (1 + max(next_width, USUAL) / ATTENTION) + CALL + SHAPE
-            found.append((_cost(every.width, heights) + estimate, kept))
-    return found
+    def long_rows(self, lengths: Int64[np.ndarray, "N"], every: _Rows) -> list[tuple[float, _Rows]]:
+        """Return the first rows, which hold the longest texts, for several meanings of long, and the cost of each plan.
 
+        The cost of the other texts is an estimate: rows without padding, of the width that holds them or the usual one.
+        """
+        longest = lengths[every.members[every.starts[:-1]]]  # of each row: `pack` opens rows by falling length
+        found = []
+        for next_width in (width for width in WIDTHS if width < every.width):
+            needed = int((longest > next_width).sum())
+            heights = self.cut(needed, every.width)[1]
+            rows = sum(heights)  # at least as many as needed: the others hold shorter texts
+            if rows < len(longest):
+                kept = _Rows(every.width, heights, every.members[: every.starts[rows]], every.starts[: rows + 1])
+                rest = int(lengths.sum() - lengths[kept.members].sum())
+                estimate = rest * (1 + max(next_width, USUAL) / ATTENTION) + CALL + self.shape
+                found.append((self.cost(every.width, heights) + estimate, kept))
+        return found
 
-def _cut(rows: int, width: int, batch_size: int, room: int) -> tuple[list[int], list[int]]:
-    """Return the heights of batches for these rows: the cheapest, and those with the fewest batches."""
-    allowed = sorted({*(height for height in HEIGHTS if height < batch_size), batch_size})
-    allowed = [height for height in allowed if height == 1 or height * width <= room]
-    done, rest = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
-    ways = []
-    while rest:
-        ways.append([*done, next(height for height in allowed if height >= rest)])
-        fits = max(height for height in allowed if height <= rest)
-        done, rest = [*done, fits], rest - fits
-    ways.append(done)
-    return min(ways, key=lambda heights: _cost(width, heights)), ways[0]
+    def cut(self, rows: int, width: int) -> tuple[list[int], list[int]]:
+        """Return the heights of batches for these rows: the cheapest, and those with the fewest batches."""
+        allowed = sorted({*(height for height in HEIGHTS if height < self.batch_size), self.batch_size})
+        allowed = [height for height in allowed if height == 1 or height * width <= self.room]
+        done, rest = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
+        ways = []
+        while rest:
+            ways.append([*done, next(height for height in allowed if height >= rest)])
+            fits = max(height for height in allowed if height <= rest)
+            done, rest = [*done, fits], rest - fits
+        ways.append(done)
+        return min(ways, key=lambda heights: self.cost(width, heights)), ways[0]
 
-
-def _cost(width: int, heights: Sequence[int]) -> float:
-    return width * sum(heights) * (1 + width / ATTENTION) + CALL * len(heights) + SHAPE * len(set(heights))
+    def cost(self, width: int, heights: Sequence[int]) -> float:
+        """Return the cost of batches of one width."""
+        positions = width * sum(heights)
+        return positions * (1 + width / ATTENTION) + CALL * len(heights) + self.shape * len(set(heights))
