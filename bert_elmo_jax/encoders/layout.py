@@ -65,7 +65,7 @@ class Windows:
         layers: Float[np.ndarray, "L B T D"] | None,
         pooled: Float[np.ndarray, "B S D"] | None,
     ) -> None:
-        """Write the vectors of a batch into the targets of their texts; a piece has those of one window."""
+        """Write the vectors of a batch into the targets of their texts, each piece from one window."""
         arrays = (batch.rows, batch.slots, batch.starts, self.lengths[batch.texts])
         for (n, window), *place in zip(self._places(batch), *(array.tolist() for array in arrays)):
             row, slot, start, length = place

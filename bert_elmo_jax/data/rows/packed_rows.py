@@ -130,7 +130,7 @@ class _Rows:
 
 
 class _Planner(NamedTuple):
-    """The bounds of a plan, and what a shape costs in it."""
+    """Bounds and costs of a plan."""
 
     batch_size: int
     limit: int  # pieces of a text
