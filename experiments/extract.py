@@ -13,7 +13,7 @@ model that was pretrained here splits them as prepare_data did (--word_rule):
 The output has one array per text, named by its number from 0: [layers, units, width]. HDF5 also has
 `sentence_to_index` (JSON), as ELMo's own dumps have, and suits millions of texts, since few are in memory at a time.
 All texts are checked first. Finished parts are kept next to the output (at the end this needs twice its size): the same
-command resumes after any stop and gives the same file.
+command resumes after any stop and gives the same file. The last line has the share of padding among all positions.
 """
 
 from absl import flags
@@ -38,7 +38,7 @@ def define() -> None:
     flags.DEFINE_enum("pool", None, ["mean", "first", "last"], "How pieces become a word's vector. Default: mean.")
     flags.DEFINE_enum("overflow", None, ["raise", "truncate", "windows"], "For long texts of pieces. Default: raise.")
     flags.DEFINE_integer("warmup", None, "How often ELMo reads each text before the reading that counts. Default: 0.")
-    flags.DEFINE_integer("batch_size", 32, "Rows per batch.")
+    flags.DEFINE_integer("batch_size", 32, "Most rows per batch; it bounds memory.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "The type that the model computes in.")
 
 

@@ -2,9 +2,8 @@
 
 import dataclasses
 import hashlib
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import numpy as np
@@ -12,19 +11,44 @@ from jaxtyping import Array, Float32, PRNGKeyArray
 
 from bert_elmo_jax.weights.parameter_tree import flatten
 
-READ_AHEAD = 4  # batches that are sorted together
+READ_AHEAD = 4  # batches of sentences that are sorted together
+PIECES_AHEAD = 1024  # pieces that are packed together, for each row of a batch
+MOST_AHEAD = 32  # batches of texts that are packed together; a multiple of READ_AHEAD
 BAR_FROM = 300  # texts: below, a bar would only flicker
 
 R = TypeVar("R")
 E = TypeVar("E")
 
 
+@dataclasses.dataclass
+class Work:
+    """The work of an encoder: the pieces of its texts (in windows, some count twice), and the positions computed.
+
+    >>> print(Work(pieces=7_383, positions=7_680))
+    7,383 pieces in 7,680 positions (3.9% padding)
+    """
+
+    pieces: int = 0
+    positions: int = 0
+
+    @property
+    def padding(self) -> float:
+        """The share of padding among the positions."""
+        return 1 - self.pieces / self.positions if self.positions else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.pieces:,} pieces in {self.positions:,} positions ({self.padding:.1%} padding)"
+
+
 class Encoder:
     """Configuration, weights, and the tokenizer or vocabulary; a family's encoder adds `encode` and `extract`."""
+
+    ROUND: ClassVar[int] = READ_AHEAD  # batches: texts before and after a multiple of these are not computed together
 
     def __init__(self, config: Any, params: Mapping[str, Any], reads: Any, source: str):
         self.config, self.source, self._reads = config, source, reads
         self.params: dict[str, Any] = jax.device_put(dict(params))
+        self.work = Work()  # since this encoder was made; ELMo's is not counted
 
     @property
     def num_layers(self) -> int:
@@ -84,15 +108,40 @@ def stream(
     room: Callable[[R], E],
     fill: Callable[[list[E], list[R]], object],
     join: Callable[[Sequence[E]], E],
+    pieces: Callable[[R], int] | None = None,
 ) -> Iterator[E]:
-    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`."""
-    numbered = ((text, number) for number, text in enumerate(texts))
-    while rows := [read(*text) for text in itertools.islice(numbered, batch_size * READ_AHEAD)]:
-        # Texts of similar length are computed together but yielded in order, so a few batches are in memory: each
-        # text with its own length, because padding to one long text would make all of them long.
+    """Yield batches of `batch_size` texts; `read` makes rows, `fill` computes them into `room`.
+
+    Only the texts of one round are in memory. `pieces` counts the pieces of a row; without it a round has a fixed
+    number of texts.
+    """
+    for rows in _rounds(texts, batch_size, read, pieces):
+        # Each text has its own length, because padding to one long text would make all of them long.
         held = [room(row) for row in rows]
         fill(held, rows)
         while held:
             batch = join(held[:batch_size])
             del held[:batch_size]
             yield batch
+
+
+def _rounds(
+    texts: Iterator[Any], batch_size: int, read: Callable[[Any, int], R], pieces: Callable[[R], int] | None
+) -> Iterator[list[R]]:
+    """Yield the rows that are computed together, so that rows of similar lengths meet, or short ones share a row.
+
+    A round has whole batches, and ends at every multiple of `MOST_AHEAD` batches: a program that stops there and goes
+    on later computes the same rounds, with the same rounding errors.
+    """
+    enough = batch_size * (READ_AHEAD if pieces is None else PIECES_AHEAD)
+    rows: list[R] = []
+    size = 0
+    for number, text in enumerate(texts):
+        rows.append(read(text, number))
+        size += 1 if pieces is None else pieces(rows[-1])
+        batches, part = divmod(number + 1, batch_size)
+        if not part and (size >= enough or not batches % MOST_AHEAD):
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows

@@ -55,6 +55,10 @@ class Row:
         body = self.prefix + np.arange(start, end)
         return np.concatenate([np.arange(self.prefix), body, [len(self) - 1]])
 
+    def take(self, values: Int[np.ndarray, "pieces"], window: int) -> Int[np.ndarray, "columns"]:
+        """Return the values of a window's pieces."""
+        return values if len(self.windows) == 1 else values[self.columns(window)]
+
     def owners(self) -> Int[np.ndarray, "pieces"]:
         """Return the window that gives the vector of each piece: where the smaller of its two contexts is largest."""
         starts, ends = np.array(self.windows).T

@@ -30,6 +30,7 @@ class Wanted(NamedTuple):
     attentions: bool = False
     mlm: bool = False
     nsp: bool = False
+    pooled: bool = False
 
 
 def run(
@@ -40,15 +41,18 @@ def run(
     types: Int[AnyArray, "B T"] | None,
     positions: Int[AnyArray, "B T"] | None,
     segments: Int[AnyArray, "B T"] | None,
+    firsts: Int[AnyArray, "B S"] | None = None,
     *,
     wanted: Wanted,
 ) -> ForwardOutput:
-    """Return the outputs that are wanted."""
+    """Return the outputs that are wanted; `firsts` are the places of the pooled vectors, by default the first."""
     mlm: Any = None
     nsp: Any = None
-    output: Any = family.build(config, pooler="pooler" in params["encoder"]).apply(
+    pooler = (wanted.pooled or wanted.nsp) and "pooler" in params["encoder"]
+    places: dict[str, Any] = {} if firsts is None or not pooler else {"nsp_positions": firsts}
+    output: Any = family.build(config, pooler=pooler).apply(
         {"params": params["encoder"]}, tokens, types, positions, segments,
-        layers=wanted.layers or None, attentions=wanted.attentions,
+        layers=wanted.layers or None, attentions=wanted.attentions, **places,
     )  # fmt: skip
     if wanted.mlm:
         words = params["encoder"]["embeddings"]["word"]

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import height_for, width_for
+from bert_elmo_jax.data.rows.packed_rows import plan_packed, plan_padded
+from bert_elmo_jax.data.rows.widths import width_for
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.arguments import Layers
 from bert_elmo_jax.encoders.encoded import Encoded, blank, join
-from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
+from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
+from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
@@ -41,6 +43,7 @@ class PieceEncoder(Encoder):
     ((2, 4, 64), (2, 64), (2, 2, 4, 64), [[1, 1, 1, 1], [1, 1, 1, 0]])
     """
 
+    ROUND: ClassVar[int] = MOST_AHEAD
     USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
 
@@ -96,6 +99,7 @@ class PieceEncoder(Encoder):
         *,
         batch_size: int = 32,
         layers: Layers = None,
+        pooled: bool = True,
         overflow: Overflow = "raise",
         stride: int | None = None,
         max_length: int | None = None,
@@ -108,12 +112,16 @@ class PieceEncoder(Encoder):
         default: half a window). A piece then gets its vector from the window with the most context around it; a pair
         is split in its second text, and `pooled` comes from the first window. Results are in the order of the texts.
         By default, a progress bar shows for a few hundred texts and more.
+
+        Short texts share rows, so little is padded. `batch_size` bounds memory: a batch has at most as many pieces as
+        `batch_size` rows that just hold the longest text. `pooled=False` leaves out the pooled vectors. `encoder.work`
+        counts pieces and positions.
         """
         arguments.check_list(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
         read = self._reader(overflow, stride, max_length)
         rows = [read(text, number) for number, text in enumerate(texts)]
-        encoded = self._blank(rows, wanted)
+        encoded = self._blank(rows, wanted, pooled)
         self._fill(list(encoded), rows, batch_size, wanted, len(rows) >= BAR_FROM if progress is None else progress)
         return encoded
 
@@ -123,11 +131,15 @@ class PieceEncoder(Encoder):
         *,
         batch_size: int = 32,
         layers: Layers = None,
+        pooled: bool = True,
         overflow: Overflow = "raise",
         stride: int | None = None,
         max_length: int | None = None,
     ) -> Iterator[Encoded]:
-        """Yield the results of `encode` in batches; options are checked at once, texts one after the other."""
+        """Yield the results of `encode`, `batch_size` texts at a time.
+
+        Options are checked at once, texts one after the other. About 1,024 pieces per row of a batch are read ahead.
+        """
         arguments.check_stream(texts)
         batch_size, wanted = self._wishes(batch_size, layers)
 
@@ -135,7 +147,7 @@ class PieceEncoder(Encoder):
             self._fill(held, rows, batch_size, wanted, progress=False)
 
         read = self._reader(overflow, stride, max_length)
-        return stream(iter(texts), batch_size, read, lambda row: self._blank([row], wanted), fill, join)
+        return stream(iter(texts), batch_size, read, lambda row: self._blank([row], wanted, pooled), fill, join, len)
 
     def check(
         self,
@@ -183,6 +195,7 @@ class PieceEncoder(Encoder):
             attentions=self.has_maps,
             mlm="mlm" in self.params,
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
+            pooled=True,
         )
         real = arrays["mask"] if segments is None else arrays["segments"]
         inputs = [None if a is None else a.astype(np.int32) for a in (ids, arrays["types"], arrays["positions"], real)]
@@ -199,7 +212,8 @@ class PieceEncoder(Encoder):
         overflow: Overflow = "raise",
     ) -> Iterator[Float32[np.ndarray, "L units D"]]:
         """Yield the layers of each text, one vector per piece or per word."""
-        for batch in self.encode_batches(texts, batch_size=batch_size, layers=layers, overflow=overflow):
+        wish: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": overflow}
+        for batch in self.encode_batches(texts, **wish):
             assert batch.layers is not None
             if units == "words":
                 yield from map(np.stack, zip(*(batch.words(pool, values) for values in batch.layers)))
@@ -230,7 +244,8 @@ class PieceEncoder(Encoder):
                 waiting.popleft()
                 yield np.zeros((len(layers), words, self.width), np.float32)
 
-        for batch in self.encode_batches(readable(), batch_size=batch_size, layers=layers, overflow="windows"):
+        wish: Any = {"batch_size": batch_size, "layers": layers, "pooled": False, "overflow": "windows"}
+        for batch in self.encode_batches(readable(), **wish):
             assert batch.layers is not None
             for of_layers in zip(*(batch.words(pieces, values) for values in batch.layers)):
                 yield from zeros()
@@ -298,8 +313,9 @@ class PieceEncoder(Encoder):
         places = np.flatnonzero(row.encoding.ids == self.tokenizer.mask_id)
         if not len(places):
             raise ValueError(f"{text!r} has no {self.tokenizer.tokens[self.tokenizer.mask_id]} to fill")
-        batch = self._batch([(row, 0)], 1)
-        output = self._run(self.params, *batch, wanted=Wanted(mlm=True))
+        windows = Windows([row])
+        [batch] = plan_padded(windows.lengths, 1, self.config.max_positions)
+        output: Any = self._compute(windows.lay_out(batch, self.config.pad_id), Wanted(mlm=True))
         known = np.asarray(output.mlm_logits[0, places, : self.tokenizer.vocab_size])
         chances = np.asarray(jax.nn.softmax(jnp.asarray(known), axis=-1))
         best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]
@@ -319,29 +335,14 @@ class PieceEncoder(Encoder):
         size, overflow, stride = arguments.check_fit(overflow, stride, max_length, self.config.max_positions)
         return functools.partial(to_row, tokenizer=self.tokenizer, size=size, overflow=overflow, stride=stride)
 
-    def _blank(self, rows: Sequence[Row], wanted: tuple[int, ...] | None) -> Encoded:
+    def _blank(self, rows: Sequence[Row], wanted: tuple[int, ...] | None, pooled: bool) -> Encoded:
         return blank(
             [row.encoding for row in rows],
             [row.words for row in rows],
             self.config.hidden_size,
             layers=None if wanted is None else len(wanted),
-            pooled="pooler" in self.params["encoder"],
+            pooled=pooled and "pooler" in self.params["encoder"],
         )
-
-    def _batch(
-        self, units: Sequence[tuple[Row, int]], batch_size: int
-    ) -> tuple[np.ndarray, np.ndarray, None, np.ndarray]:
-        """Return tokens, types, no positions, and mask of windows of rows, padded to a known width and height."""
-        columns = [row.columns(window) for row, window in units]
-        width = width_for(max(map(len, columns)), self.config.max_positions)
-        shape = (height_for(len(units), batch_size), width)
-        tokens = np.full(shape, self.config.pad_id, np.int32)
-        types, mask = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        for n, ((row, _), places) in enumerate(zip(units, columns)):
-            tokens[n, : len(places)] = row.encoding.ids[places]
-            types[n, : len(places)] = row.encoding.types[places]
-            mask[n, : len(places)] = 1
-        return tokens, types, None, mask
 
     def _fill(
         self,
@@ -352,25 +353,30 @@ class PieceEncoder(Encoder):
         progress: bool,
     ) -> None:
         """Compute rows, and write the vectors of each into its target."""
-        units = [(n, window) for n, row in enumerate(rows) for window in range(len(row.windows))]
-        units.sort(key=lambda unit: -rows[unit[0]].length(unit[1]))  # longest first, so memory only falls
-        owners = [row.owners() for row in rows]
-        with tqdm(total=len(units), desc="encoding", unit="rows", disable=not progress) as bar:
-            for at in range(0, len(units), batch_size):
-                batch = units[at : at + batch_size]
-                inputs = self._batch([(rows[n], window) for n, window in batch], batch_size)
-                output = self._run(self.params, *inputs, wanted=Wanted(layers=wanted or ()))
-                last, layers, pooled = jax.device_get((output.last, output.layers, output.pooled))
-                for k, (n, window) in enumerate(batch):
-                    columns = rows[n].columns(window)
-                    mine = np.flatnonzero(owners[n][columns] == window)
-                    target = targets[n]
-                    target.last[0, columns[mine]] = last[k, mine]
-                    if target.layers is not None:
-                        target.layers[:, 0, columns[mine]] = layers[:, k, mine]
-                    if target.pooled is not None and window == 0:
-                        target.pooled[0] = pooled[k]
-                bar.update(len(batch))
+        windows = Windows(rows)
+        plan = plan_packed if self.family.packs else plan_padded
+        outputs = Wanted(layers=wanted or (), pooled=targets[0].pooled is not None)
+        # The device computes a batch while the host writes the vectors of the one before.
+        write: Callable[[], object] | None = None
+        with tqdm(total=len(rows), desc="encoding", unit="texts", disable=not progress) as bar:
+            for batch in plan(windows.lengths, batch_size, self.config.max_positions):
+                output = self._compute(windows.lay_out(batch, self.config.pad_id), outputs)
+                if write is not None:
+                    write()
+                arrays = jax.device_get((output.last, output.layers, output.pooled))
+                write = functools.partial(windows.write, batch, targets, *arrays)
+                self.work.pieces += int(windows.lengths[batch.texts].sum())
+                self.work.positions += batch.positions
+                bar.update(int((windows.numbers[batch.texts] == 0).sum()))
+            if write is not None:
+                write()
+
+    def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
+        """Return the outputs of a batch; `pooled` has one vector per window of a row."""
+        if self.family.packs:
+            return self._run(self.params, *arrays, wanted=wanted)
+        output = self._run(self.params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
+        return output if output.pooled is None else output.replace(pooled=output.pooled[:, None])
 
 
 def make_encoder(family: Family, config: Any, params: Mapping[str, Any], tokenizer: Any, source: str) -> Any:

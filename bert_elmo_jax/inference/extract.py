@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from bert_elmo_jax.data.corpora.text_files import each_text, find_file
 from bert_elmo_jax.encoders.arguments import check_layers, check_whole
-from bert_elmo_jax.encoders.encoder import READ_AHEAD
+from bert_elmo_jax.encoders.encoder import MOST_AHEAD
 from bert_elmo_jax.encoders.rows import BadText
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import hash_file
@@ -22,7 +22,7 @@ from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.text.words import split_texts
 from bert_elmo_jax.train.devices import describe_devices
 
-PART = 8 * READ_AHEAD  # batches; a part that a stop can lose; it must not divide those that are sorted together
+PART = MOST_AHEAD  # batches; a part that a stop can lose; it must not divide those that are computed together
 OPTIONS = {"units": None, "pool": "mean", "overflow": "raise", "warmup": 0}
 
 
@@ -104,4 +104,6 @@ def _extract(
             bar.update()
     with tqdm(total=count, desc="merging", unit="texts", delay=1) as bar:
         parts.merge((text for _, text in lines()), bar.update)
+    if encoder.work.positions:
+        print(encoder.work)
     return count

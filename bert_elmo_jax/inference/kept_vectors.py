@@ -6,7 +6,6 @@ stopped run continues where it was; vectors of another encoder or of other text 
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import warnings
@@ -79,20 +78,19 @@ def keep_vectors(
             disable=not rest or not (len(rest) >= BAR_FROM if progress is None else progress),
         ) as bar:  # fmt: skip
             files = [held.enter_context(_opened(_file(folder, n), 4 * rows * width)) for n in numbers]
-            # Whole rounds of sentences that are sorted together: a stop then changes no batch, and no rounding.
-            pairs = zip(rest, computed)
-            while part := list(itertools.islice(pairs, batch_size * READ_AHEAD)):
-                for n, values in part:
-                    pooled = _pool(values, asked[n])
-                    width, rows = pooled.shape[2], rows + pooled.shape[1]
-                    for file, layer in zip(files, pooled):
-                        file.write(np.ascontiguousarray(layer, "<f4").tobytes())
-                for file in files:
-                    file.flush()
-                    os.fsync(file.fileno())
-                done += len(part)
-                write_json(folder / FACTS, {**facts, "done": done, "rows": rows, "width": width})
-                bar.update(len(part))
+            part = batch_size * getattr(source, "ROUND", READ_AHEAD)
+            for number, (n, values) in enumerate(zip(rest, computed), 1):
+                pooled = _pool(values, asked[n])
+                width, rows = pooled.shape[2], rows + pooled.shape[1]
+                for file, layer in zip(files, pooled):
+                    file.write(np.ascontiguousarray(layer, "<f4").tobytes())
+                bar.update()
+                # Whole rounds of sentences that are computed together: a stop then changes no batch, and no rounding.
+                if number % part == 0 or number == len(rest):
+                    for file in files:
+                        file.flush()
+                        os.fsync(file.fileno())
+                    write_json(folder / FACTS, {**facts, "done": done + number, "rows": rows, "width": width})
     return KeptVectors(folder, numbers, rows, width)
 
 

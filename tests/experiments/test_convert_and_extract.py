@@ -94,6 +94,7 @@ def test_extracted_vectors_are_those_of_the_encoder(tmp_path, goldens, ending):
     done = run_program("extract", *flags, "--layers=all")
     assert done.status == 0, done.err
     expected = load(goldens / "bert_tiny").encode(TEXTS, layers="all")
+    assert done.out.endswith("\n15 pieces in 16 positions (6.2% padding)\n")
     file = h5py.File(output) if ending == "h5" else np.load(output)
     with file:
         for n, tokens in enumerate(expected.tokens):

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Int64
 
 Shapes = dict[str, tuple[tuple[int, ...], type[np.generic]]]
-WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
+WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
 
 
 def width_for(length: int, limit: int) -> int:

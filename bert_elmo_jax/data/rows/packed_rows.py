@@ -1,0 +1,188 @@
+"""Plan batches of packed rows: little padding, in few shapes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from bert_elmo_jax.data.rows.packing import pack
+from bert_elmo_jax.data.rows.widths import WIDTHS, enumerate_runs, height_for, width_for
+
+# Costs in units of one position without attention. A position attends to its whole row, so it costs 1 + width / 1024 in
+# a BERT of base size. A batch costs 32 more, for reading the weights and starting the program. Every shape must be
+# compiled, and stays in memory: it costs 64 more, and has to save a 64th of the pieces of a larger plan.
+ATTENTION = 1024
+CALL = 32
+SHAPE = 64
+
+USUAL = 128  # the widest row for short texts
+HEIGHTS = (1, 2, 8, 32)  # of batches with fewer rows than the batch size
+SHORTEST = 3  # pieces of the shortest text: one between two special ones
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """Texts in rows of one width; the arrays have one entry per text, row after row.
+
+    The last rows of a batch may be empty. `slots` number the texts of each row from 0.
+
+    >>> [batch] = plan_packed(np.array([3, 7, 40, 5, 61]), batch_size=32, limit=512)
+    >>> (batch.height, batch.width), batch.texts.tolist(), batch.rows.tolist(), batch.starts.tolist()
+    ((2, 64), [4, 0, 2, 1, 3], [0, 0, 1, 1, 1], [0, 61, 0, 40, 47])
+    """
+
+    height: int
+    width: int
+    texts: Int64[np.ndarray, "N"]
+    rows: Int64[np.ndarray, "N"]
+    slots: Int64[np.ndarray, "N"]
+    starts: Int64[np.ndarray, "N"]  # the first position of each text in its row
+
+    @property
+    def positions(self) -> int:
+        """The number of positions that a model computes for this batch."""
+        return self.height * self.width
+
+
+def padding_share(batches: Sequence[PackedBatch], lengths: Int64[np.ndarray, "N"]) -> float:
+    """Return the share of padding among the positions of all batches.
+
+    >>> lengths = np.array([3, 7, 40, 5, 61])
+    >>> padding_share(plan_packed(lengths, batch_size=32, limit=512), lengths)
+    0.09375
+    """
+    return 1 - int(lengths.sum()) / sum(batch.positions for batch in batches)
+
+
+def most_texts(width: int) -> int:
+    """Return the largest number of texts in a row of this width.
+
+    >>> most_texts(128)
+    42
+    """
+    return max(1, width // SHORTEST)
+
+
+def plan_padded(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) -> list[PackedBatch]:
+    """Return batches of one text per row, longest first, for models that do not keep packed texts apart.
+
+    >>> [(batch.height, batch.width) for batch in plan_padded(np.array([3, 40, 20, 5]), batch_size=2, limit=512)]
+    [(2, 64), (2, 16)]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches = []
+    for at in range(0, len(order), batch_size):
+        texts = order[at : at + batch_size]
+        zeros = np.zeros(len(texts), np.int64)
+        height, width = height_for(len(texts), batch_size), width_for(int(lengths[texts[0]]), limit)
+        batches.append(PackedBatch(height, width, texts, np.arange(len(texts)), zeros, zeros))
+    return batches
+
+
+def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) -> list[PackedBatch]:
+    """Return batches of rows with several texts each, the longest texts first.
+
+    A text has at most `limit` pieces; rows may be wider. A batch has at most `batch_size` rows, and at most as many
+    positions as `batch_size` rows that are just wide enough for the longest text.
+
+    Long texts get rows of a width that just holds them, and shorter texts fill the gaps. The rest goes into rows of
+    one width. The cheapest plan wins: it decides which texts count as long, and how wide the other rows are.
+
+    >>> lengths = np.array([300, 12, 90] + [25] * 40)
+    >>> [(batch.height, batch.width, len(batch.texts)) for batch in plan_packed(lengths, batch_size=32, limit=512)]
+    [(1, 384, 4), (1, 96, 1), (8, 128, 38)]
+    """
+    if not len(lengths):
+        return []
+    room = batch_size * width_for(int(lengths.max()), limit)
+    planner = _Planner(batch_size, limit, room, max(SHAPE, int(lengths.sum()) // SHAPE))
+    left, batches = np.arange(len(lengths)), []
+    while len(left):
+        part = planner.choose_rows(lengths[left])
+        batches += part.to_batches(left, lengths)
+        left = np.delete(left, part.members)
+    return batches
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Packed rows of one width, cut into batches of these heights; see `pack` for `members` and `starts`."""
+
+    width: int
+    heights: Sequence[int]
+    members: Int64[np.ndarray, "N"]
+    starts: Int64[np.ndarray, "rows_plus_one"]
+
+    def to_batches(self, texts: Int64[np.ndarray, "M"], lengths: Int64[np.ndarray, "K"]) -> list[PackedBatch]:
+        """Return the batches; the members are places in `texts`."""
+        batches, row = [], 0
+        for height in self.heights:
+            starts = self.starts[row : row + height + 1]
+            chosen = texts[self.members[starts[0] : starts[-1]]]
+            rows, slots = enumerate_runs(np.diff(starts))
+            before = np.cumsum(lengths[chosen]) - lengths[chosen]
+            first = before - before[starts[:-1] - starts[0]][rows]
+            batches.append(PackedBatch(height, self.width, chosen, rows, slots, first))
+            row += height
+        return batches
+
+
+class _Planner(NamedTuple):
+    """Bounds and costs of a plan."""
+
+    batch_size: int
+    limit: int  # pieces of a text
+    room: int  # positions of a batch
+    shape: int
+
+    def choose_rows(self, lengths: Int64[np.ndarray, "N"]) -> _Rows:
+        """Return rows for all texts, or only for the longest ones if the whole is then estimated to cost less."""
+        own = width_for(int(lengths.max()), self.limit)
+        found: list[tuple[float, _Rows]] = []
+        for width in [own, *(width for width in WIDTHS if own < width <= min(max(2 * own, USUAL), self.room))]:
+            members, starts = pack(lengths, width, most_texts(width))
+            heights = self.cut(len(starts) - 1, width)[0]
+            found.append((self.cost(width, heights), _Rows(width, heights, members, starts)))
+            if len(starts) == 2:
+                break  # a wider row would only have more padding
+            if width == own:
+                found += self.long_rows(lengths, found[0][1])
+        return min(found, key=lambda one: one[0])[1]
+
+    def long_rows(self, lengths: Int64[np.ndarray, "N"], every: _Rows) -> list[tuple[float, _Rows]]:
+        """Return the first rows, which hold the longest texts, for several meanings of long, and the cost of each plan.
+
+        The cost of the other texts is an estimate: rows without padding, of the width that holds them or the usual one.
+        """
+        longest = lengths[every.members[every.starts[:-1]]]  # of each row: `pack` opens rows by falling length
+        found = []
+        for next_width in (width for width in WIDTHS if width < every.width):
+            needed = int((longest > next_width).sum())
+            heights = self.cut(needed, every.width)[1]
+            rows = sum(heights)  # at least as many as needed: the others hold shorter texts
+            if rows < len(longest):
+                kept = _Rows(every.width, heights, every.members[: every.starts[rows]], every.starts[: rows + 1])
+                rest = int(lengths.sum() - lengths[kept.members].sum())
+                estimate = rest * (1 + max(next_width, USUAL) / ATTENTION) + CALL + self.shape
+                found.append((self.cost(every.width, heights) + estimate, kept))
+        return found
+
+    def cut(self, rows: int, width: int) -> tuple[list[int], list[int]]:
+        """Return the heights of batches for these rows: the cheapest, and those with the fewest batches."""
+        allowed = sorted({*(height for height in HEIGHTS if height < self.batch_size), self.batch_size})
+        allowed = [height for height in allowed if height == 1 or height * width <= self.room]
+        done, rest = [allowed[-1]] * (rows // allowed[-1]), rows % allowed[-1]
+        ways = []
+        while rest:
+            ways.append([*done, next(height for height in allowed if height >= rest)])
+            fits = max(height for height in allowed if height <= rest)
+            done, rest = [*done, fits], rest - fits
+        ways.append(done)
+        return min(ways, key=lambda heights: self.cost(width, heights)), ways[0]
+
+    def cost(self, width: int, heights: Sequence[int]) -> float:
+        """Return the cost of batches of one width."""
+        positions = width * sum(heights)
+        return positions * (1 + width / ATTENTION) + CALL * len(heights) + self.shape * len(set(heights))
