@@ -22,6 +22,7 @@ from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.matrix_product import cast_kernels
 from bert_elmo_jax.text import Tokenizer
 
 
@@ -88,6 +89,11 @@ class PieceEncoder(Encoder):
     def heads(self) -> tuple[str, ...]:
         """The heads that the weights have."""
         return tuple(name for name in self.params if name != "encoder")
+
+    @functools.cached_property
+    def working_params(self) -> dict[str, Any]:
+        """The parameters as `encode` reads them: the encoder's kernels are cast to the type of the computation once."""
+        return {**self.params, "encoder": cast_kernels(self.params["encoder"], jnp.dtype(self.config.dtype))}
 
     def check_words(self) -> None:
         """Raise if the tokenizer is missing."""
@@ -199,7 +205,7 @@ class PieceEncoder(Encoder):
         )
         real = arrays["mask"] if segments is None else arrays["segments"]
         inputs = [None if a is None else a.astype(np.int32) for a in (ids, arrays["types"], arrays["positions"], real)]
-        return self._run(self.params, *inputs, wanted=wanted)
+        return self._run(self.working_params, *inputs, wanted=wanted)
 
     def extract(
         self,
@@ -374,8 +380,8 @@ class PieceEncoder(Encoder):
     def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.packs:
-            return self._run(self.params, *arrays, wanted=wanted)
-        output = self._run(self.params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
+            return self._run(self.working_params, *arrays, wanted=wanted)
+        output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
         return output if output.pooled is None else output.replace(pooled=output.pooled[:, None])
 
 

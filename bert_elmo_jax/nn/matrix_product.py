@@ -1,5 +1,6 @@
 """The product of a dense layer, with a gradient of its own where XLA's is slow."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -27,6 +28,22 @@ def multiply(x: Float[Array, "N I"], kernel: Float[AnyArray, "I O"]) -> Float[Ar
     if x.dtype == jnp.bfloat16 and fast_bfloat16():
         return multiply_in_tiles(x, jnp.asarray(kernel))
     return x @ kernel.astype(x.dtype)
+
+
+def cast_kernels(params: Mapping[str, Any], dtype: jnp.dtype) -> dict[str, Any]:
+    """Return parameters with every `kernel` in this type, so that no call has to cast it again; the others stay.
+
+    >>> params = cast_kernels({"up": {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}}, jnp.dtype("bfloat16"))
+    >>> params["up"]["kernel"].dtype, params["up"]["bias"].dtype
+    (dtype(bfloat16), dtype('float32'))
+    """
+
+    def cast(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return cast_kernels(value, dtype)
+        return value if name != "kernel" or value.dtype == dtype else value.astype(dtype)
+
+    return {name: cast(name, value) for name, value in params.items()}
 
 
 @jax.custom_vjp

@@ -181,3 +181,14 @@ def test_arrays_of_a_packed_batch(encoder, words):
     assert arrays.positions.tolist() == [[*range(13), *range(3)], [*range(4), *[0] * 12]]
     assert arrays.firsts.tolist() == [[0, 13, 0, 0, 0], [0] * 5]
     assert arrays.tokens[1, :4].tolist() == rows[0].encoding.ids.tolist()
+
+
+def test_bfloat16_kernels_are_cast_once_and_give_the_same_numbers(goldens):
+    encoder = load(goldens / "bert_tiny", dtype="bfloat16")
+    kernel = encoder.working_params["encoder"]["layer_0"]["attention"]["query"]["kernel"]
+    assert kernel.dtype == "bfloat16"
+    assert encoder.params["encoder"]["layer_0"]["attention"]["query"]["kernel"].dtype == "float32"
+    tokens = np.array([[2, 5, 6, 3]])
+    found = encoder.forward(tokens)
+    encoder.working_params = encoder.params  # cast in every call
+    np.testing.assert_array_equal(found.layers, encoder.forward(tokens).layers)
