@@ -110,6 +110,7 @@ class Family:
     depth_of: Callable[[str], int | None] = encoder_depth
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
+    packs: bool = True  # the module keeps the texts of a packed row apart by segments and positions
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     vocab_size: int = 30_522  # of the released models, for planning without data
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
