@@ -122,7 +122,11 @@ def task_outputs(
 
 
 def is_packed(batch: Batch) -> bool:
-    """Return True if the rows of a batch are packed with several examples."""
+    """Return True if the rows of a batch are packed with several examples.
+
+    >>> is_packed({"tokens": np.ones((2, 8))})
+    False
+    """
     return NUMBERED in batch
 
 
