@@ -36,16 +36,18 @@ def plan_even(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: 
 def _exchange(strata: Int[np.ndarray, "B batches"], lengths: Int[np.ndarray, "N"]) -> None:
     """Let the longest batch exchange an example with the shortest one, the second longest with the second, and so on.
 
-    The example is the one of the stratum that makes the two sums most similar.
+    The examples are those of one stratum, and in the last rounds those of neighbouring strata, that make the two sums
+    most similar. A batch with the very longest example may need shorter ones than its strata have.
     """
     half = strata.shape[1] // 2
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        below = np.roll(np.arange(len(strata)), number // (ROUNDS // 2))
         sums = lengths[strata].sum(axis=0)
         by_sum = np.argsort(sums, kind="stable")
         short, long = by_sum[:half], by_sum[::-1][:half]
         differences = sums[long] - sums[short]
-        left = np.abs(differences - 2 * (lengths[strata[:, long]] - lengths[strata[:, short]]))
+        left = np.abs(differences - 2 * (lengths[strata[:, long]] - lengths[strata[below][:, short]]))
         stratum = left.argmin(axis=0)
         better = np.flatnonzero(left[stratum, np.arange(half)] < differences)
-        here, there = (stratum[better], long[better]), (stratum[better], short[better])
+        here, there = (stratum[better], long[better]), (below[stratum[better]], short[better])
         strata[here], strata[there] = strata[there], strata[here]
