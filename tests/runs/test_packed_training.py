@@ -11,7 +11,7 @@ from bert_elmo_jax.data.tasks.packed_batches import PackedBatches, Shape
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss
 
-from ..heads.test_packed_rows import CONFIG, init, make_examples
+from ..heads.test_packed_rows import CONFIG, make_examples, make_params
 
 WAYS = {"one device": (1, 1), "eight devices": (8, 1), "accumulation": (1, 4)}
 
@@ -20,7 +20,7 @@ WAYS = {"one device": (1, 1), "eight devices": (8, 1), "accumulation": (1, 4)}
 def choice():
     """A head, its parameters, fifteen examples of two or three choices, and their update in padded rows."""
     head = TaskHead("choice", dropout=0.0)
-    params = jax.tree.map(np.asarray, init(CONFIG, head, jax.random.key(0)))
+    params = jax.tree.map(np.asarray, make_params(head))
     rows = make_examples("choice", range(15))
     return head, params, rows, update(head, params, collate(rows, 16, 16, 0), 1, 1)
 
