@@ -99,7 +99,7 @@ def compute_packed(
     parts: int = 1,
     progress: bool = False,
 ) -> list[Any]:
-    """Return the outputs of `run` for each example: those of its pieces (`of_pieces`), or its own.
+    """Return the outputs of `run` for each example: one per piece (`of_pieces`), or one per example.
 
     >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
     >>> shapes = {"positions": 512, "pad_id": 0}

@@ -36,8 +36,8 @@ def plan_even(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: 
 def _exchange(strata: Int[np.ndarray, "B batches"], lengths: Int[np.ndarray, "N"]) -> None:
     """Let the longest batch exchange an example with the shortest one, the second longest with the second, and so on.
 
-    The examples are those of one stratum, and in the last rounds those of neighbouring strata, that make the two sums
-    most similar. A batch with the very longest example may need shorter ones than its strata have.
+    They choose the stratum whose exchange makes the two sums most similar. The last rounds exchange between
+    neighbouring strata, because a batch with the very longest example may need shorter ones than its strata have.
     """
     half = strata.shape[1] // 2
     for number in range(ROUNDS):

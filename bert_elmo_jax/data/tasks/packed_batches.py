@@ -68,7 +68,7 @@ def choose_packing(
 
     They are padded if the model does not pack, or if that takes less time: many devices with one example each need
     padding. The number of packed rows is a multiple of `parts`. Padded rows have at most `limit` positions. Packed rows
-    have at most `positions`, those of the model, unless an example with all its choices has more.
+    have at most the model's `positions`, unless an example with all its choices has more.
 
     >>> ids = [np.ones(3 + n % 40, np.int32) for n in range(400)]
     >>> rows = [Row(n, (one,), (one,)) for n, one in enumerate(ids)]
