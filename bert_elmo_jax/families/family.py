@@ -111,7 +111,7 @@ class Family:
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
     # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
-    # `max_positions` pieces. If False, every text to be encoded has a row of its own.
+    # `max_positions` pieces. If False, every text has a row of its own.
     packs: bool = True
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     vocab_size: int = 30_522  # of the released models, for planning without data

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import flax.linen as nn
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Float32
+from jaxtyping import Array, Bool, Float, Float32, Int
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.nn import bilstm, dropout, init_bilstm, scalar_mix
@@ -73,7 +73,23 @@ class Reader(nn.Module):
         return jnp.where(real[..., None], x, 0.0)
 
 
-def mean_over_pieces(x: Float[Array, "B T D"], real: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    """Return the mean of the vectors of a row's real pieces."""
-    count = jnp.maximum(real.sum(axis=1, keepdims=True), 1).astype(x.dtype)
-    return jnp.where(real[..., None], x, 0.0).sum(axis=1) / count
+def mean_over_pieces(x: Float[Array, "B T D"], segments: Int[Array, "B T"], number: int) -> Float[Array, "B S D"]:
+    """Return the mean of the vectors of each of the segments 1 to `number` of a row; zeros for an empty one.
+
+    >>> mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0], [5.0]]]), jnp.array([[1, 1, 0, 2]]), 2).tolist()
+    [[[2.0], [5.0]]]
+    """
+    inside = pieces_of_segments(segments, number).astype(x.dtype)
+    x = jnp.where((segments > 0)[..., None], x, 0.0)
+    # A device that multiplies in 16 bits by default must not round the vectors.
+    total = jnp.einsum("bst,btd->bsd", inside, x, precision="highest")
+    return total / jnp.maximum(inside.sum(axis=2, keepdims=True), 1.0)
+
+
+def pieces_of_segments(segments: Int[Array, "B T"], number: int) -> Bool[Array, "B {number} T"]:
+    """Return True at the pieces of each of the segments 1 to `number` of a row.
+
+    >>> pieces_of_segments(jnp.array([[1, 1, 2, 0]]), 2).astype(int).tolist()
+    [[[1, 1, 0, 0], [0, 0, 1, 0]]]
+    """
+    return segments[:, None, :] == jnp.arange(1, number + 1, dtype=segments.dtype)[None, :, None]

@@ -52,7 +52,7 @@ class Choice(nn.Module):
     initializer_range: float = 0.02
 
     @nn.compact
-    def __call__(self, pooled: Float[Array, "B C D"], *, deterministic: bool = True) -> Float32[Array, "B C"]:
+    def __call__(self, pooled: Float[Array, "*B C D"], *, deterministic: bool = True) -> Float32[Array, "*B C"]:
         """Return the score of each choice."""
         head = Dropped(1, self.rate, self.initializer_range)
         nn.share_scope(self, head)

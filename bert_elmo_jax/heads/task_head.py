@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces
+from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces, pieces_of_segments
 from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
 from bert_elmo_jax.losses import accuracy, cross_entropy
 
@@ -22,6 +22,8 @@ Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 # The name of each kind's head in the parameter tree; the others are called "classify".
 NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span"}
 NOWHERE = -1e9  # the score of padding, and of choices that are absent
+OF_PIECES = ("tags", "questions")  # kinds with scores of pieces; the others have scores of examples
+NUMBERED = "nsp_positions"  # of packed batches: the first position of each example, in the order of the segments
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class TaskHead:
         return self.features is None and self.kind in ("classification", "regression", "choice")
 
     @property
+    def packs(self) -> bool:
+        """True if the head can read packed rows; BiLSTMs would read on from one example to the next."""
+        return self.features is None or not self.features.lstm_layers
+
+    @property
     def module(self) -> nn.Module:
         """The head's Linen module."""
         how = self.dropout, self.initializer_range
@@ -72,40 +79,55 @@ def task_outputs(
     """Return the float32 scores of a batch, by kind of task.
 
     Classification [B, labels], regression [B], tags [B, T, labels], choice [B, C], questions two of [B, T] (starts and
-    ends). `encoder` is a family's module, with its pooler if the head reads it. Without a key there is no dropout. A
-    `frozen` encoder has no dropout and gets no gradients, except for its pooler.
+    ends). In a batch with `nsp_positions` [B, S] (or [B, S, C] of choices), rows are packed with S examples: the scores
+    of classification, regression and choice have another axis S after B. `encoder` is a family's module, with its
+    pooler if the head reads it. Without a key there is no dropout. A `frozen` encoder has no dropout and gets no
+    gradients, except for its pooler.
     """
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
-    present = segments.any(axis=-1)
-    if head.kind == "choice":
-        tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
+    positions, first = (jnp.asarray(batch[name]) if is_packed(batch) else None for name in ("positions", NUMBERED))
+    shape = segments.shape[:-1] if first is None else first.shape  # of the examples, and of their choices
+    tokens, types, segments = (x.reshape(-1, x.shape[-1]) for x in (tokens, types, segments))
+    first = jnp.zeros((len(tokens), 1), jnp.int32) if first is None else first.reshape(len(tokens), -1)
+    lengths = pieces_of_segments(segments, first.shape[1]).sum(axis=2)
+    if head.at_end:
+        first = jnp.maximum(first + lengths - 1, 0)
     own = params["encoder"]
     if frozen:
         own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
-    at_end = head.pooled and head.at_end
-    pooled_at: Any = {"nsp_positions": jnp.maximum((segments > 0).sum(axis=1) - 1, 0)[:, None]} if at_end else {}
+    pooled_at: Any = {"nsp_positions": first} if head.pooled else {}
     output: Any = encoder.apply(
-        {"params": own}, tokens, types, None, segments, layers=head.features and head.features.layers,
+        {"params": own}, tokens, types, positions, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
-    x: Any = (output.pooled[:, 0] if at_end else output.pooled) if head.pooled else output.last
+    of_pieces = head.kind in OF_PIECES
+    x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:
-        real = segments > 0
         reader = {"params": params.get("reader", {})}
-        x = Reader(head.features).apply(reader, output.layers, real, **_with_dropout(keys[1]))
-        if head.kind not in ("tags", "questions"):
-            x = mean_over_pieces(x, real)
+        x = Reader(head.features).apply(reader, output.layers, segments > 0, **_with_dropout(keys[1]))
+        if not of_pieces:
+            x = mean_over_pieces(x, segments, first.shape[1])
     parts = {"params": params[head.name]}
     if head.kind == "questions":
         # Padding cannot hold an answer, so that a row's width changes nothing.
         sides: Any = head.module.apply(parts, x)
         return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides)
+    if not of_pieces:
+        x = x.reshape(*shape, x.shape[-1])
+    scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
     if head.kind == "choice":
-        scores: Any = head.module.apply(parts, x.reshape(*present.shape, x.shape[-1]), **_with_dropout(keys[2]))
-        return jnp.where(present, scores, NOWHERE)
-    scores = head.module.apply(parts, x, **_with_dropout(keys[2]))
-    return scores[:, 0] if head.kind == "regression" else scores
+        return jnp.where(lengths.reshape(shape) > 0, scores, NOWHERE)
+    return scores[..., 0] if head.kind == "regression" else scores
+
+
+def is_packed(batch: Batch) -> bool:
+    """Return True if the rows of a batch are packed with several examples.
+
+    >>> is_packed({"tokens": np.ones((2, 8))})
+    False
+    """
+    return NUMBERED in batch
 
 
 def task_loss(
@@ -125,7 +147,13 @@ def task_loss(
         outputs = task_outputs(encoder, head, params, batch, key, frozen)
         weights = batch["weights"]
         if head.kind == "questions":
-            sides = zip(("start", "end"), outputs, (batch["starts"], batch["ends"]))
+            places = [batch["starts"], batch["ends"]]
+            if is_packed(batch):
+                # An answer is looked for in its own example: one softmax for each segment.
+                inside = pieces_of_segments(batch["segments"], batch[NUMBERED].shape[1])
+                outputs = [jnp.where(inside, scores[:, None, :], NOWHERE) for scores in outputs]
+                places = [batch[NUMBERED] + place for place in places]
+            sides = zip(("start", "end"), outputs, places)
             return {name: cross_entropy(scores, places, weights) for name, scores, places in sides}, {}, carry
         if head.kind == "regression":
             error = jnp.where(weights > 0, jnp.square(outputs - batch["labels"]), 0.0)

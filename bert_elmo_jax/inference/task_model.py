@@ -1,18 +1,13 @@
 """A fine-tuned encoder with its task head: examples in, predictions out."""
 
 import functools
-import operator
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.data.tasks.batches import Batch, Collate, collate
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
@@ -22,11 +17,12 @@ from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, task_outputs
+from bert_elmo_jax.inference.packed_outputs import compute_packed
 from bert_elmo_jax.inference.predictions import Prediction, make_predictions
+from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs
 from bert_elmo_jax.text import Tokenizer
 
-INPUTS = ("tokens", "types", "segments")
 # The inputs of `predict`, by kind of task.
 EXPECTED = {
     "classification": "a text, or (text, pair) where the task has pairs",
@@ -42,7 +38,7 @@ class Predictor:
 
     task: Task
     params: dict[str, Any]
-    rows_of: Callable[..., Any]  # examples -> rows, the function (parameters, batch) -> outputs, and the collate
+    rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
     predictions: Callable[..., Any]  # (examples, rows, outputs of each row, n_best) -> predictions
 
     @property
@@ -67,10 +63,9 @@ class Predictor:
         """Return a prediction for each example of `read_examples`."""
         batch_size = check_whole("batch_size", batch_size, 1)
         n_best = check_whole("n_best", n_best, 1)
-        rows, run, make = self.rows_of(examples)
+        rows, compute = self.rows_of(examples)
         bar = len(rows) >= BAR_FROM if progress is None else progress
-        found = compute_outputs(functools.partial(run, self.params), rows, batch_size, make, progress=bar)
-        return self.predictions(examples, rows, found, n_best)
+        return self.predictions(examples, rows, compute(batch_size=batch_size, progress=bar), n_best)
 
 
 class TaskModel(Predictor, PieceEncoder):
@@ -91,20 +86,61 @@ class TaskModel(Predictor, PieceEncoder):
         self.task = task
         self.head = make_head(task, features, config)
         module = family.build(config, pooler=self.head.pooled)
+        self.row_shapes = RowShapes.of(task, self.head, family, config)
         # Compiled once for each shape of batch.
         self._scores = jax.jit(functools.partial(task_outputs, module, self.head))
 
-    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., Any], Collate]:
-        """Return the rows of examples with their functions."""
+    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
+        """Return the rows of examples, and the function that computes their scores."""
         rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
-        make = functools.partial(collate_inputs, limit=self.task.max_length, pad_id=self.config.pad_id)
-        return rows, self._scores, make
+        return rows, functools.partial(self.row_shapes.compute, functools.partial(self._scores, self.params), rows)
 
     def predictions(
         self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int
     ) -> list[Prediction]:
         """Return the predictions from the scores of rows."""
         return make_predictions(self.task, examples, rows, found, n_best)
+
+
+@dataclass(frozen=True)
+class RowShapes:
+    """Whether a task's rows are packed or padded, and their largest widths: `limit` padded, `positions` packed.
+
+    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
+    >>> shapes = RowShapes(packs=True, of_pieces=True, limit=128, positions=512, pad_id=0)
+    >>> [len(scores) for scores in shapes.compute(lambda batch: batch["tokens"] * 0.5, rows, batch_size=2)]
+    [3, 4, 5]
+    """
+
+    packs: bool
+    of_pieces: bool  # the scores are those of pieces
+    limit: int
+    positions: int
+    pad_id: int
+
+    @classmethod
+    def of(cls, task: Task, head: TaskHead, family: Family, config: Any) -> "RowShapes":
+        """Return those of a task and a model."""
+        packs = family.packs and head.packs
+        return cls(packs, head.kind in OF_PIECES, task.max_length, config.max_positions, config.pad_id)
+
+    def compute(
+        self,
+        run: Callable[[Mapping[str, np.ndarray]], Any],
+        rows: Sequence[Row],
+        batch_size: int,
+        *,
+        parts: int = 1,
+        progress: bool = False,
+    ) -> list[Any]:
+        """Return the scores of each row; the packed rows of a batch are a multiple of `parts`."""
+        if self.packs:
+            return compute_packed(
+                run, rows, batch_size, positions=self.positions, pad_id=self.pad_id, of_pieces=self.of_pieces,
+                parts=parts, progress=progress,
+            )  # fmt: skip
+        make = functools.partial(collate_inputs, limit=self.limit, pad_id=self.pad_id)
+        return compute_outputs(run, rows, batch_size, make, progress=progress)
 
 
 def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
@@ -153,55 +189,3 @@ def _check_characters(texts: Sequence[str], number: int) -> None:
     for text in texts:
         if found := lone_surrogate(text):
             raise ValueError(f"input {number} {found}")
-
-
-def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
-    """Return a batch of rows without their targets."""
-    batch = collate(rows, height, limit, pad_id)
-    return {name: batch[name] for name in INPUTS}
-
-
-def compute_outputs(
-    run: Callable[[Mapping[str, np.ndarray]], Any],
-    rows: Sequence[Any],
-    batch_size: int,
-    collate: Collate,
-    *,
-    progress: bool = False,
-) -> list[Any]:
-    """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height."""
-    order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
-    parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
-    batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
-    found: list[Any] = [None] * len(rows)
-    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
-        for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
-            for k, n in enumerate(chosen):
-                found[n] = jax.tree.map(operator.itemgetter(k), arrays)
-            bar.update(len(chosen))
-    return found
-
-
-def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the outputs of `run` for each batch as numpy arrays, computing two batches in parallel.
-
-    An accelerator computes one batch while the other's output is fetched. A CPU uses more cores if a batch has many
-    small steps, as in a recurrent network, and compiles two shapes at a time.
-    """
-    # Several devices need their common work in one order, from one thread.
-    alone = jax.device_count() == 1
-    waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(2) as pool:
-        try:
-            for batch in batches:
-                if alone:
-                    waiting.append(pool.submit(lambda batch: jax.device_get(run(batch)), batch))
-                else:
-                    waiting.append(pool.submit(jax.device_get, run(batch)))
-                if len(waiting) > 2:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:  # a caller that stops early does not wait for batches that have not started
-            for future in waiting:
-                future.cancel()

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 
-from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
 from bert_elmo_jax.inference.predictions import Prediction
+from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel
 from bert_elmo_jax.inference.task_model import Predictor
 from bert_elmo_jax.inference.task_networks import NETWORKS, network_name
@@ -40,11 +40,14 @@ class TaskNetwork(Predictor):
         # Compiled once for each shape of batch.
         self._outputs = jax.jit(self.network.outputs(config, task, build_encode(config, encoder)))
 
-    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., Any], Collate]:
-        """Return the rows of examples with their functions."""
+    def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
+        """Return the rows of examples, and the function that computes their outputs."""
         layers = build_layers(self.config, self.encoder)
         make = functools.partial(self.network.collate, lexicon=self.lexicon, layers=layers, targets=False)
-        return self.network.reading_rows(self.task, examples, self.lexicon), self._outputs, make
+        rows = self.network.reading_rows(self.task, examples, self.lexicon)
+        return rows, functools.partial(
+            compute_outputs, functools.partial(self._outputs, self.params), rows, collate=make
+        )
 
     def predictions(
         self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int

@@ -14,7 +14,8 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan
+from bert_elmo_jax.data.tasks.batches import Batch, Collate, plan_epoch
+from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.runs.finetuning import RESULT
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory
@@ -106,12 +107,20 @@ def train_seeds(
 
 
 def join_batches(rows: Sequence[Any], batch_size: int, seeds: Sequence[int], collate: Collate) -> Iterator[Batch]:
-    """Yield the batches of each seed, [seeds, batch_size, …], all as wide as the longest row, to compile only once."""
-    lengths = np.array([row.width for row in rows])
-    longest = rows[int(lengths.argmax())]
+    """Yield the batches of each seed: packed ones, or [seeds, batch_size, …] as wide as the longest row.
+
+    So few shapes are compiled.
+    """
+    packed = collate if isinstance(collate, PackedBatches) else None
+    longest = max(rows, key=lambda row: row.width)
     padding = len(seeds) * batch_size + 1  # the number of an empty row
     for epoch in itertools.count():
-        for chosen in zip(*(plan(lengths, batch_size, seed, epoch) for seed in seeds)):
+        plans = [plan_epoch(rows, batch_size, seed, epoch, even=packed is not None) for seed in seeds]
+        for chosen in zip(*plans):
+            if packed is not None:
+                batches = packed.together([[rows[n] for n in part] for part in chosen])
+                yield {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+                continue
             together = collate([*(rows[n] for part in chosen for n in part), longest], padding + 1)
             places = np.full((len(seeds), batch_size), padding)
             at = 0

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax import load, train
 from bert_elmo_jax.analysis.layer_weights import layer_shares
 from bert_elmo_jax.data.tasks.batches import TaskBatches
+from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, read_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_model import TaskModel
@@ -117,7 +118,8 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
     say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)
-    batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate)
+    even = isinstance(collate, PackedBatches)
+    batches = TaskBatches(ready.rows, config.batch_size, config.seed, collate, even=even)
 
     def put(batch: Mapping[str, np.ndarray]) -> Any:
         return parallel.put(batch) if len(next(iter(batch.values()))) % share == 0 else batch

@@ -11,8 +11,9 @@ import numpy as np
 import optax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax import optim
+from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.batches import Collate, collate
+from bert_elmo_jax.data.tasks.packed_batches import choose_packing
 from bert_elmo_jax.data.tasks.rows import check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
@@ -23,7 +24,7 @@ from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, tas
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
-from bert_elmo_jax.inference.task_model import collate_inputs, compute_outputs, make_head
+from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
@@ -118,18 +119,28 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     rate, method = build_transfer(config, family, params, length, new_pooler)
     weights = class_weights(config.class_weights, task, data.train)
     loss = task_loss(module, head, weights, frozen=config.transfer == "frozen")
-    shape: Any = {"limit": task.max_length, "pad_id": model.pad_id}
+    shapes = RowShapes.of(task, head, family, model)
+    mesh = train.make_mesh(**config.mesh)
+    share = mesh.shape["data"] * mesh.shape["fsdp"]
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
         describe_run(workdir, model, params, tokenizer, task=task, features=features)
         outputs = jax.jit(functools.partial(task_outputs, module, head))
-        inputs = functools.partial(collate_inputs, **shape)
 
         def predict(params: Any, put: Put) -> list[Any]:
-            found = compute_outputs(lambda batch: outputs(params, put(batch)), dev_rows, config.batch_size, inputs)
+            def run(batch: Mapping[str, np.ndarray]) -> Any:
+                return outputs(params, put(batch))
+
+            found = shapes.compute(run, dev_rows, config.batch_size, parts=share)
             return make_predictions(task, data.dev, dev_rows, found)
 
-        return functools.partial(collate, **shape), predict
+        packed, padding = choose_packing(
+            rows, config.batch_size, share * config.accumulate, packs=shapes.packs, limit=shapes.limit,
+            positions=shapes.positions, pad_id=shapes.pad_id,
+        )  # fmt: skip
+        shape = f", {packed.shapes[0].rows} rows of {packed.shapes[0].width} in a batch" if packed else ""
+        say(f"padding: {padding:.1%} of positions{shape}")
+        return packed or functools.partial(collate, limit=shapes.limit, pad_id=shapes.pad_id), predict
 
     return Prepared(
         task, rows, length, params, loss, coefficients(task.kind), rate, method, begin,

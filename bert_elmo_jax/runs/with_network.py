@@ -21,8 +21,8 @@ from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.inference.model_kinds import read_facts
+from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
-from bert_elmo_jax.inference.task_model import compute_outputs
 from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.word_encoder import fill_cache, layer_shape, word_encoder

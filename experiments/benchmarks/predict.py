@@ -1,4 +1,4 @@
-r"""The time of `predict`, compared with the bare forward pass of the same rows: tokenising, sorting, padding, decoding.
+r"""The time of `predict`, compared with the bare forward pass of the same rows: tokenising, packing, decoding.
 
   python -m experiments.benchmarks.predict                         # a BERT-mini from scratch, generated sentences
   python -m experiments.benchmarks.predict --model=runs/sst2 --input=sst2/test.tsv
@@ -19,14 +19,13 @@ import numpy as np
 from absl import flags
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.rows.widths import height_for
-from bert_elmo_jax.data.tasks.batches import collate
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import read_examples, task_named
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.inference import TaskModel
-from bert_elmo_jax.inference.task_model import INPUTS, make_head
+from bert_elmo_jax.inference.packed_outputs import make_inputs, plan_inputs
+from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
 from experiments.benchmarks._paired import in_turn, seconds
@@ -64,14 +63,10 @@ def make_model(examples: Sequence[TextExample]) -> TaskModel:
 
 def bare(model: TaskModel, examples: Sequence[Any]) -> Callable[[], None]:
     """Return the forward pass of all batches, in the order and shapes of `predict`."""
-    rows = sorted(make_rows(model.task, examples, model.tokenizer, labelled=False), key=lambda row: -row.width)
+    rows = make_rows(model.task, examples, model.tokenizer, labelled=False)
     run = jax.jit(functools.partial(model._scores, model.params))
-    batches = []
-    for at in range(0, len(rows), FLAGS.batch_size):
-        some = rows[at : at + FLAGS.batch_size]
-        height = height_for(len(some), FLAGS.batch_size)
-        batch = collate(some, height, model.task.max_length, model.config.pad_id)
-        batches.append({name: batch[name] for name in INPUTS})
+    planned = plan_inputs(np.array([row.size for row in rows]), FLAGS.batch_size, model.config.max_positions)
+    batches = list(make_inputs(rows, planned, model.config.pad_id))
 
     def forward() -> None:
         for batch in batches:

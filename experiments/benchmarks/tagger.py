@@ -23,7 +23,7 @@ from absl import flags
 
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.data.tasks.word_rows import word_width
-from bert_elmo_jax.inference.task_model import two_at_a_time
+from bert_elmo_jax.inference.row_outputs import two_at_a_time
 from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
 from bert_elmo_jax.networks.tagger import scores_of

@@ -60,6 +60,7 @@ def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsy
     assert run(program, config, tmp_path / "run", model) is None
     said = capsys.readouterr().err
     assert re.search(rf"^{tmp_path / 'run'}: {task}, 4 steps of 16 rows \(\d+ are an epoch\), on 8 × cpu$", said, re.M)
+    assert re.search(r"^padding: \d+\.\d% of positions", said, re.M)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     lines = read_metrics(tmp_path / "run")
     score = f"dev/{result['score']}"

@@ -6,4 +6,4 @@ from bert_elmo_jax.heads.features import mean_over_pieces
 
 
 def test_example_of_mean_over_pieces():
-    assert mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[True, True, False]])).tolist() == [[2.0]]
+    assert mean_over_pieces(jnp.array([[[1.0], [3.0], [9.0]]]), jnp.array([[1, 1, 0]]), 1).tolist() == [[[2.0]]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.data.tasks.rows import Row
-from bert_elmo_jax.inference.task_model import collate_inputs, compute_outputs, two_at_a_time
+from bert_elmo_jax.inference.row_outputs import collate_inputs, compute_outputs, two_at_a_time
 
 
 def test_in_order_however_long_each_takes():

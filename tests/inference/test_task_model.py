@@ -67,7 +67,7 @@ def close(ours, theirs):
     for name, value in ours.items():
         if name != "n_best":
             jax.tree.map(
-                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5) if not isinstance(a, str) else None,
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6) if not isinstance(a, str) else None,
                 value,
                 theirs[name],
             )

@@ -9,6 +9,7 @@ from jaxtyping import Int
 
 from bert_elmo_jax.data.rows.draws import ORDER, generator
 from bert_elmo_jax.data.rows.widths import width_for
+from bert_elmo_jax.data.tasks.even_batches import plan_even
 from bert_elmo_jax.data.tasks.rows import Row
 
 Batch = dict[str, np.ndarray]
@@ -48,16 +49,17 @@ class TaskBatches(Iterator[Batch]):
 
     `collate` makes a batch from rows and a height; rows have a `width`, and a method `content` for fingerprints. In
     each epoch, the rows are shuffled, sorted by length within pools of a few batches, and the batches are shuffled
-    again. If the last batch of an epoch has fewer rows, it is padded.
+    again. If the last batch of an epoch has fewer rows, it is padded. `even` batches, to be packed, have nearly equal
+    sums of the rows' `size` instead.
     """
 
-    def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate):
+    def __init__(self, rows: Sequence[Any], batch_size: int, seed: int, collate: Collate, *, even: bool = False):
         if not rows:
             raise ValueError("no rows to train on; give at least one example")
         if batch_size < 1:
             raise ValueError(f"{batch_size=}: expected 1 or more")
         self._rows, self._batch_size, self._seed, self._collate = rows, batch_size, seed, collate
-        self._lengths = np.array([row.width for row in rows])
+        self._even = even
         self._identity = {"rows": digest(rows), "batch_size": batch_size, "seed": seed}
         self._done = 0
         self._plan: tuple[int, list[Int[np.ndarray, "_"]]] | None = None
@@ -70,27 +72,43 @@ class TaskBatches(Iterator[Batch]):
     def __next__(self) -> Batch:
         epoch, number = divmod(self._done, self.epoch_size)
         if self._plan is None or self._plan[0] != epoch:
-            self._plan = (epoch, plan(self._lengths, self._batch_size, self._seed, epoch))
+            self._plan = (epoch, plan_epoch(self._rows, self._batch_size, self._seed, epoch, even=self._even))
         chosen = [self._rows[n] for n in self._plan[1][number]]
         self._done += 1
         return self._collate(chosen, self._batch_size)
 
     def state(self) -> dict[str, Any]:
         """Return the position of the next batch, as JSON."""
-        return {"done": self._done, "of": self._identity}
+        return {"done": self._done, "even": self._even, "of": self._identity}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state`; raise if the examples, the batch size or the seed have changed."""
-        if set(state) != {"done", "of"}:
+        """Continue from `state`; raise if the examples, the batch size or the seed have changed.
+
+        The batches keep the examples that they had, even or not: on other devices, the choice may be another.
+        """
+        if set(state) - {"even"} != {"done", "of"}:
             raise ValueError("not the state of a task's batches; give the result of state()")
         changed = [name for name, value in self._identity.items() if state["of"].get(name) != value]
         if changed:
             what = "the training examples have" if "rows" in changed else f"{' and '.join(changed)} has"
             raise ValueError(f"{what} changed since this run started; restore the old ones, or use another workdir")
-        self._done = int(state["done"])
+        self._done, self._even, self._plan = int(state["done"]), bool(state.get("even", False)), None
 
     def close(self) -> None:
         """Do nothing; there are no open files."""
+
+
+def plan_epoch(
+    rows: Sequence[Any], batch_size: int, seed: int, epoch: int, *, even: bool = False
+) -> list[Int[np.ndarray, "_"]]:
+    """Return the indices of the rows of each batch of an epoch: of similar lengths, or `even` sums of lengths.
+
+    >>> [len(batch) for batch in plan_epoch([Row(n, (np.ones(3, np.int32),), ()) for n in range(6)], 3, 0, 0)]
+    [3, 3]
+    """
+    if even:
+        return plan_even(np.array([row.size for row in rows]), batch_size, seed, epoch)
+    return plan(np.array([row.width for row in rows]), batch_size, seed, epoch)
 
 
 def plan(lengths: Int[np.ndarray, "N"], batch_size: int, seed: int, epoch: int) -> list[Int[np.ndarray, "_"]]:

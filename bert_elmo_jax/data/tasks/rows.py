@@ -59,6 +59,11 @@ class Row:
         """The number of pieces (of the longest choice)."""
         return max(map(len, self.ids))
 
+    @property
+    def size(self) -> int:
+        """The number of pieces (of all choices)."""
+        return sum(map(len, self.ids))
+
     def content(self) -> bytes:
         """Return the row as bytes, for fingerprints."""
         read = b"".join(ids.tobytes() + types.tobytes() + b"." for ids, types in zip(self.ids, self.types))

@@ -1,0 +1,122 @@
+"""The scores of examples in packed rows, in batches of few shapes."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Int64
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, width_for
+from bert_elmo_jax.data.tasks.batches import Batch
+from bert_elmo_jax.data.tasks.packed_batches import cost
+from bert_elmo_jax.data.tasks.packed_examples import Places, Shape, find_places, lay_out, most_choices, round_up
+from bert_elmo_jax.data.tasks.rows import Row
+from bert_elmo_jax.inference.row_outputs import two_at_a_time
+
+INPUTS = ("tokens", "types", "positions", "segments", "nsp_positions")
+USUAL = 128  # the width of the rows of many examples, unless one is longer
+LITTLE = 0.05  # a share of padding that wider rows need not reduce
+
+
+@dataclass(frozen=True)
+class PackedInputs:
+    """The batches of some examples: `shape` without the last one, the indices of the examples, and their places."""
+
+    shape: Shape
+    chosen: tuple[Int64[np.ndarray, "_"], ...]
+    places: tuple[Places, ...]
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shape of each batch: the last may have fewer rows."""
+        rows = [int(places.row.max()) + 1 for places in self.places]
+        return [Shape(height_for(count, self.shape.rows), self.shape.width) for count in rows]
+
+
+def plan_inputs(lengths: Int64[np.ndarray, "N"], batch_size: int, positions: int, parts: int = 1) -> PackedInputs:
+    """Pack examples into rows, and rows into batches of about `batch_size` examples.
+
+    Rows have at most the model's `positions` unless an example with its choices has more. The number of rows in a batch
+    is a multiple of `parts`, except in the last one.
+
+    >>> plan_inputs(np.array([12]), 32, 512).shapes
+    [Shape(rows=1, width=16)]
+    >>> plan_inputs(3 + np.arange(1000) % 20, 32, 512).shapes[:2]
+    [Shape(rows=4, width=128), Shape(rows=4, width=128)]
+    """
+    total, longest = int(lengths.sum()), int(lengths.max())
+    top = max(positions, round_up(longest, 64)) if longest > positions else positions
+    usual = min(USUAL, top)
+    if total <= usual:
+        widths = [width_for(total, top)]
+    else:
+        widths = [width for width in WIDTHS if max(longest, usual) <= width <= top] or [top]
+    best = None
+    for width in widths:
+        places = find_places(lengths, width)
+        shape = Shape(int(places.row.max()) + 1, width)
+        if best is None or cost(shape) < cost(best[0]):
+            best = shape, places
+        if total >= (1 - LITTLE) * shape.positions:
+            break
+    assert best is not None
+    (rows, width), places = best
+    share = max(1, round(batch_size * total / len(lengths) / width))
+    height = round_up(height_for(share, batch_size), parts)
+    order = np.argsort(places.row, kind="stable")
+    cuts = np.searchsorted(places.row[order], range(height, rows, height))
+    chosen = tuple(np.split(order, cuts))
+    of_batch = (Places(places.row[c] - n * height, places.slot[c], places.begin[c]) for n, c in enumerate(chosen))
+    return PackedInputs(Shape(height, width), chosen, tuple(of_batch))
+
+
+def make_inputs(rows: Sequence[Row], planned: PackedInputs, pad_id: int) -> Iterator[Batch]:
+    """Yield the batches of examples without their targets.
+
+    >>> row = Row(0, (np.array([2, 7, 3], np.int32),), (np.zeros(3, np.int32),), {"labels": 1})
+    >>> [batch] = make_inputs([row], plan_inputs(np.array([3]), 32, 512), pad_id=0)
+    >>> sorted(batch), batch["tokens"].shape
+    (['nsp_positions', 'positions', 'segments', 'tokens', 'types'], (1, 16))
+    """
+    choices = most_choices(rows)
+    for shape, chosen, places in zip(planned.shapes, planned.chosen, planned.places, strict=True):
+        batch = lay_out([rows[n] for n in chosen], places, shape, pad_id, choices)
+        yield {name: batch[name] for name in INPUTS}
+
+
+def compute_packed(
+    run: Callable[[Mapping[str, np.ndarray]], Any],
+    rows: Sequence[Row],
+    batch_size: int,
+    *,
+    positions: int,
+    pad_id: int,
+    of_pieces: bool,
+    parts: int = 1,
+    progress: bool = False,
+) -> list[Any]:
+    """Return the outputs of `run` for each example: one per piece (`of_pieces`), or one per example.
+
+    >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
+    >>> shapes = {"positions": 512, "pad_id": 0}
+    >>> [out.tolist() for out in compute_packed(lambda b: b["positions"], rows, 2, of_pieces=True, **shapes)]
+    [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
+    >>> [int(out) for out in compute_packed(lambda b: b["nsp_positions"], rows, 2, of_pieces=False, **shapes)]
+    [9, 5, 0]
+    """
+    if not rows:
+        return []
+    planned = plan_inputs(np.array([row.size for row in rows]), batch_size, positions, parts)
+    found: list[Any] = [None] * len(rows)
+    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
+        outputs = two_at_a_time(run, make_inputs(rows, planned, pad_id))
+        for chosen, places, arrays in zip(planned.chosen, planned.places, outputs, strict=True):
+            for n, row, slot, begin in zip(chosen.tolist(), *(column.tolist() for column in places)):
+                own = slice(begin, begin + rows[n].size) if of_pieces else slot
+                found[n] = jax.tree.map(operator.itemgetter((row, own)), arrays)
+            bar.update(len(chosen))
+    return found

@@ -1,0 +1,69 @@
+"""The outputs of a model for rows of mixed lengths, in padded batches."""
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.data.tasks.batches import Batch, Collate, collate
+from bert_elmo_jax.data.tasks.rows import Row
+
+INPUTS = ("tokens", "types", "segments")
+
+
+def collate_inputs(rows: Sequence[Row], height: int, limit: int, pad_id: int) -> Batch:
+    """Return a batch of rows without their targets."""
+    batch = collate(rows, height, limit, pad_id)
+    return {name: batch[name] for name in INPUTS}
+
+
+def compute_outputs(
+    run: Callable[[Mapping[str, np.ndarray]], Any],
+    rows: Sequence[Any],
+    batch_size: int,
+    collate: Collate,
+    *,
+    progress: bool = False,
+) -> list[Any]:
+    """Return the outputs of `run` for each row; `collate` makes a batch from rows with a `width`, and a height."""
+    order = sorted(range(len(rows)), key=lambda n: -rows[n].width)  # longest first, so memory only falls
+    parts = [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
+    batches = (collate([rows[n] for n in chosen], height_for(len(chosen), batch_size)) for chosen in parts)
+    found: list[Any] = [None] * len(rows)
+    with tqdm(total=len(rows), desc="predicting", unit="rows", disable=not progress) as bar:
+        for chosen, arrays in zip(parts, two_at_a_time(run, batches), strict=True):
+            for k, n in enumerate(chosen):
+                found[n] = jax.tree.map(operator.itemgetter(k), arrays)
+            bar.update(len(chosen))
+    return found
+
+
+def two_at_a_time(run: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the outputs of `run` for each batch as numpy arrays, computing two batches in parallel.
+
+    An accelerator computes one batch while the other's output is fetched. A CPU uses more cores if a batch has many
+    small steps, as in a recurrent network, and compiles two shapes at a time.
+    """
+    # Several devices need their common work in one order, from one thread.
+    alone = jax.device_count() == 1
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            for batch in batches:
+                if alone:
+                    waiting.append(pool.submit(lambda batch: jax.device_get(run(batch)), batch))
+                else:
+                    waiting.append(pool.submit(jax.device_get, run(batch)))
+                if len(waiting) > 2:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # a caller that stops early does not wait for batches that have not started
+            for future in waiting:
+                future.cancel()
