@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -18,6 +19,7 @@ BAR_FROM = 300  # texts: below, a bar would only flicker
 
 R = TypeVar("R")
 E = TypeVar("E")
+_COUNTING = threading.Lock()
 
 
 @dataclasses.dataclass
@@ -30,6 +32,12 @@ class Work:
 
     pieces: int = 0
     positions: int = 0
+
+    def add(self, pieces: int, positions: int) -> None:
+        """Count a batch; several threads may."""
+        with _COUNTING:
+            self.pieces += pieces
+            self.positions += positions
 
     @property
     def padding(self) -> float:

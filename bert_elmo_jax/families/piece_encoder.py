@@ -371,8 +371,7 @@ class PieceEncoder(Encoder):
                     write()
                 arrays = jax.device_get((output.last, output.layers, output.pooled))
                 write = functools.partial(windows.write, batch, targets, *arrays)
-                self.work.pieces += int(windows.lengths[batch.texts].sum())
-                self.work.positions += batch.positions
+                self.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
                 bar.update(int((windows.numbers[batch.texts] == 0).sum()))
             if write is not None:
                 write()

@@ -67,14 +67,23 @@ def predict_file(
 
     try:
         if target == "-":
-            return write(sys.stdout)
+            count = write(sys.stdout)
+            print_work(loaded)
+            return count
         marked = Path(target).suffix.lower() == ".csv"  # the mark tells Excel that it is UTF-8
         with open_atomically(target, encoding="utf-8-sig" if marked else "utf-8") as out:
             count = write(out)
         print(f"{count:,} predictions in {target}", file=sys.stderr)
+        print_work(loaded)
         return count
     except UnicodeDecodeError as error:  # of standard input; files report the line themselves
         raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
+
+
+def print_work(model: TaskModel | TaskNetwork) -> None:
+    """Print the pieces that a model with a head has read, and its share of padding; networks read words."""
+    if isinstance(model, TaskModel):
+        print(model.work, file=sys.stderr)
 
 
 def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterator[Sequence[Any]]:

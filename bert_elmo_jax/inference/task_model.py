@@ -93,7 +93,12 @@ class TaskModel(Predictor, PieceEncoder):
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""
         rows = make_rows(self.task, examples, self.tokenizer, labelled=False)
-        return rows, functools.partial(self.row_shapes.compute, functools.partial(self._scores, self.params), rows)
+
+        def scores(batch: Mapping[str, np.ndarray]) -> Any:
+            self.work.add(int((batch["segments"] > 0).sum()), batch["segments"].size)
+            return self._scores(self.working_params, batch)
+
+        return rows, functools.partial(self.row_shapes.compute, scores, rows)
 
     def predictions(
         self, examples: Sequence[Example], rows: Sequence[Any], found: Sequence[Any], n_best: int

@@ -52,6 +52,7 @@ def test_lines_of_standard_input(name, runs):
     status, lines, said = predict(LINES[name], model=runs[name])
     assert status == 0, said
     assert said.startswith(f"{runs[name]} ({name}): standard input -> standard output, on 8 × cpu\n")
+    assert re.search(r"\d+ pieces in \d+ positions \(\d+\.\d% padding\)\n$", said)
     assert len(lines) == 2
     model = load(runs[name])
     first = lines[0]
