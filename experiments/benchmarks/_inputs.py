@@ -52,6 +52,14 @@ def mixed_sentences(count: int, mean: float = 2.8, spread: float = 0.6, longest:
     return [" ".join(islice(words, int(n))) for n in np.clip(random.lognormal(mean, spread, count), 3, longest)]
 
 
+def read_texts(file: str, count: int) -> list[str]:
+    """Return the first lines of a file; raise if there are too few, because results name their number."""
+    lines = [line for line in read_lines(file) if line.strip()]
+    if len(lines) < count:
+        raise ValueError(f"--texts={file} has {len(lines):,} lines; {count:,} are needed")
+    return lines[:count]
+
+
 def write_settings(folder: Path, **settings: Any) -> None:
     """Write the settings that both sides read."""
     (folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
@@ -91,7 +99,7 @@ def prepare_step(folder: Path, tiny: bool, texts: str | None) -> None:
 def prepare_encode(folder: Path, tiny: bool, texts: str | None) -> None:
     """Write BERT-base and sentences of mixed length: the lines of a file, or 400 of the toy world."""
     count = 9 if tiny else 400
-    sentences = read_lines(texts)[:count] if texts else mixed_sentences(count)
+    sentences = read_texts(texts, count) if texts else mixed_sentences(count)
     write_bert(folder, bert_sizes("base", tiny), sentences)
     write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
 
@@ -99,7 +107,7 @@ def prepare_encode(folder: Path, tiny: bool, texts: str | None) -> None:
 def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:
     """Write a MiniLM-size BERT and sentences like SST-2's (9 words on average), with random labels."""
     count = 40 if tiny else 2048
-    lines = read_lines(texts)[:count] if texts else mixed_sentences(count, mean=2.0, spread=0.7, longest=50)
+    lines = read_texts(texts, count) if texts else mixed_sentences(count, mean=2.0, spread=0.7, longest=50)
     labels = np.random.default_rng(0).integers(0, 2, len(lines)).tolist()
     write_bert(folder, bert_sizes("minilm", tiny), lines)
     for name, some in (("train", len(lines)), ("dev", 8)):

@@ -164,7 +164,7 @@ def measure_case(case: Case, repeats: int) -> dict[str, Any]:
 
 
 def measure_utilisation(
-    output: Path, *, tiny: bool, peak: float | None, minutes: float = 8.0, repeats: int = 20
+    output: Path, *, tiny: bool, peak: float | None, minutes: float = 7.0, repeats: int = 20
 ) -> None:
     """Measure all cases on the first device, print each, and write them with the device's name to a file."""
     began, device = time.monotonic(), jax.devices()[0]

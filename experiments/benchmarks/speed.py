@@ -57,7 +57,7 @@ def define() -> None:
     flags.DEFINE_string("results", None, "The folder of bench.json, speed.md and speed.ko.md. Default: docs/results.")
     flags.DEFINE_string("output", "utilisation.json", "For utilisation: the file to write.")
     flags.DEFINE_float("peak", None, "For utilisation: the chip's peak in TFLOP/s of bfloat16 products.")
-    flags.DEFINE_float("minutes", 8.0, "For utilisation: no new case begins after this time.")
+    flags.DEFINE_float("minutes", 7.0, "For utilisation: no new case begins after this time.")
 
 
 def read_peer(work: Work) -> str:

@@ -11,6 +11,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_step
+from bert_elmo_jax.runs.start_run import keep_freed_memory
 from experiments.benchmarks._inputs import Batch, read_settings
 from experiments.benchmarks.ours import about
 
@@ -41,6 +42,7 @@ def make_step(config: Any, batch: Batch, stored: Any = None) -> tuple[Any, Any, 
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a training step on the folder's batch."""
+    keep_freed_memory()  # as `pretrain` does
     settings = read_settings(folder)
     config, _ = read_config(settings["recipe"])
     with config.unlocked():

@@ -19,6 +19,7 @@ from bert_elmo_jax.inference.task_model import two_at_a_time
 from bert_elmo_jax.losses import viterbi
 from bert_elmo_jax.networks import TaggerConfig, best_tags, init_tagger, tagger_coefficients, tagger_loss
 from bert_elmo_jax.networks.tagger import scores_of
+from bert_elmo_jax.runs.start_run import keep_freed_memory
 from bert_elmo_jax.weights.parameter_tree import flatten, nest
 from experiments.benchmarks._inputs import read_settings, write_settings
 from experiments.benchmarks.ours import about
@@ -88,6 +89,7 @@ def write_inputs(folder: Path, sizes: Mapping[str, Any], batches: int, batch_siz
 
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return training, prediction of the best path, and the same with the probability of each tag."""
+    keep_freed_memory()  # as `finetune` does
     config = TaggerConfig(num_words=VOCABULARY, **read_settings(folder)["sizes"])
     batches = [read_arrays(file) for file in sorted(folder.glob("batch_*.npz"))]
     params = jax.tree.map(jax.numpy.asarray, nest(read_arrays(folder / "weights.npz")))
