@@ -145,8 +145,8 @@ def describe_machine() -> dict[str, Any]:
     named = re.search(r"model name\s*: (.*)", text)
     numbers = [found[1] for name in ("cpu family", "model") if (found := re.search(rf"^{name}\s*: (\d+)", text, re.M))]
     processor = named[1] if named else platform.processor() or platform.machine()
-    flags = set(re.findall(r"\b(?:avx512f|amx_tile|amx_bf16|avx2|asimd)\b", text))
-    names = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_bf16": "AMX", "asimd": "NEON"}
+    flags = set(re.findall(r"\b(?:avx512f|avx512_bf16|amx_bf16|avx2|asimd)\b", text))
+    names = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "AVX-512 BF16", "amx_bf16": "AMX", "asimd": "NEON"}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {

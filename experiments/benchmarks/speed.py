@@ -17,6 +17,7 @@ not counted) per second, divided by the peak that the maker of the chip states. 
 """
 
 import datetime
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,6 +163,8 @@ def main() -> None:
     file, kept = folder / "bench.json", 0
     if FLAGS.what != ["render"]:
         works = choose_works(FLAGS.what)
+        if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > 0.5:
+            print(f"other programs are running (load {load:.1f}): they disturb these times", file=sys.stderr)
         import jax
 
         jax.config.update("jax_platforms", "cpu")
