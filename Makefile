@@ -5,7 +5,7 @@
 #   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
-#   make bench                     all benchmarks, one after the other; quote ratios, not times
+#   make bench                     times beside PyTorch and AllenNLP, into docs/results; PEER_PYTHON=, ALLENNLP_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt from setup.cfg for every supported Python
@@ -70,7 +70,8 @@ peers: $(INSTALLED)
 	$(RUN) -m pip install --quiet --editable ".[peers]"
 
 bench: $(INSTALLED)
-	for benchmark in experiments/benchmarks/[a-z]*.py; do $(RUN) -m experiments.benchmarks.$$(basename $$benchmark .py) || exit 1; done
+	$(RUN) -m experiments.benchmarks.speed $(if $(PEER_PYTHON),--peer_python=$(PEER_PYTHON)) \
+	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON))
 
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)

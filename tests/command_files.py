@@ -33,6 +33,7 @@ def write_command_files(root: Path) -> None:
     write_page_files(root, layers=12)
     for name in ("experiments", "bert_elmo_jax"):
         (root / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "docs" / "results", root / "docs" / "results")
     write_hub(root)
     shutil.copytree(GOLDENS / "bert_tiny_tf", root / "uncased_L-12_H-768_A-12")
     for name in ("elmo", "elmo_2x4096_512_2048cnn_2xhighway"):

@@ -73,22 +73,20 @@ FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
 NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
-    "bert": ["--presets=tiny", "--lengths=16", "--tokens=32", "--repeats=1", "--count=4", "--product=64"],
-    "bert_encode": ["--preset=tiny", "--count=4", "--repeats=1"],
-    "elmo": ["--presets=toy", "--batches=2x4", "--window=2x4", "--repeats=1"],
     "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
     "pipeline": ["--documents=60", "--positions=512", "--batches=1", "--steps=tiny"],
     "predict": ["--preset=tiny", "--sentences=4", "--repeats=1"],
     "prepare": ["--megabytes=0.1", "--pairs=1", "--workers=1"],
     "sampled_softmax": ["--words=100", "--width=8", "--positions=4", "--negatives=8", "--repeats=1"],
-    "tagger": ["--batches=1", "--batch_size=2", "--longest=8", "--lstm_size=4", "--layers=2x4", "--repeats=1"],
+    "speed": ["--tiny", "--turns=1", "--peak=1"],
 }  # fmt: skip
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
 WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
-    "--peers=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
+    "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
+    "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install -e '.[tpu]'", "libtpu is not installed"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),

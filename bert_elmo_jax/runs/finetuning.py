@@ -15,6 +15,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax import load, train
 from bert_elmo_jax.analysis.layer_weights import layer_shares
+from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import read_json, write_json
@@ -24,7 +25,7 @@ from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
 from bert_elmo_jax.runs.config_files import parse_values
 from bert_elmo_jax.runs.initial_state import apply_compute
-from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
@@ -66,7 +67,7 @@ def finetune(
     with train.only_process(workdir), cost_kept(workdir):
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)
-        cache_compiled(workdir / "compiled", small=False)
+        share_compiled()
         if adapt and isinstance(start, NetworkStart):
             start, status = adapt_encoder(config, workdir, data, start)
             if status:

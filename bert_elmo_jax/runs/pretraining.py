@@ -13,6 +13,7 @@ from ml_collections import ConfigDict
 from optax import GradientTransformation
 
 from bert_elmo_jax import train
+from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
@@ -30,7 +31,7 @@ from bert_elmo_jax.runs.initial_state import (
     build_schedule,
     fill_missing,
 )
-from bert_elmo_jax.runs.start_run import cache_compiled, cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
@@ -58,7 +59,7 @@ def pretrain(
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE)
         train.meet("run directory")
-        cache_compiled(workdir / "compiled", small=False)
+        share_compiled()
         mesh = None if parallel == "pmap" else train.make_mesh(**config.mesh)
 
         # Data, model and objective.

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 from bert_elmo_jax import train
+from bert_elmo_jax.compilation_cache import default_folder
 from bert_elmo_jax.runs.config_files import override, read_config
 from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
 
@@ -41,11 +42,15 @@ def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, 
         return INTERRUPTED
 
 
-def cache_compiled(folder: Path, small: bool = True) -> None:
-    """Let JAX keep compiled programs in a folder, also `small` ones, unless the environment says otherwise."""
-    if jax.config.values["jax_compilation_cache_dir"] is None:
+def cache_compiled(folder: Path) -> None:
+    """Let JAX keep all compiled programs of many runs in their folder, unless the environment says otherwise.
+
+    The folder replaces the user's own cache, which leaves out small programs.
+    """
+    if jax.config.values["jax_compilation_cache_dir"] in (None, str(default_folder())):
         jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
-    if small and "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_compilation_cache_max_size", -1)
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 

@@ -24,7 +24,8 @@ from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
-from experiments.benchmarks._paired import median_seconds
+from bert_elmo_jax.runs.config_files import CONFIGS, read_config
+from experiments.benchmarks._timing import median_seconds
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -73,13 +74,17 @@ def time_step(preset: str, length: int) -> None:
     """Print the tokens per second that a training step consumes."""
     import jax  # only now: without steps, this benchmark measures the pipeline without JAX
 
-    from experiments.benchmarks.bert import make_batch, make_config, make_params, make_step
+    from experiments.benchmarks._inputs import FAMILY, make_batch
+    from experiments.benchmarks.ours.step import make_step
 
     gpu = jax.default_backend() == "gpu"
     options = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0} if gpu else {}
-    config = make_config(preset, **options)
-    batch = make_batch(config, (256 if gpu else 8) * 128 // length, length)
-    rate = batch["tokens"].size / median_seconds(make_step(config, make_params(config), batch), 5)
+    config, _ = read_config(f"{CONFIGS}/bert.py:{preset}")
+    config.model.update(options)
+    batch = make_batch(FAMILY.config(**config.model), (256 if gpu else 8) * 128 // length, length)
+    step, _, _ = make_step(config, batch)
+    step()
+    rate = batch["tokens"].size / median_seconds(step, 5)
     device = jax.devices()[0].device_kind
     print(f"a step of BERT-{preset} at {length} consumes {rate / 1e6:9.4f} M tokens/s ({device})", flush=True)
 

@@ -28,8 +28,8 @@ from bert_elmo_jax.inference.packed_outputs import make_inputs, plan_inputs
 from bert_elmo_jax.inference.task_model import make_head
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
-from experiments.benchmarks._paired import in_turn, seconds
-from experiments.benchmarks.bert import FAMILY, make_config
+from experiments.benchmarks._inputs import FAMILY, make_config
+from experiments.benchmarks._timing import in_turn, seconds
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS

@@ -27,7 +27,7 @@ from bert_elmo_jax.data.corpora.reading import Reading, Tally, describe, find_fi
 from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, write_corpus
-from experiments.benchmarks._paired import in_turn
+from experiments.benchmarks._timing import in_turn
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.runs.config_files import (
     CONFIGS,
@@ -138,6 +139,8 @@ def start(
     def run(argv: list[str]) -> int | None:
         if not FLAGS["verbosity"].present:
             logging.set_verbosity(logging.WARNING)  # or the checkpointing library names every file
+        if "jax" in sys.modules:  # not in programs that never compute
+            share_compiled()
         try:
             return main(*given, *([argv[1:]] if words else []))
         except Diverged as error:

@@ -1,0 +1,116 @@
+"""The inputs of both sides of a paired benchmark: a folder with weights, settings, texts and batches."""
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bert_elmo_jax.data.corpora.text_files import read_lines
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.toyworld import ToyWorld
+
+FAMILY = get_family("bert")
+make_config = FAMILY.config.preset
+MINILM = {"num_layers": 6, "hidden_size": 384, "num_heads": 12, "feed_forward_size": 1536}
+SETTINGS = "settings.json"
+Batch = dict[str, np.ndarray]
+
+
+def make_batch(config: Any, rows: int, length: int) -> Batch:
+    """Return random full rows with the paper's number of predictions: 20 of 128."""
+    random = np.random.default_rng(0)
+    tokens = random.integers(min(1000, config.vocab_size // 2), config.vocab_size, (rows, length), dtype=np.int32)
+    places = np.sort(np.argsort(random.random((rows, length)))[:, : max(1, length * 20 // 128)]).astype(np.int32)
+    return {
+        "tokens": tokens,
+        "types": np.zeros_like(tokens),
+        "positions": np.broadcast_to(np.arange(length, dtype=np.int32), tokens.shape),
+        "segments": np.ones_like(tokens),
+        "mlm_positions": places,
+        "mlm_targets": np.take_along_axis(tokens, places, 1),
+        "mlm_weights": np.ones(places.shape, np.float32),
+        "nsp_positions": np.zeros((rows, 1), np.int32),
+        "nsp_targets": random.integers(0, 2, (rows, 1), dtype=np.int32),
+        "nsp_weights": np.ones((rows, 1), np.float32),
+    }
+
+
+def mixed_sentences(count: int, mean: float = 2.8, spread: float = 0.6, longest: int = 100) -> list[str]:
+    """Return sentences of 3 to `longest` words: the toy world's, joined to log-normal lengths.
+
+    >>> [len(text.split()) for text in mixed_sentences(4)]
+    [17, 15, 24, 17]
+    """
+    random, world = np.random.default_rng(0), ToyWorld("en")
+    words = (word for number in range(10**9) for word in world.document(number).text.split())
+    return [" ".join(islice(words, int(n))) for n in np.clip(random.lognormal(mean, spread, count), 3, longest)]
+
+
+def read_texts(file: str, count: int) -> list[str]:
+    """Return the first lines of a file; raise if there are too few, because results name their number."""
+    lines = [line for line in read_lines(file) if line.strip()]
+    if len(lines) < count:
+        raise ValueError(f"--texts={file} has {len(lines):,} lines; {count:,} are needed")
+    return lines[:count]
+
+
+def write_settings(folder: Path, **settings: Any) -> None:
+    """Write the settings that both sides read."""
+    (folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a folder."""
+    return json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+
+
+def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str]) -> None:
+    """Write a BERT with random weights as a Hugging Face model, with a tokenizer of the texts."""
+    config = FAMILY.config(**sizes)
+    write: Any = FAMILY.formats["huggingface"].write
+    write(folder, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), config)
+    if texts:
+        train_wordpiece(texts, min(8192, config.vocab_size)).save(folder)
+
+
+def bert_sizes(preset: str, tiny: bool) -> dict[str, int]:
+    """Return the sizes of a preset or of MiniLM; a toy's if `tiny`."""
+    if tiny:
+        return {"num_layers": 2, "hidden_size": 32, "num_heads": 2, "feed_forward_size": 64, "vocab_size": 400}
+    return MINILM if preset == "minilm" else dict(FAMILY.presets[preset])
+
+
+def prepare_step(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write BERT-base and a batch of 8 × 128 with 20 predictions per row."""
+    sizes = bert_sizes("base", tiny)
+    write_bert(folder, sizes, [])
+    batch = make_batch(FAMILY.config(**sizes), *((2, 16) if tiny else (8, 128)))
+    arrays: dict[str, Any] = dict(batch)
+    np.savez(folder / "batch.npz", **arrays)
+    write_settings(folder, recipe="experiments/configs/bert.py:base", sizes=sizes)
+
+
+def prepare_encode(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write BERT-base and sentences of mixed length: the lines of a file, or 400 of the toy world."""
+    count = 9 if tiny else 400
+    sentences = read_texts(texts, count) if texts else mixed_sentences(count)
+    write_bert(folder, bert_sizes("base", tiny), sentences)
+    write_settings(folder, texts=sentences, batch_size=32, one="The old ship came home to the harbour at night .")
+
+
+def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write a MiniLM-size BERT and sentences like SST-2's (9 words on average), with random labels."""
+    count = 40 if tiny else 2048
+    lines = read_texts(texts, count) if texts else mixed_sentences(count, mean=2.0, spread=0.7, longest=50)
+    labels = np.random.default_rng(0).integers(0, 2, len(lines)).tolist()
+    write_bert(folder, bert_sizes("minilm", tiny), lines)
+    for name, some in (("train", len(lines)), ("dev", 8)):
+        rows = [f"{line}\t{label}\n" for line, label in zip(lines[:some], labels)]
+        (folder / f"{name}.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
+    write_settings(folder, texts=lines, labels=labels, batch_size=32, learning_rate=2e-5, max_length=128)

@@ -1,0 +1,208 @@
+"""The tables of docs/results/speed.md and speed.ko.md, rendered from `bench.json` between two marks."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.benchmarks._results import Comparison, minor
+from experiments.benchmarks._works import NAMES
+
+BEGIN, END = "<!-- rendered from bench.json: do not edit -->", "<!-- end of what is rendered -->"
+
+
+class Language(NamedTuple):
+    """The words of a page in one language."""
+
+    file: str
+    works: Mapping[str, tuple[str, str]]  # name of a work -> heading, description
+    columns: Sequence[str]
+    machine: str
+    terms: Mapping[str, str]  # English -> this language, in cases and peers
+    compared: str
+    measured: str
+    nothing: str
+
+
+ENGLISH = Language(
+    "speed.md",
+    {
+        "step": (
+            "A pretraining step of BERT-base",
+            "8 rows of 128 tokens with 20 predictions each, dropout, clipping, AdamW.",
+        ),
+        "encode": ("Encoding with BERT-base", "Sentences of mixed length, from texts to vectors; both sides tokenise."),
+        "one_text": ("One short text", "The same models, one text per call."),
+        "first_call": ("The first call", "From the start of the process: import, load, compile, encode one text."),
+        "finetune": (
+            "Fine-tuning a MiniLM-size model",
+            "6 layers of 384, batches of 32, sentences with the lengths of SST-2.",
+        ),
+        "tagger": (
+            "A BiLSTM-CRF tagger with cached ELMo vectors",
+            "The network of `configs/tagger.py`: 640 sentences of 4 to 60 words.",
+        ),
+        "elmo": ("ELMo", "From character ids to the mean of the layers, random weights."),
+    },
+    ("case", "precision", "JAX", "theirs, s", "ours, s", "ratio"),
+    "machine",
+    {},
+    "Compared with **{peer}**:",
+    "Measured {dates} on {processor}, {cores} cores, {memory} GiB, {instructions}; "
+    "Python {python}; at least {turns} turns.",
+    "There are no results yet. The commands above measure them.",
+)  # fmt: skip
+KOREAN = Language(
+    "speed.ko.md",
+    {
+        "step": (
+            "BERT-base의 사전 학습 스텝",
+            "128토큰 행 8개, 행마다 예측 20개, 드롭아웃, 기울기 자르기, AdamW입니다.",
+        ),
+        "encode": ("BERT-base로 인코딩", "길이가 섞인 문장을 텍스트에서 벡터까지 처리하며, 양쪽 모두 토큰화합니다."),
+        "one_text": ("짧은 텍스트 하나", "같은 모델에 한 번에 텍스트 하나를 넣습니다."),
+        "first_call": ("첫 호출", "프로세스 시작부터 임포트, 읽기, 컴파일, 텍스트 하나의 인코딩까지입니다."),
+        "finetune": ("MiniLM 크기 모델의 미세 조정", "너비 384인 층 6개, 배치 32, SST-2와 길이가 비슷한 문장입니다."),
+        "tagger": (
+            "캐시한 ELMo 벡터를 쓰는 BiLSTM-CRF 태거",
+            "`configs/tagger.py`의 네트워크와 4~60단어 문장 640개입니다.",
+        ),
+        "elmo": ("ELMo", "문자 id에서 층 평균까지, 무작위 가중치입니다."),
+    },
+    ("경우", "자료형", "JAX", "상대, 초", "이 프로젝트, 초", "비율"),
+    "기계",
+    {
+        "transformers on PyTorch: SDPA, gathered predictions, fused AdamW":
+            "PyTorch의 transformers: SDPA, 예측 위치의 로짓만 계산, fused AdamW",
+        "transformers on PyTorch: sorted by length, SDPA, inference mode":
+            "PyTorch의 transformers: 길이순 정렬, SDPA, inference mode",
+        "transformers on PyTorch: AutoModel, SDPA, inference mode":
+            "PyTorch의 transformers: AutoModel, SDPA, inference mode",
+        "transformers' Trainer: grouped by length, SDPA, fused AdamW":
+            "transformers의 Trainer: 길이별 묶음, SDPA, fused AdamW",
+        "the same network in PyTorch: packed sequences, vectorised CRF":
+            "PyTorch로 쓴 같은 네트워크: packed sequence, 벡터화한 CRF",
+        "AllenNLP on PyTorch": "PyTorch의 AllenNLP",
+        "8 × 128 tokens, 20 predictions": "8 × 128 토큰, 예측 20개",
+        "400 sentences": "문장 400개",
+        "one sentence of 11 words, warm": "11단어 문장 하나, 컴파일 뒤",
+        "first call in a new process": "새 프로세스의 첫 호출",
+        "first call, compiled by an earlier process": "앞선 프로세스가 컴파일해 둔 첫 호출",
+        "tenth call": "열 번째 호출",
+        "an epoch of 2,048 sentences": "문장 2,048개 한 에포크",
+        "training": "학습",
+        "prediction with the probability of each tag": "태그마다의 확률도 함께 예측",
+        "prediction": "예측",
+        "one sentence of 20 words": "20단어짜리 한 문장",
+        "32 × 20 words": "32 × 20 단어",
+        "forward and all gradients": "순방향과 모든 기울기",
+        "forward": "순방향",
+        "original": "원래 크기",
+        "small": "작은 크기",
+    },
+    "비교 상대는 **{peer}**입니다.",
+    "{dates}에 쟀습니다. {processor}, 코어 {cores}개, {memory} GiB, {instructions}, "
+    "파이썬 {python}, {turns}번 이상 번갈아 실행.",
+    "아직 결과가 없습니다. 위의 명령으로 잽니다.",
+)  # fmt: skip
+LANGUAGES = (ENGLISH, KOREAN)
+
+
+def render_pages(folder: Path, results: Sequence[Comparison]) -> list[Path]:
+    """Write the tables into the pages of a folder, and return the pages."""
+    pages = []
+    for language in LANGUAGES:
+        page = folder / language.file
+        page.write_text(insert(page.read_text(encoding="utf-8"), render(results, language)), encoding="utf-8")
+        pages.append(page)
+    return pages
+
+
+def insert(page: str, rendered: str) -> str:
+    """Return a page with other text between the two marks."""
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
+        raise ValueError(f"the page needs the lines {BEGIN} and {END}, once each and in this order")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{rendered}\n\n{END}{after}"
+
+
+def render(results: Sequence[Comparison], language: Language) -> str:
+    """Return the tables of all works that have results, and what was measured where."""
+    if not results:
+        return language.nothing
+    machines = list(dict.fromkeys(map(describe_place, results)))
+    parts = ["\n".join(describe_places(results, machines, language))]
+    for name in NAMES:
+        own = sorted((one for one in results if one.work == name), key=lambda one: sort_key(one))
+        if own:
+            heading, description = language.works[name]
+            parts += [f"## {heading}", description]
+        for peer in dict.fromkeys((one.peer.name, one.peer.version) for one in own):
+            rows = [one for one in own if (one.peer.name, one.peer.version) == peer]
+            compared = language.compared.format(peer=f"{translate(peer[0], language)} ({peer[1]})")
+            parts += [compared, draw_table(rows, machines, language)]
+    return "\n\n".join(parts)
+
+
+def draw_table(results: Sequence[Comparison], machines: Sequence[tuple[str, ...]], language: Language) -> str:
+    """Return a table of comparisons with one peer; it names the machine if there are several."""
+    columns = [*language.columns, *([language.machine] if len(machines) > 1 else [])]
+    rows = [columns, ["---"] * len(columns), *(draw_row(one, machines, language) for one in results)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def sort_key(one: Comparison) -> tuple[str, ...]:
+    """Return the order of rows: cases as they were measured, float32 before bfloat16, old JAX before new."""
+    return one.case, str(one.precision == "bfloat16"), minor(one.versions["jax"])
+
+
+def describe_place(one: Comparison) -> tuple[str, ...]:
+    """Return what two results share if they are of one machine and one Python."""
+    machine = one.machine
+    named = ", ".join(machine.get("instructions", ())) or "-"
+    return str(machine["processor"]), str(machine["cores"]), str(machine.get("memory_gib", "?")), named
+
+
+def describe_places(
+    results: Sequence[Comparison], machines: Sequence[tuple[str, ...]], language: Language
+) -> Iterator[str]:
+    """Yield a sentence for each machine."""
+    for place in machines:
+        own = [one for one in results if describe_place(one) == place]
+        dates = sorted({one.date for one in own})
+        text = language.measured.format(
+            dates=" – ".join(dict.fromkeys((dates[0], dates[-1]))), processor=place[0], cores=place[1], memory=place[2],
+            instructions=place[3], python=", ".join(sorted({minor(one.versions["python"]) for one in own})),
+            turns=min(len(one.ours) for one in own),
+        )  # fmt: skip
+        yield f"- {letter(machines, place)}: {text}" if len(machines) > 1 else text
+
+
+def letter(machines: Sequence[tuple[str, ...]], place: tuple[str, ...]) -> str:
+    """Return the letter of a machine."""
+    return chr(ord("A") + machines.index(place))
+
+
+def draw_row(one: Comparison, machines: Sequence[tuple[str, ...]], language: Language) -> list[str]:
+    """Return the cells of a comparison."""
+    ours, theirs = one.medians
+    precision = one.precision if one.precision == one.peer.precision else f"{one.precision} / {one.peer.precision}"
+    cells = [translate(one.case, language), precision, one.versions["jax"], show(theirs), show(ours)]
+    return [*cells, f"**{one.ratio:.2f}**", *([letter(machines, describe_place(one))] if len(machines) > 1 else [])]
+
+
+def translate(text: str, language: Language) -> str:
+    """Return a text with its terms in a language, the longest first."""
+    if not language.terms:
+        return text
+    terms = sorted(language.terms, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, terms)), lambda found: language.terms[found[0]], text)
+
+
+def show(seconds: float) -> str:
+    """Return seconds with three significant digits.
+
+    >>> show(2.3512), show(0.01234), show(81.33)
+    ('2.35', '0.0123', '81.3')
+    """
+    return f"{seconds:#.3g}".rstrip(".")

@@ -1,0 +1,72 @@
+"""The works that are measured beside a peer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+Prepare = Callable[[Path, bool, str | None], None]  # folder, tiny, a file of texts
+BOTH = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Two sides with the same name, in `ours` and in `peers`, and a folder of inputs for both."""
+
+    name: str
+    prepare: Prepare
+    side: str
+    cases: Mapping[str, str]  # pass -> case, as the results name it
+    precisions: Sequence[str] = ("float32",)
+    peer: str = "peer_python"  # the flag of the peer's interpreter
+    modules: Sequence[str] = ("torch", "transformers")  # that it needs
+    tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-3, "bfloat16": 0.1})
+
+
+def _prepare(name: str, folder: Path, tiny: bool, texts: str | None) -> None:
+    from experiments.benchmarks import _inputs
+
+    getattr(_inputs, f"prepare_{name}")(folder, tiny, texts)
+
+
+def _prepare_tagger(folder: Path, tiny: bool, texts: str | None) -> None:
+    from experiments.benchmarks.ours.tagger import write_inputs
+
+    sizes: dict[str, Any] = {"num_tags": 17, "lstm_size": 200, "encoder_layers": 3, "encoder_width": 256}
+    if tiny:
+        sizes |= {"lstm_size": 4, "encoder_width": 4}
+    write_inputs(folder, sizes, *((2, 2, 8) if tiny else (20, 32, 60)))
+
+
+def _prepare_elmo(preset: str, rows: int, words: int, folder: Path, tiny: bool, texts: str | None) -> None:
+    from experiments.benchmarks.ours.elmo import FAMILY, write_inputs
+
+    sizes: dict[str, Any] = {"cell_size": 8, "projection_size": 4, "filters": ((1, 4), (2, 4)), "num_highways": 1}
+    write_inputs(folder, FAMILY.config(**sizes) if tiny else FAMILY.config.preset(preset), rows, words)
+
+
+def _elmo(preset: str, rows: int, words: int) -> Work:
+    shape = f"{preset}, {rows} × {words} words" if rows > 1 else f"{preset}, one sentence of {words} words"
+    cases = {"forward": f"{shape}: forward", "both": f"{shape}: forward and all gradients"}
+    prepare = partial(_prepare_elmo, preset, rows, words)
+    return Work("elmo", prepare, "elmo", cases, peer="allennlp_python", modules=("torch", "allennlp"))
+
+
+WORKS = [
+    Work("step", partial(_prepare, "step"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
+    Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH),
+    Work("one_text", partial(_prepare, "encode"), "encode", {"one_text": "one sentence of 11 words, warm"}, BOTH),
+    Work("first_call", partial(_prepare, "encode"), "first_call", {
+        "first": "first call in a new process", "cached": "first call, compiled by an earlier process",
+        "tenth": "tenth call",
+    }),
+    Work("finetune", partial(_prepare, "finetune"), "finetune", {"epoch": "an epoch of 2,048 sentences"}, BOTH,
+         modules=("torch", "transformers", "accelerate")),
+    Work("tagger", _prepare_tagger, "tagger", {
+        "training": "training", "prediction": "prediction",
+        "probabilities": "prediction with the probability of each tag",
+    }, modules=("torch",)),
+    *(_elmo(preset, *shape) for preset in ("original", "small") for shape in ((32, 20), (1, 20))),
+]  # fmt: skip
+NAMES = list(dict.fromkeys(work.name for work in WORKS))

@@ -1,0 +1,29 @@
+"""Our encoding of texts, and of one text: `load(folder).encode(texts)`."""
+
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax import load
+from experiments.benchmarks._inputs import read_settings
+from experiments.benchmarks.ours import about
+
+
+def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the encoding of all texts, and of one; both tokenise, plan the rows and copy the vectors out."""
+    settings = read_settings(folder)
+    texts, size = settings["texts"], settings["batch_size"]
+    dtype: Any = precision
+    encoder = load(folder, dtype=dtype)
+
+    def encode() -> None:
+        encoder.encode(texts, batch_size=size, progress=False)
+
+    def one_text() -> int:
+        for _ in range(10):
+            encoder.encode([settings["one"]])
+        return 10
+
+    last = encoder.encode(texts[:4]).last
+    pieces = sum(len(encoder.tokenizer.encode(text).ids) for text in texts)
+    said = {**about(), "check": [float(x) for x in last[:, 0, :4].ravel()], "pieces": pieces}
+    return {"encode": encode, "one_text": one_text}, said

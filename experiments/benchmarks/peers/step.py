@@ -1,0 +1,46 @@
+"""A pretraining step of BERT in PyTorch: SDPA, logits at the predictions only, fused AdamW, autocast for bfloat16."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch.nn.functional import cross_entropy
+
+NAME = "transformers on PyTorch: SDPA, gathered predictions, fused AdamW"
+
+
+def about(name: str, precision: str) -> dict[str, Any]:
+    """Return what a side of transformers says about itself."""
+    version = f"transformers {transformers.__version__}, torch {torch.__version__.partition('+')[0]}"
+    return {"peer": {"name": name, "version": version, "precision": precision}, "threads": torch.get_num_threads()}
+
+
+def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a training step on the folder's batch."""
+    model: Any = transformers.BertForPreTraining.from_pretrained(folder, attn_implementation="sdpa")
+    with np.load(folder / "batch.npz") as stored:
+        batch = {name: torch.from_numpy(array.copy()) for name, array in stored.items()}
+    tokens, targets = batch["tokens"].long(), batch["mlm_targets"].long().flatten()
+    places = batch["mlm_positions"].long()[:, :, None].expand(-1, -1, model.config.hidden_size)
+    follows = batch["nsp_targets"].long()[:, 0]
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
+
+    def loss() -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            out = model.bert(tokens)
+            logits = model.cls.predictions(torch.gather(out.last_hidden_state, 1, places))
+            pairs = model.cls.seq_relationship(out.pooler_output)
+        return cross_entropy(logits.flatten(0, 1).float(), targets) + cross_entropy(pairs.float(), follows)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    with torch.no_grad():
+        check = [loss().item()] if not model.eval().training else []
+    model.train()
+    return {"step": step}, {**about(NAME, precision), "check": check}

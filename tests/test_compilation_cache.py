@@ -1,0 +1,98 @@
+"""The user's cache of compiled programs: where it is, what it may take, and that it never stops anybody."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from bert_elmo_jax import compilation_cache
+from bert_elmo_jax.compilation_cache import default_folder, delete_others, delete_unfinished, share_compiled
+from bert_elmo_jax.runs.start_run import cache_compiled
+
+NAMES = ("jax_compilation_cache_dir", "jax_compilation_cache_max_size", "jax_persistent_cache_min_compile_time_secs",
+         "jax_enable_compilation_cache")  # fmt: skip
+SUM = """
+import jax, sys, warnings
+from bert_elmo_jax.compilation_cache import share_compiled
+warnings.simplefilter("error")
+print(share_compiled() is not None, float(jax.jit(lambda x: (x @ x).sum())(jax.numpy.ones((8, 8)))))
+"""
+
+
+@pytest.fixture
+def nothing_chosen(monkeypatch, tmp_path):
+    """As in a notebook of a user who has set nothing; the home directory is a temporary one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+    saved = {name: jax.config.values[name] for name in NAMES}
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    for name, value in saved.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.usefixtures("nothing_chosen")
+def test_it_lies_in_the_users_caches_and_is_bounded(tmp_path):
+    folder = share_compiled(limit=2**20)
+    assert folder == default_folder() and folder.is_dir()
+    assert folder.parent == tmp_path / "caches" / "bert_elmo_jax" / "compiled"
+    assert [jax.config.values[name] for name in NAMES[:3]] == [str(folder), 2**19, compilation_cache.SHORTEST]
+    assert share_compiled() is None  # it is chosen already
+
+
+@pytest.mark.usefixtures("nothing_chosen")
+def test_what_many_runs_share_takes_its_place(tmp_path):
+    share_compiled()
+    cache_compiled(tmp_path / "sweep")
+    assert [jax.config.values[name] for name in NAMES[:3]] == [str(tmp_path / "sweep"), -1, 0.0]
+
+
+def test_the_environment_decides(monkeypatch):
+    before = jax.config.values[NAMES[0]]
+    assert before == os.environ["JAX_COMPILATION_CACHE_DIR"]
+    assert share_compiled() is None and jax.config.values[NAMES[0]] == before
+
+
+@pytest.mark.usefixtures("nothing_chosen")
+def test_it_can_be_turned_off():
+    jax.config.update("jax_enable_compilation_cache", False)
+    assert share_compiled() is None and jax.config.values[NAMES[0]] is None
+
+
+@pytest.mark.usefixtures("nothing_chosen")
+def test_a_folder_that_cannot_be_used_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    assert share_compiled(tmp_path / "file") is None and share_compiled(tmp_path / "file" / "below") is None
+    monkeypatch.setattr(os, "access", lambda *given: False)
+    assert share_compiled(tmp_path / "read only") is None
+    assert jax.config.values[NAMES[0]] is None
+
+
+def test_unfinished_entries_go_and_others_stay(tmp_path):
+    for name, size, used in (("whole", 9, 8), ("empty", 0, 8), ("alone", 9, None), ("short", 9, 3)):
+        (tmp_path / f"{name}-cache").write_bytes(b"x" * size)
+        if used is not None:
+            (tmp_path / f"{name}-atime").write_bytes(b"x" * used)
+    delete_unfinished(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} - {".lockfile"} == {"whole-cache", "whole-atime"}
+
+
+def test_folders_of_other_versions_are_bounded_too(tmp_path):
+    for age, name in enumerate(("own", "new", "old", "older")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a-cache").write_bytes(b"x" * 100)
+        os.utime(tmp_path / name / "a-cache", (1e9 - age, 1e9 - age))
+    delete_others(tmp_path / "own", limit=250)
+    assert {path.name for path in tmp_path.iterdir()} == {"own", "new", "old"}
+
+
+def test_a_second_process_reads_what_the_first_has_compiled(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path), "JAX_LOG_COMPILES": "0"}
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", SUM], env=environment, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == ("True 512.0\n", "")
+    (folder,) = (tmp_path / "bert_elmo_jax" / "compiled").iterdir()
+    assert any(folder.glob("*-cache"))
