@@ -4,7 +4,8 @@ XLA's own `cost_analysis` counts the body of a loop once, so a scan over twelve 
 module walks the program's text and multiplies the body of a loop by its trip count. A loop of unknown length counts
 once and is listed in `unknown_loops`.
 
-Only matrix products and convolutions count as operations, like the peak figures of chips. Bytes are reads and
+Only matrix products and convolutions count as operations, like the peak figures of chips; those of kernels too (see
+`kernel_flops`), and a custom call that nobody can count is listed in `uncounted`. Bytes are reads and
 writes of main memory: a fusion counts as one instruction, a slice counts its own size, and on-chip values are free.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_elmo_jax.plan.custom_calls import custom_call_name, kernel_flops
 from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Module, Shape, parse_hlo
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
@@ -46,6 +48,7 @@ class Cost:
     bytes: float = 0.0
     collectives: dict[str, Collective] = field(default_factory=dict)
     unknown_loops: list[str] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)  # custom calls whose operations are unknown
     channels: set[tuple[str, str]] = field(default_factory=set)  # of the counted collectives
 
     @property
@@ -65,6 +68,12 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
     for i in computation.instructions.values():
         if i.opcode in ("dot", "convolution"):
             cost.flops += times * (_dot if i.opcode == "dot" else _convolution)(computation, i)
+        if i.opcode == "custom-call":
+            flops = kernel_flops(computation, i)
+            if flops is not None:
+                cost.flops += times * flops
+            elif (called := custom_call_name(i)) not in cost.uncounted:
+                cost.uncounted.append(called)
         if i.opcode.removesuffix("-start") in COLLECTIVES:
             _add_collective(module, computation, i, times, cost)
         if not inside_fusion:
@@ -96,6 +105,7 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
     cost.flops += worst.flops
     cost.bytes += worst.bytes
     cost.unknown_loops += worst.unknown_loops
+    cost.uncounted += [called for called in worst.uncounted if called not in cost.uncounted]
     for kind, new in worst.collectives.items():
         cost.collectives[kind] = cost.collectives.get(kind, Collective()) + new
 
