@@ -1,6 +1,6 @@
-"""Self-attention in two implementations: `reference` supports everything, `fused` is faster.
+"""Self-attention in three implementations: `reference` supports everything, `fused` is faster, `splash` is for TPUs.
 
-Both support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
+All support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
 its own sequence. Padding counts as a sequence, so that no softmax is empty and rows of padding stay finite. For rows
 of one sequence, give `lengths [B]` instead.
 """
@@ -17,8 +17,9 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout as drop
 from bert_elmo_jax.nn.layers import Dense
+from bert_elmo_jax.nn.splash import splash
 
-Implementation = Literal["reference", "fused"]
+Implementation = Literal["reference", "fused", "splash"]
 
 
 def visible(
@@ -162,9 +163,11 @@ class SelfAttention(nn.Module):
             return Dense(d, self.stddev, self.dtype, name=name)(x).reshape(b, t, self.num_heads, -1)
 
         query, key, value = project("query"), project("key"), project("value")
-        if maps and self.implementation == "fused":
-            raise ValueError("fused attention cannot return the attention maps: use implementation='reference'")
-        attend = {"reference": reference, "fused": fused}[self.implementation]
+        if maps and self.implementation != "reference":
+            raise ValueError(
+                f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"
+            )
+        attend = {"reference": reference, "fused": fused, "splash": splash}[self.implementation]
         rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal}
         out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
         out = Dense(d, self.stddev, self.dtype, name="output")(out.reshape(b, t, d))

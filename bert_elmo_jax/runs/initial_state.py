@@ -24,7 +24,8 @@ COMPUTE = {"cpu": {"dtype": "float32", "implementation": "reference"}, "gpu": _F
 def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict:
     """Return a config with the fields that suit the device `config.compute`, and say which they are.
 
-    `auto` is the kind of `platform`, by default of the devices that JAX has. The result has no field `compute`:
+    `auto` is the kind of `platform`, by default of the devices that JAX has. A config for a TPU may ask for splash
+    attention in place of fused attention, and keeps it. The result has no field `compute`:
     `run.json` names the fields themselves, so a run does not silently go on with others on another device.
 
     >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})
@@ -44,6 +45,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
         kind = "cpu"
     part = config.get("model", config)
     fields = {name: value for name, value in choose("compute", kind, {**COMPUTE, "auto": {}}).items() if name in part}
+    if kind == "tpu" and part.get("implementation") == "splash":
+        fields["implementation"] = "splash"
     part.update(fields)
     shown = ", ".join(f"{name}={value}" for name, value in fields.items())
     say(f"compute={asked}: {shown or 'a task network computes in float32 on every device'}")
