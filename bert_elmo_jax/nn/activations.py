@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """Return x · Φ(x) with the exact normal distribution function, as in the first BERT release and PyTorch.
 
-    A custom gradient keeps `x` alone for the backward pass, instead of three arrays of its size, and computes Φ again:
-    on a TPU, reading and writing them would take longer.
+    A custom derivative keeps one array for the backward pass, the slope, instead of three: on a TPU, reading and
+    writing the others takes longer than the products of a short row.
 
     >>> [round(float(y), 4) for y in gelu(jnp.array([-1.0, 0.0, 1.0]))]
     [-0.1587, 0.0, 0.8413]
@@ -24,19 +24,15 @@ def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return 0.5 * x * (1 + lax.erf(x * math.sqrt(0.5)))
 
 
-def _gelu_forward(x: Array) -> tuple[Array, Array]:
-    return gelu(x), x
-
-
-def _gelu_backward(x: Array, gradient: Array) -> tuple[Array]:
-    if x.dtype != jnp.float32:
-        x = lax.optimization_barrier(x)  # or else XLA keeps it in float32, from before it was rounded
-    wide = x.astype(jnp.float32)
+@gelu.defjvp
+def _gelu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (tangent,) = primals, tangents
+    wide = x if x.dtype.itemsize >= 4 else x.astype(jnp.float32)
     slope = 0.5 * (1 + lax.erf(wide * math.sqrt(0.5))) + wide * jnp.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
-    return ((gradient.astype(jnp.float32) * slope).astype(x.dtype),)
-
-
-gelu.defvjp(_gelu_forward, _gelu_backward)
+    slope = slope.astype(x.dtype)
+    if x.dtype != wide.dtype:
+        slope = lax.optimization_barrier(slope)  # or else XLA keeps the float32 from before it was rounded
+    return gelu(x), tangent * slope
 
 
 def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:

@@ -122,11 +122,25 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     number = re.search(r"index=(\d+)", counter.rest)
     if limit.opcode != "constant" or counter.opcode != "get-tuple-element" or not number:
         return None
+    if not _counts_up(module.computations[loop.called("body") or ""], int(number.group(1))):
+        return None
     start = computation.instructions[loop.operands[0]]
     while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
     end, begin = (int(re.findall(r"-?\d+", i.rest)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
     return max(0, end - begin)
+
+
+def _counts_up(body: Computation, number: int) -> bool:
+    """Return False if the body of a loop surely does not add 1 to this element of the state."""
+    root = body.instructions[body.root]
+    if root.opcode != "tuple":
+        return True
+    new = body.instructions[root.operands[number]]
+    steps = [body.instructions[name] for name in new.operands]
+    return new.opcode == "fusion" or (
+        new.opcode == "add" and any(step.opcode == "constant" and step.rest.startswith("(1)") for step in steps)
+    )
 
 
 def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
@@ -219,7 +233,7 @@ def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
     if i.opcode in SLICES:
         return 2.0 * sum(shape.size for shape in i.shapes if shape.space == 0)
     if i.opcode in ("dynamic-update-slice", "scatter"):
-        return 2.0 * operands[1 if i.opcode == "dynamic-update-slice" else -1].size
+        return 2.0 * _updated(i, operands[1 if i.opcode == "dynamic-update-slice" else -1])
     return float(sum(shape.size for shape in (*operands, *results) if shape.space == 0))
 
 
@@ -244,12 +258,17 @@ def _written(module: Module, fused: Computation, name: str) -> float:
     i = fused.instructions[name]
     if i.opcode == "tuple":
         return sum((_written(module, fused, operand) for operand in i.operands), 0.0)
-    if i.opcode == "bitcast":
-        return _written(module, fused, i.operands[0])
     if any(shape.space for shape in i.shapes):
         return 0.0
+    if i.opcode == "bitcast":
+        return _written(module, fused, i.operands[0])
     if i.opcode == "fusion" and (called := i.called("calls")):
         return _written(module, module.computations[called], module.computations[called].root)
     if i.opcode in ("dynamic-update-slice", "scatter"):
-        return float(_operand(fused, i, 1 if i.opcode == "dynamic-update-slice" else -1).size)
+        return _updated(i, _operand(fused, i, 1 if i.opcode == "dynamic-update-slice" else -1))
     return float(sum(shape.size for shape in i.shapes))
+
+
+def _updated(i: Instruction, update: Shape) -> float:
+    """Return the bytes of an array that an update changes; many updates may meet the same elements."""
+    return float(min(update.size, i.shapes[0].size))
