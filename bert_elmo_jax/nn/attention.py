@@ -95,7 +95,7 @@ def fused(
     """Compute attention by `jax.nn.dot_product_attention`; raise on attention dropout, and on float32 on a GPU.
 
     On a GPU this is cuDNN's kernel, which never stores the attention maps: fastest without a mask or with `lengths`
-    (outputs at padding are then undefined); `segments` become an explicit mask. On CPU and TPU it is XLA's.
+    (outputs at padding are then zeros); `segments` become an explicit mask. On CPU and TPU it is XLA's.
     `platform` is where the computation will run, by default JAX's default backend.
 
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 5, 4, 8))
@@ -118,8 +118,11 @@ def fused(
     real = jnp.asarray(lengths, jnp.int32) if gpu and lengths is not None and segments is None else None
     no_mask = real is not None or (segments is None and lengths is None)
     mask = None if no_mask else visible(query.shape[1], segments, lengths, causal)
+    if real is not None:  # cuDNN defines neither outputs nor gradients at padding, and 0 · NaN would spoil the weights'
+        inside = (jnp.arange(query.shape[1])[None, :] < real[:, None])[:, :, None, None]
+        query, key, value = (jnp.where(inside, x, jnp.zeros_like(x)) for x in (query, key, value))
     with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
-        return jax.nn.dot_product_attention(
+        out = jax.nn.dot_product_attention(
             query,
             key,
             value,
@@ -129,6 +132,7 @@ def fused(
             key_value_seq_lengths=real,
             implementation="cudnn" if gpu else "xla",
         )
+    return out if real is None else jnp.where(inside, out, jnp.zeros_like(out))
 
 
 class SelfAttention(nn.Module):

@@ -7,8 +7,9 @@ from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Shape
 # XLA's own calls that move or mark values, without a matrix product.
 NO_PRODUCTS = frozenset(
     "AllocateBuffer AssumeGatherIndicesInBound AsyncCollectiveDone AsyncCollectiveStart ConcatBitcast "
-    "GatherScatterIndicesBitpacked LayoutConstraint MoveToDevice MoveToHost PadToStatic PartialReduce PinToDevice PinToDeviceSram Sharding SliceToDynamic "
-    "SPMDFullToShardShape SPMDShardToFullShape TopK annotate_device_placement".split()
+    "GatherScatterIndicesBitpacked LayoutConstraint MoveToDevice MoveToHost PadToStatic PartialReduce PinToDevice "
+    "PinToDeviceSram SPMDFullToShardShape SPMDShardToFullShape Sharding SliceToDynamic TopK "
+    "annotate_device_placement".split()
 )
 # The passes of JAX's splash attention, and the products of queries by keys, or of the same size, that each one makes.
 # `dkv` makes one more where it also returns the gradient of the queries.
