@@ -72,6 +72,12 @@ def test_gelu_and_its_derivative_match_scipy():
     np.testing.assert_allclose(forward, backward, atol=1e-6)
 
 
+def test_gelu_keeps_one_array_for_its_gradient():
+    x = jnp.ones((4, 8), jnp.bfloat16)
+    kept = jax.make_jaxpr(lambda x: jax.vjp(gelu, x)[1])(x).out_avals
+    assert [(array.shape, array.dtype) for array in kept if array.shape] == [(x.shape, x.dtype)]
+
+
 def test_gelu_new_is_the_tanh_formula():
     x = X.astype(np.float64)
     formula = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
