@@ -68,7 +68,8 @@ def splash(
         inputs.append(jnp.pad(segments, ((0, 0), (0, missing)), constant_values=PAD))
 
     def attend(*inputs: Array) -> Array:
-        kernel, ids = _build_kernel(*inputs[0].shape[1:3], causal, interpret), None
+        _, heads, length, _ = inputs[0].shape
+        kernel, ids = _build_kernel(heads, length, causal, interpret), None
         if len(inputs) == 4:
             ids = _import("kernel").SegmentIds(inputs[3], inputs[3])
         return jax.vmap(kernel)(*inputs[:3], ids)

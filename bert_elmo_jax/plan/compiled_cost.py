@@ -72,8 +72,8 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
             flops = kernel_flops(computation, i)
             if flops is not None:
                 cost.flops += times * flops
-            elif (called := custom_call_name(i)) not in cost.uncounted:
-                cost.uncounted.append(called)
+            elif (name := custom_call_name(i)) not in cost.uncounted:
+                cost.uncounted.append(name)
         if i.opcode.removesuffix("-start") in COLLECTIVES:
             _add_collective(module, computation, i, times, cost)
         if not inside_fusion:

@@ -32,7 +32,7 @@ def assert_equal_to_reference(arrays, **options):
     ours = jax.jit(partial(gradients, partial(splash, interpret=True), **options))(*arrays)
     theirs = gradients(reference, *arrays, **options)
     for mine, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(mine, other, atol=3e-6)
+        np.testing.assert_allclose(mine, other, atol=3e-6, rtol=3e-6)
 
 
 @pytest.mark.parametrize(
