@@ -27,8 +27,15 @@ def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
 @gelu.defjvp
 def _gelu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,), (tangent,) = primals, tangents
-    follow = jax.checkpoint(_gelu_tangent) if jax.default_backend() == "tpu" else _gelu_tangent
-    return gelu(x), follow(x, tangent)
+    if jax.default_backend() == "tpu":
+        return gelu(x), jax.checkpoint(_gelu_tangent_again, prevent_cse=False)(x, tangent)
+    return gelu(x), _gelu_tangent(x, tangent)
+
+
+def _gelu_tangent_again(x: Array, tangent: Array) -> Array:
+    # The barrier keeps `x` as it was rounded; its float32 from before would be twice as large. `prevent_cse` would put
+    # one around the tangent too, which would then be written to memory by itself.
+    return _gelu_tangent(lax.optimization_barrier(x), tangent)
 
 
 def _gelu_tangent(x: Array, tangent: Array) -> Array:
