@@ -88,6 +88,7 @@ REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
     "--tiny --turns=1$": (2, "no peer is there to compare with", "the peers are not installed"),
     "--topology=v5e:": (2, "pip install -e '.[tpu]'", "libtpu is not installed"),
+    "--config.model.implementation=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),
 }

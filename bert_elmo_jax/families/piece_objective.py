@@ -18,9 +18,10 @@ Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 
-def piece_loss(family: Family, config: Any, pairs: bool = False) -> Loss:
+def piece_loss(family: Family, config: Any, pairs: bool = False, packed: bool = True) -> Loss:
     """Return `loss(params, batch, key, carry)` with the term `mlm`, and `nsp` for batches of sentence pairs.
 
+    With `packed=False`, no row holds more than one sequence: attention is given lengths, for which a GPU needs no mask.
     The batch decides what `mlm` predicts: masked pieces, or for a causal model and `Masking("next")` the next piece.
     Without a key there is no dropout. The carry is passed on.
     """
@@ -28,8 +29,10 @@ def piece_loss(family: Family, config: Any, pairs: bool = False) -> Loss:
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
+        segments = batch["segments"]
+        rows = {"segments": segments} if packed else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
         output: Any = module.apply(
-            {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], batch["segments"],
+            {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], **rows,
             deterministic=key is None, rngs={} if key is None else {"dropout": key},
             **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
         )  # fmt: skip
@@ -68,7 +71,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
     long = round(config.steps * config.long_share)
     phases = [phase(config.steps - long, config.batch_size, config.length)]
     phases += [phase(long, config.long_batch_size or config.batch_size, config.long_length)] if long else []
-    loss = piece_loss(family, model, pairs)
+    loss = piece_loss(family, model, pairs, packed=config.sequences > 1)
     return Objective(
         init=lambda key: init_params(family, model, key, heads, pooler=pairs),
         loss=loss,

@@ -15,7 +15,7 @@ def load(
     format: str | None = None,
     lowercase: bool | None = None,
     dtype: Literal["float32", "bfloat16"] = "float32",
-    implementation: Literal["reference", "fused"] | None = None,
+    implementation: Literal["reference", "fused", "splash"] | None = None,
 ) -> Any:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 

@@ -11,13 +11,37 @@ from jaxtyping import Array, Float
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 
+@jax.custom_jvp
 def gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """Return x · Φ(x) with the exact normal distribution function, as in the first BERT release and PyTorch.
+
+    A custom derivative keeps one array for the backward pass instead of three: the slope, or on a TPU, where computing
+    is cheaper than writing, `x`, from which the slope is computed again.
 
     >>> [round(float(y), 4) for y in gelu(jnp.array([-1.0, 0.0, 1.0]))]
     [-0.1587, 0.0, 0.8413]
     """
     return 0.5 * x * (1 + lax.erf(x * math.sqrt(0.5)))
+
+
+@gelu.defjvp
+def _gelu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (tangent,) = primals, tangents
+    if jax.default_backend() == "tpu":
+        return gelu(x), jax.checkpoint(_gelu_tangent_again, prevent_cse=False)(x, tangent)
+    return gelu(x), _gelu_tangent(x, tangent)
+
+
+def _gelu_tangent_again(x: Array, tangent: Array) -> Array:
+    # The barrier keeps `x` as it was rounded; its float32 from before would be twice as large. `prevent_cse` would put
+    # one around the tangent too, which would then be written to memory by itself.
+    return _gelu_tangent(lax.optimization_barrier(x), tangent)
+
+
+def _gelu_tangent(x: Array, tangent: Array) -> Array:
+    wide = x if x.dtype.itemsize >= 4 else x.astype(jnp.float32)
+    slope = 0.5 * (1 + lax.erf(wide * math.sqrt(0.5))) + wide * jnp.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
+    return tangent * slope.astype(x.dtype)
 
 
 def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:

@@ -1,6 +1,6 @@
-"""Self-attention in two implementations: `reference` supports everything, `fused` is faster.
+"""Self-attention in three implementations: `reference` supports everything, `fused` is faster, `splash` is for TPUs.
 
-Both support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
+All support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
 its own sequence. Padding counts as a sequence, so that no softmax is empty and rows of padding stay finite. For rows
 of one sequence, give `lengths [B]` instead.
 """
@@ -17,8 +17,9 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout as drop
 from bert_elmo_jax.nn.layers import Dense
+from bert_elmo_jax.nn.splash import splash
 
-Implementation = Literal["reference", "fused"]
+Implementation = Literal["reference", "fused", "splash"]
 
 
 def visible(
@@ -94,7 +95,7 @@ def fused(
     """Compute attention by `jax.nn.dot_product_attention`; raise on attention dropout, and on float32 on a GPU.
 
     On a GPU this is cuDNN's kernel, which never stores the attention maps: fastest without a mask or with `lengths`
-    (outputs at padding are then undefined); `segments` become an explicit mask. On CPU and TPU it is XLA's.
+    (outputs at padding are then zeros); `segments` become an explicit mask. On CPU and TPU it is XLA's.
     `platform` is where the computation will run, by default JAX's default backend.
 
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 5, 4, 8))
@@ -117,8 +118,11 @@ def fused(
     real = jnp.asarray(lengths, jnp.int32) if gpu and lengths is not None and segments is None else None
     no_mask = real is not None or (segments is None and lengths is None)
     mask = None if no_mask else visible(query.shape[1], segments, lengths, causal)
+    if real is not None:  # cuDNN defines neither outputs nor gradients at padding, and 0 · NaN would spoil the weights'
+        inside = (jnp.arange(query.shape[1])[None, :] < real[:, None])[:, :, None, None]
+        query, key, value = (jnp.where(inside, x, jnp.zeros_like(x)) for x in (query, key, value))
     with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
-        return jax.nn.dot_product_attention(
+        out = jax.nn.dot_product_attention(
             query,
             key,
             value,
@@ -128,6 +132,7 @@ def fused(
             key_value_seq_lengths=real,
             implementation="cudnn" if gpu else "xla",
         )
+    return out if real is None else jnp.where(inside, out, jnp.zeros_like(out))
 
 
 class SelfAttention(nn.Module):
@@ -162,9 +167,11 @@ class SelfAttention(nn.Module):
             return Dense(d, self.stddev, self.dtype, name=name)(x).reshape(b, t, self.num_heads, -1)
 
         query, key, value = project("query"), project("key"), project("value")
-        if maps and self.implementation == "fused":
-            raise ValueError("fused attention cannot return the attention maps: use implementation='reference'")
-        attend = {"reference": reference, "fused": fused}[self.implementation]
+        if maps and self.implementation != "reference":
+            raise ValueError(
+                f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"
+            )
+        attend = {"reference": reference, "fused": fused, "splash": splash}[self.implementation]
         rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal}
         out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
         out = Dense(d, self.stddev, self.dtype, name="output")(out.reshape(b, t, d))

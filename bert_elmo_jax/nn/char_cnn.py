@@ -49,22 +49,35 @@ def convolve(
     return jnp.concatenate(found, axis=-1)
 
 
-def places_at_once(words: int) -> int:
-    """Return how many positions of every word to multiply at once.
+def places_at_once(words: int) -> int | None:
+    """Return how many positions of every word to multiply at once, or None for all by a convolution.
 
     On a CPU, about 512 rows: fewer multiply slowly, and the products of more leave the cache before the maximum is
-    taken. On an accelerator, all positions, because many small operations are slow.
+    taken. On an accelerator a convolution, which needs no copy of the windows and is one operation.
     """
-    return max(1, 512 // max(words, 1)) if jax.default_backend() == "cpu" else PAD
+    return max(1, 512 // max(words, 1)) if jax.default_backend() == "cpu" else None
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
-def largest_products(x: Float[Array, "N C E"], kernel: Float[Array, "W E F"], at_once: int) -> Float[Array, "N F"]:
+def largest_products(
+    x: Float[Array, "N C E"], kernel: Float[Array, "W E F"], at_once: int | None
+) -> Float[Array, "N F"]:
     """Return the maximum of the kernel's products with all windows of each row, `at_once` positions at a time.
 
-    A custom gradient goes to the position of the maximum, without an array of [N, C, F].
+    A custom gradient goes to the (first) position of the maximum. Unless `at_once` is None, there is no array of
+    [N, C, F].
     """
     return _largest(x, kernel, at_once)[0]
+
+
+def _convolve(x: Array, kernel: Array) -> Array:
+    return lax.conv_general_dilated(x, kernel, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC"))
+
+
+def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the larger product and its position, the first of equal ones; NaN counts as largest."""
+    first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1])) | jnp.isnan(a[0])
+    return jnp.where(first, a[0], b[0]), jnp.where(first, a[1], b[1])
 
 
 def _windows(x: Array, width: int, places: Array) -> Array:
@@ -73,8 +86,13 @@ def _windows(x: Array, width: int, places: Array) -> Array:
     return x[:, at].reshape(len(x), len(places), width * x.shape[-1])
 
 
-def _largest(x: Array, kernel: Array, at_once: int) -> tuple[Array, Array]:
+def _largest(x: Array, kernel: Array, at_once: int | None) -> tuple[Array, Array]:
     """Return the largest products and their positions."""
+    if at_once is None:
+        products = _convolve(x, kernel)
+        start = jnp.array(-jnp.inf, products.dtype), jnp.int32(0)
+        places = lax.broadcasted_iota(jnp.int32, products.shape, 1)
+        return lax.reduce((products, places), start, _larger, (1,))  # in one pass, so that it joins the convolution
     n, (width, size, filters) = len(x), kernel.shape
 
     def step(best: tuple[Array, Array], places: Array) -> tuple[tuple[Array, Array], None]:
@@ -98,13 +116,18 @@ def _places(x: Array, kernel: Array, at_once: int) -> Array:
     return jnp.asarray(starts[:, None] + np.arange(at_once)[None, :], jnp.int32)
 
 
-def _forward(x: Array, kernel: Array, at_once: int) -> tuple[Array, tuple[Array, Array, Array]]:
+def _forward(x: Array, kernel: Array, at_once: int | None) -> tuple[Array, tuple[Array, Array, Array]]:
     largest, place = _largest(x, kernel, at_once)
     return largest, (x, kernel, place)
 
 
-def _backward(at_once: int, kept: tuple[Array, Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _backward(at_once: int | None, kept: tuple[Array, Array, Array], gradient: Array) -> tuple[Array, Array]:
     x, kernel, place = kept
+    if at_once is None:
+        places = jnp.arange(x.shape[1] - len(kernel) + 1, dtype=jnp.int32)
+        won = place[:, None, :] == places[None, :, None]
+        gradients = jnp.where(won, gradient[:, None, :], jnp.zeros((), gradient.dtype))
+        return jax.vjp(_convolve, x, kernel)[1](gradients)
     n, (width, size, filters) = len(x), kernel.shape
     flat = kernel.reshape(width * size, filters)
 

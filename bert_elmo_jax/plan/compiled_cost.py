@@ -4,7 +4,8 @@ XLA's own `cost_analysis` counts the body of a loop once, so a scan over twelve 
 module walks the program's text and multiplies the body of a loop by its trip count. A loop of unknown length counts
 once and is listed in `unknown_loops`.
 
-Only matrix products and convolutions count as operations, like the peak figures of chips. Bytes are reads and
+Only matrix products and convolutions count as operations, like the peak figures of chips; those of kernels too (see
+`kernel_flops`), and a custom call that nobody can count is listed in `uncounted`. Bytes are reads and
 writes of main memory: a fusion counts as one instruction, a slice counts its own size, and on-chip values are free.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_elmo_jax.plan.custom_calls import custom_call_name, kernel_flops
 from bert_elmo_jax.plan.hlo_text import Computation, Instruction, Module, Shape, parse_hlo
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
@@ -46,6 +48,7 @@ class Cost:
     bytes: float = 0.0
     collectives: dict[str, Collective] = field(default_factory=dict)
     unknown_loops: list[str] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)  # custom calls whose operations are unknown
     channels: set[tuple[str, str]] = field(default_factory=set)  # of the counted collectives
 
     @property
@@ -65,6 +68,12 @@ def _add(module: Module, computation: Computation, times: int, cost: Cost, insid
     for i in computation.instructions.values():
         if i.opcode in ("dot", "convolution"):
             cost.flops += times * (_dot if i.opcode == "dot" else _convolution)(computation, i)
+        if i.opcode == "custom-call":
+            flops = kernel_flops(computation, i)
+            if flops is not None:
+                cost.flops += times * flops
+            elif (name := custom_call_name(i)) not in cost.uncounted:
+                cost.uncounted.append(name)
         if i.opcode.removesuffix("-start") in COLLECTIVES:
             _add_collective(module, computation, i, times, cost)
         if not inside_fusion:
@@ -96,6 +105,7 @@ def _add_worst_branch(module: Module, i: Instruction, times: int, cost: Cost, in
     cost.flops += worst.flops
     cost.bytes += worst.bytes
     cost.unknown_loops += worst.unknown_loops
+    cost.uncounted += [called for called in worst.uncounted if called not in cost.uncounted]
     for kind, new in worst.collectives.items():
         cost.collectives[kind] = cost.collectives.get(kind, Collective()) + new
 
@@ -112,11 +122,25 @@ def trip_count(module: Module, computation: Computation, loop: Instruction) -> i
     number = re.search(r"index=(\d+)", counter.rest)
     if limit.opcode != "constant" or counter.opcode != "get-tuple-element" or not number:
         return None
+    if not _counts_up(module.computations[loop.called("body") or ""], int(number.group(1))):
+        return None
     start = computation.instructions[loop.operands[0]]
     while start.opcode in ("tuple", "copy", "bitcast"):  # the initial value of the counter, if constant
         start = computation.instructions[start.operands[int(number.group(1)) if start.opcode == "tuple" else 0]]
     end, begin = (int(re.findall(r"-?\d+", i.rest)[0]) if i.opcode == "constant" else 0 for i in (limit, start))
     return max(0, end - begin)
+
+
+def _counts_up(body: Computation, number: int) -> bool:
+    """Return False if the body of a loop surely does not add 1 to this element of the state."""
+    root = body.instructions[body.root]
+    if root.opcode != "tuple":
+        return True
+    new = body.instructions[root.operands[number]]
+    steps = [body.instructions[name] for name in new.operands]
+    return new.opcode == "fusion" or (
+        new.opcode == "add" and any(step.opcode == "constant" and step.rest.startswith("(1)") for step in steps)
+    )
 
 
 def _operand(computation: Computation, i: Instruction, number: int) -> Shape:
@@ -209,7 +233,7 @@ def _traffic(module: Module, computation: Computation, i: Instruction) -> float:
     if i.opcode in SLICES:
         return 2.0 * sum(shape.size for shape in i.shapes if shape.space == 0)
     if i.opcode in ("dynamic-update-slice", "scatter"):
-        return 2.0 * operands[1 if i.opcode == "dynamic-update-slice" else -1].size
+        return 2.0 * _updated(i, operands[1 if i.opcode == "dynamic-update-slice" else -1])
     return float(sum(shape.size for shape in (*operands, *results) if shape.space == 0))
 
 
@@ -234,12 +258,17 @@ def _written(module: Module, fused: Computation, name: str) -> float:
     i = fused.instructions[name]
     if i.opcode == "tuple":
         return sum((_written(module, fused, operand) for operand in i.operands), 0.0)
-    if i.opcode == "bitcast":
-        return _written(module, fused, i.operands[0])
     if any(shape.space for shape in i.shapes):
         return 0.0
+    if i.opcode == "bitcast":
+        return _written(module, fused, i.operands[0])
     if i.opcode == "fusion" and (called := i.called("calls")):
         return _written(module, module.computations[called], module.computations[called].root)
     if i.opcode in ("dynamic-update-slice", "scatter"):
-        return float(_operand(fused, i, 1 if i.opcode == "dynamic-update-slice" else -1).size)
+        return _updated(i, _operand(fused, i, 1 if i.opcode == "dynamic-update-slice" else -1))
     return float(sum(shape.size for shape in i.shapes))
+
+
+def _updated(i: Instruction, update: Shape) -> float:
+    """Return the bytes of an array that an update changes; many updates may meet the same elements."""
+    return float(min(update.size, i.shapes[0].size))

@@ -15,6 +15,7 @@ _ARRAY = re.compile(r"([a-z]\w*)\[([\d,<= ]*)\](?:\{([^{}]*)\})?|(token)\[\]")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (.*)$")
 _COMMENT = re.compile(r"/\*.*?\*/")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NAME = re.compile(r"%?([\w.\-]+)$")
 
 
@@ -77,13 +78,19 @@ def parse_hlo(text: str) -> Module:
     """Parse the output of `compiled.as_text()`."""
     computations: dict[str, Computation] = {}
     entry, name, lines, root = "", "", dict[str, Instruction](), ""
+    begun = ""  # an instruction that goes on in the next line, as the metadata of a kernel does
     for line in text.splitlines():
         if not name:
             header = _COMPUTATION.match(line)
             if header and not line.startswith("HloModule"):
                 name, lines, root = header.group(2), {}, ""
                 entry = name if header.group(1) else entry
-        elif line.startswith("}"):
+            continue
+        begun += line
+        if _open_braces(begun) > 0:
+            continue
+        line, begun = begun, ""
+        if line.startswith("}"):
             numbers = {int(i.rest[1 : i.rest.index(")")]): i.name for i in lines.values() if i.opcode == "parameter"}
             computations[name] = Computation(name, lines, root or next(reversed(lines)), numbers)
             name = ""
@@ -91,10 +98,18 @@ def parse_hlo(text: str) -> Module:
             instruction = _instruction(found.group(2), found.group(3))
             lines[instruction.name] = instruction
             root = instruction.name if found.group(1) else root
+    if name:
+        raise ValueError(f"the text of the program ends inside of the computation {name}")
     if not entry:
         raise ValueError("this is not the text of a compiled program: it has no ENTRY computation")
     counts = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", text.partition("\n")[0])
     return Module(computations[entry], computations, math.prod(map(int, counts)))
+
+
+def _open_braces(text: str) -> int:
+    """Return how many braces are open at the end of a text, not counting those in strings."""
+    bare = _STRING.sub("", text) if '"' in text else text
+    return bare.count("{") - bare.count("}")
 
 
 def _instruction(name: str, text: str) -> Instruction:

@@ -220,6 +220,9 @@ def describe_step(compiled: Compiled, tokens: int, work: float, topology: Topolo
         lines.append("no collectives")
     if cost.unknown_loops:
         lines.append(f"loops of unknown length, counted once: {', '.join(cost.unknown_loops)}")
+    if cost.uncounted:
+        unknown = "custom calls of unknown operations, which are missing in the sum"
+        lines.append(f"{unknown}: {', '.join(cost.uncounted)}")
     if chip is None:
         return [*lines, "no roofline: simulated devices have no peak"]
     seconds = compute_roofline(cost, chip, topology.links)

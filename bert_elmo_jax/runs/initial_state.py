@@ -28,7 +28,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     """Return a config with the fields that suit the device `config.compute`, and say which they are.
 
     `auto` is the kind of `platform`, by default of the devices that JAX has; on a CPU it chooses bfloat16 where that is
-    faster (with Intel's AMX and JAX 0.12). The result has no field `compute`:
+    faster (with Intel's AMX and JAX 0.12). A config for a TPU may ask for splash attention in place of fused attention,
+    and keeps it. The result has no field `compute`:
     `run.json` names the fields themselves, so a run does not silently go on with others on another device.
 
     >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})
@@ -50,6 +51,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     known = {**COMPUTE, "auto": {}}
     chosen = FAST_CPU if (asked, kind) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, known)
     fields = {name: value for name, value in chosen.items() if name in part}
+    if kind == "tpu" and part.get("implementation") == "splash":
+        fields["implementation"] = "splash"
     part.update(fields)
     shown = ", ".join(f"{name}={value}" for name, value in fields.items())
     say(f"compute={asked}: {shown or 'a task network computes in float32 on every device'}")

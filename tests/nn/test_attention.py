@@ -138,13 +138,19 @@ def test_fused_uses_cudnn_on_a_gpu(monkeypatch):
     segments, lengths = jnp.array([[1, 1, 1, 2, 2, 0]] * 2), jnp.array([6, 3])
     fused(q, k, v, platform="gpu")
     fused(q, k, v, causal=True, platform="gpu")
-    fused(q, k, v, lengths=lengths, platform="gpu")
+    padded = fused(q, k, v, lengths=lengths, platform="gpu")
     fused(q, k, v, segments, causal=True, platform="gpu")
     assert [o["implementation"] for o in asked] == ["cudnn"] * 4
     assert [o["is_causal"] for o in asked] == [False, True, False, False]
     assert [o.get("mask") is None for o in asked] == [True, True, True, False]
     assert asked[2]["query_seq_lengths"].tolist() == asked[2]["key_value_seq_lengths"].tolist() == [6, 3]
     assert asked[3]["mask"].shape == (2, 1, 6, 6)
+    # The spy returns the queries. What cuDNN leaves undefined at padding reaches neither outputs nor gradients.
+    np.testing.assert_array_equal(padded[0], q[0])
+    np.testing.assert_array_equal(padded[1, :3], q[1, :3])
+    assert not padded[1, 3:].any()
+    gradient = jax.grad(lambda x: fused(x, k, v, lengths=lengths, platform="gpu").sum().astype(jnp.float32))(q)
+    assert gradient[1, :3].all() and not gradient[1, 3:].any()
 
 
 def test_segments_with_lengths_raise():

@@ -108,7 +108,7 @@ def naive(characters, embedding, convolutions):
     return jnp.concatenate(found, axis=-1)
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5, 1000])
+@pytest.mark.parametrize("at_once", [1, 2, 5, 1000, None])
 def test_gradients_do_not_depend_on_at_once(at_once, monkeypatch):
     monkeypatch.setattr(module, "places_at_once", lambda words: at_once)
     tree = params()
@@ -184,6 +184,14 @@ def test_example_of_convolve():
 
 def test_example_of_places_at_once():
     assert places_at_once(200) == 2
+
+
+def test_accelerators_convolve(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert places_at_once(200) is None
+    x, kernel = jax.random.normal(jax.random.key(0), (3, 6, 4)), jax.random.normal(jax.random.key(1), (2, 4, 5))
+    np.testing.assert_allclose(largest_products(x, kernel, None), largest_products(x, kernel, 2), atol=1e-6)
+    assert jnp.isnan(largest_products(x.at[:, 2].set(jnp.nan), kernel, None)).all()
 
 
 def test_example_of_largest_products():

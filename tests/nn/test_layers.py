@@ -72,6 +72,20 @@ def test_gelu_and_its_derivative_match_scipy():
     np.testing.assert_allclose(forward, backward, atol=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "tpu"])
+def test_gelu_keeps_one_array_for_its_gradient(backend, monkeypatch):
+    """On a TPU its input, otherwise the slope."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    x = jnp.linspace(-4, 4, 9, dtype=jnp.bfloat16)
+    program = jax.make_jaxpr(lambda x: jax.vjp(lambda x: gelu(x), x)[1])(x)
+    (kept,) = (array for array in program.jaxpr.outvars if array.aval.shape)
+    assert (kept.aval.shape, kept.aval.dtype) == (x.shape, x.dtype)
+    assert (kept in program.jaxpr.invars) == (backend == "tpu")
+    wide = x.astype(jnp.float32)
+    exact = jax.vmap(jax.grad(lambda x: 0.5 * x * (1 + jax.lax.erf(x * 0.5**0.5))))(wide)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: gelu(x)))(wide), exact, atol=1e-6)
+
+
 def test_gelu_new_is_the_tanh_formula():
     x = X.astype(np.float64)
     formula = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))

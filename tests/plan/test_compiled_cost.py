@@ -71,6 +71,13 @@ def test_a_loop_of_unknown_length_is_named():
     assert cost.collectives["all-reduce"].count == 1
 
 
+def test_a_condition_on_something_else_than_a_counter_tells_no_length():
+    """A loop that runs until enough has been found."""
+    cost = compiled_cost(loop().replace("%next = s32[]{:T(128)S(1)} add(", "%next = s32[]{:T(128)S(1)} multiply("))
+    assert cost.unknown_loops == ["loop"]
+    assert cost.collectives["all-reduce"].count == 1
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
@@ -276,3 +283,26 @@ def test_example_of_group_size():
         4,
         8,
     )
+
+
+FUSION = """HloModule fusion
+%fused (a: f32[64], at: s32[1000,1], new: f32[1000]) -> f32[64] {
+  %a = f32[64]{0} parameter(0)
+  %at = s32[1000,1]{1,0} parameter(1)
+  %new = f32[1000]{0} parameter(2)
+  %scatter = f32[64]{0} scatter(%a, %at, %new), to_apply=%add
+  ROOT %out = f32[64]{0SPACE} bitcast(%scatter)
+}
+
+ENTRY %main (a.1: f32[64], at.1: s32[1000,1], new.1: f32[1000]) -> f32[64] {
+  %a.1 = f32[64]{0:S(1)} parameter(0)
+  %at.1 = s32[1000,1]{1,0:S(1)} parameter(1)
+  %new.1 = f32[1000]{0:S(1)} parameter(2)
+  ROOT %fusion = f32[64]{0SPACE} fusion(%a.1, %at.1, %new.1), kind=kLoop, calls=%fused
+}
+"""
+
+
+@pytest.mark.parametrize(("space", "size"), [("", 64 * 4), (":S(1)", 0)])
+def test_a_scatter_writes_no_more_than_its_result_and_nothing_on_chip(space, size):
+    assert compiled_cost(FUSION.replace("SPACE", space)).bytes == size

@@ -60,6 +60,9 @@ def test_what_is_chosen(capsys):
     assert apply_compute(config, "tpu").model.dtype == "bfloat16"
     assert apply_compute(config, "something else").model.dtype == "float32"
     assert config.compute == "auto" and config.model.dtype == "float32", "the given config stays as it is"
+    splash = ConfigDict({"compute": "auto", "model": {"implementation": "splash", "attention_dropout": 0.1}})
+    assert apply_compute(splash, "tpu").model.to_dict() == {"implementation": "splash", "attention_dropout": 0.0}
+    assert apply_compute(splash, "gpu").model.implementation == "fused"
     network = ConfigDict({"compute": "gpu", "network": "tagger"})
     assert apply_compute(network).to_dict() == {"network": "tagger"}
     assert "a task network computes in float32 on every device" in capsys.readouterr().err

@@ -92,9 +92,9 @@ class BertConfig:
     """The sizes of a BERT and how to compute it; from `preset`, `from_json`, or by hand.
 
     The last four fields change neither the parameters nor (beyond rounding, for `dtype`) the numbers: `implementation`
-    of attention ("reference" or "fused"), `remat` (the backward pass computes the layers again), `scan` (one layer is
-    compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters, softmax, statistics and
-    logits are always float32).
+    of attention ("reference", "fused", or on a TPU "splash"), `remat` (the backward pass computes the layers again),
+    `scan` (one layer is compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters,
+    softmax, statistics and logits are always float32).
     """
 
     vocab_size: int = 30522
@@ -112,7 +112,7 @@ class BertConfig:
     initializer_range: float = 0.02
     pad_id: int = 0
     attention: Literal["bidirectional", "causal"] = "bidirectional"
-    implementation: Literal["reference", "fused"] = "reference"
+    implementation: Literal["reference", "fused", "splash"] = "reference"
     remat: bool = False
     scan: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"

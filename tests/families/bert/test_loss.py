@@ -57,6 +57,16 @@ def test_the_terms_are_those_of_the_logits(params):
     assert carry == 7
 
 
+def test_rows_of_one_sequence_may_be_read_by_their_lengths(params):
+    given = batch()
+    given["segments"][0, 7:], given["segments"][3] = 0, 0  # padding, and a row of nothing else
+    given["mlm_weights"][3] = 0
+    unpacked = jax.jit(piece_loss(FAMILY, CONFIG, pairs=True, packed=False))
+    np.testing.assert_array_equal(
+        unpacked(params, given, None, None)[0]["mlm"], loss(params, given, None, None)[0]["mlm"]
+    )
+
+
 def test_masked_equals_subset_and_nothing_counted_is_finite(params):
     whole, part = batch(), batch()
     part["mlm_weights"][2:] = 0
