@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from bert_elmo_jax.encoders.encoded import show_shapes
 from bert_elmo_jax.families.family import Family, Output
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.matrix_product import turn_kernels
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -60,3 +61,8 @@ def run(
     if wanted.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
     return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, mlm, nsp)
+
+
+def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, wanted: Wanted) -> ForwardOutput:
+    """Return the outputs of `run` for parameters whose encoder has its kernels transposed."""
+    return run(family, config, {**params, "encoder": turn_kernels(params["encoder"])}, *inputs, wanted=wanted)

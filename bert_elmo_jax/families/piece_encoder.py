@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float32, Int, PRNGKeyArray
 from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.packed_rows import plan_packed, plan_padded
+from bert_elmo_jax.data.rows.packed_rows import SMALL, plan_packed, plan_padded
 from bert_elmo_jax.data.rows.widths import width_for
 from bert_elmo_jax.encoders import arguments
 from bert_elmo_jax.encoders.arguments import Layers
@@ -20,9 +20,9 @@ from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run
+from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run, run_turned
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.matrix_product import cast_kernels
+from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels
 from bert_elmo_jax.text import Tokenizer
 
 
@@ -65,6 +65,7 @@ class PieceEncoder(Encoder):
         self.family = family
         # Compiled once for each shape of batch and each set of outputs.
         self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")
+        self._run_turned = jax.jit(functools.partial(run_turned, family, config), static_argnames="wanted")
 
     def __repr__(self) -> str:
         heads = f", heads {', '.join(self.heads)}" if self.heads else ""
@@ -94,6 +95,11 @@ class PieceEncoder(Encoder):
     def working_params(self) -> dict[str, Any]:
         """The parameters as `encode` reads them: the encoder's kernels are cast to the type of the computation once."""
         return {**self.params, "encoder": cast_kernels(self.params["encoder"], jnp.dtype(self.config.dtype))}
+
+    @functools.cached_property
+    def _turned_params(self) -> dict[str, Any]:
+        """A copy of the parameters for small requests, made by the first of them."""
+        return {**self.params, "encoder": turn_kernels(self.params["encoder"])}
 
     def check_words(self) -> None:
         """Raise if the tokenizer is missing."""
@@ -379,6 +385,9 @@ class PieceEncoder(Encoder):
     def _compute(self, arrays: PieceArrays, wanted: Wanted) -> ForwardOutput:
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.packs:
+            plain = self.config.dtype == "float32" and jax.default_backend() == "cpu"
+            if plain and arrays.tokens.size <= SMALL:
+                return self._run_turned(self._turned_params, *arrays, wanted=wanted)
             return self._run(self.working_params, *arrays, wanted=wanted)
         output = self._run(self.working_params, arrays.tokens, arrays.types, None, arrays.segments, wanted=wanted)
         return output if output.pooled is None else output.replace(pooled=output.pooled[:, None])

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Int64
 from tqdm import tqdm
 
-from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, width_for
+from bert_elmo_jax.data.rows.widths import WIDTHS, height_for, round_up, width_for
 from bert_elmo_jax.data.tasks.batches import Batch
 from bert_elmo_jax.data.tasks.packed_batches import cost
-from bert_elmo_jax.data.tasks.packed_examples import Places, Shape, find_places, lay_out, most_choices, round_up
+from bert_elmo_jax.data.tasks.packed_examples import Places, Shape, find_places, lay_out, most_choices
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.inference.row_outputs import two_at_a_time
 

@@ -46,6 +46,23 @@ def cast_kernels(params: Mapping[str, Any], dtype: jnp.dtype) -> dict[str, Any]:
     return {name: cast(name, value) for name, value in params.items()}
 
 
+def turn_kernels(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with every `kernel` transposed; turned twice, they are the same.
+
+    A CPU multiplies few rows by a float32 kernel in two thirds of the time if the kernel lies transposed in memory.
+
+    >>> turn_kernels({"up": {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}})["up"]["kernel"].shape
+    (3, 2)
+    """
+
+    def turn(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return turn_kernels(value)
+        return value.T if name == "kernel" else value
+
+    return {name: turn(name, value) for name, value in params.items()}
+
+
 @jax.custom_vjp
 def multiply_in_tiles(x: Float[Array, "N I"], kernel: Float[Array, "I O"]) -> Float[Array, "N O"]:
     """Return `x @ kernel` in bfloat16, with gradients that XLA computes by AMX on a CPU.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import load
-from bert_elmo_jax.data.rows.packed_rows import plan_packed
+from bert_elmo_jax.data.rows.packed_rows import PackedBatch
 from bert_elmo_jax.encoders.encoder import Work
 from bert_elmo_jax.encoders.layout import Windows
 from bert_elmo_jax.encoders.rows import to_row
@@ -174,9 +174,8 @@ def test_a_family_that_ignores_positions_packs(encoder, texts):
 def test_arrays_of_a_packed_batch(encoder, words):
     rows = [to_row(" ".join(words[:n]), n, encoder.tokenizer, 48, "raise", None) for n in (2, 11, 1)]
     windows = Windows(rows)
-    [batch] = plan_packed(windows.lengths, 32, 48)
-    arrays = windows.lay_out(batch, pad_id=0)
-    assert arrays.tokens.shape == (2, 16)
+    places = ([1, 2, 0], [0, 0, 1], [0, 1, 0], [0, 13, 0])  # texts, rows, slots, starts
+    arrays = windows.lay_out(PackedBatch(2, 16, *map(np.array, places)), pad_id=0)
     assert arrays.segments.tolist() == [[1] * 13 + [2] * 3, [1] * 4 + [0] * 12]
     assert arrays.positions.tolist() == [[*range(13), *range(3)], [*range(4), *[0] * 12]]
     assert arrays.firsts.tolist() == [[0, 13, 0, 0, 0], [0] * 5]
@@ -192,3 +191,13 @@ def test_bfloat16_kernels_are_cast_once_and_give_the_same_numbers(goldens):
     found = encoder.forward(tokens)
     encoder.working_params = encoder.params  # cast in every call
     np.testing.assert_array_equal(found.layers, encoder.forward(tokens).layers)
+
+
+def test_small_requests_read_transposed_kernels_and_give_the_same_vectors(encoder, words):
+    assert encoder.encode(words[:4]).last.shape[0] == 4
+    turned = encoder._turned_params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"]
+    assert turned.shape == encoder.params["encoder"]["layer_0"]["feed_forward"]["up"]["kernel"].shape[::-1]
+    whole = encoder.encode([*words[:4], " ".join(words[:30]), " ".join(words[10:40])])
+    for n, alone in enumerate(encoder.encode(words[:4])):
+        np.testing.assert_allclose(alone.last[0], whole[n].last[0], atol=2e-6)
+        np.testing.assert_allclose(alone.pooled, whole[n].pooled, atol=2e-6)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from bert_elmo_jax.data.rows.packing import pack
-from bert_elmo_jax.data.rows.widths import WIDTHS, enumerate_runs, height_for, width_for
+from bert_elmo_jax.data.rows.widths import WIDTHS, enumerate_runs, height_for, round_up, width_for
 
 # Costs in units of one position without attention. A position attends to its whole row, so it costs 1 + width / 1024 in
 # a BERT of base size. A batch costs 32 more, for reading the weights and starting the program. Every shape must be
@@ -18,6 +18,7 @@ CALL = 32
 SHAPE = 64
 
 USUAL = 128  # the widest row for short texts
+SMALL = 64  # pieces of a request that gets one row, as wide as the next multiple of 8
 HEIGHTS = (1, 2, 8, 32)  # of batches with fewer rows than the batch size
 SHORTEST = 3  # pieces of the shortest text: one between two special ones
 
@@ -87,8 +88,9 @@ def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     A text has at most `limit` pieces; rows may be wider. A batch has at most `batch_size` rows, and at most as many
     positions as `batch_size` rows that are just wide enough for the longest text.
 
-    Long texts get rows of a width that just holds them, and shorter texts fill the gaps. The rest goes into rows of
-    one width. The cheapest plan wins: it decides which texts count as long, and how wide the other rows are.
+    A small request is one row. Otherwise, long texts get rows of a width that just holds them, and shorter texts fill
+    the gaps; the rest goes into rows of one width. The cheapest plan wins: it decides which texts count as long, and
+    how wide the other rows are.
 
     >>> lengths = np.array([300, 12, 90] + [25] * 40)
     >>> [(batch.height, batch.width, len(batch.texts)) for batch in plan_packed(lengths, batch_size=32, limit=512)]
@@ -97,6 +99,11 @@ def plan_packed(lengths: Int64[np.ndarray, "N"], batch_size: int, limit: int) ->
     if not len(lengths):
         return []
     room = batch_size * width_for(int(lengths.max()), limit)
+    small = max(16, round_up(int(lengths.sum()), 8))
+    if small <= min(SMALL, room):
+        members, starts = pack(lengths, small, most_texts(small))
+        if len(starts) == 2:
+            return _Rows(small, [1], members, starts).to_batches(np.arange(len(lengths)), lengths)
     planner = _Planner(batch_size, limit, room, max(SHAPE, int(lengths.sum()) // SHAPE))
     left, batches = np.arange(len(lengths)), []
     while len(left):

@@ -1,5 +1,7 @@
 """Shapes to pad rows of mixed lengths to: few, so that little is compiled, and close, so that little is padded."""
 
+import math
+
 import numpy as np
 from jaxtyping import Int64
 
@@ -10,6 +12,15 @@ WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
 def width_for(length: int, limit: int) -> int:
     """Return the width that rows of this length are padded to."""
     return min(next((width for width in WIDTHS if width >= length), limit), limit)
+
+
+def round_up(number: int, unit: int) -> int:
+    """Return the next multiple of `unit`.
+
+    >>> round_up(66, 8)
+    72
+    """
+    return math.ceil(number / unit) * unit
 
 
 def height_for(rows: int, batch_size: int) -> int:

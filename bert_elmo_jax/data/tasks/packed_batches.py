@@ -6,18 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_elmo_jax.data.rows.packing import pack
-from bert_elmo_jax.data.rows.widths import width_for
+from bert_elmo_jax.data.rows.widths import round_up, width_for
 from bert_elmo_jax.data.tasks.batches import Batch, plan
 from bert_elmo_jax.data.tasks.even_batches import plan_even
-from bert_elmo_jax.data.tasks.packed_examples import (
-    Numbers,
-    Places,
-    Shape,
-    find_places,
-    lay_out,
-    most_choices,
-    round_up,
-)
+from bert_elmo_jax.data.tasks.packed_examples import Numbers, Places, Shape, find_places, lay_out, most_choices
 from bert_elmo_jax.data.tasks.rows import Row
 
 STEP = 8  # widths are multiples of it

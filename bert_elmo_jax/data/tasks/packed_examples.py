@@ -1,6 +1,5 @@
 """Lay several examples of a task into each row: segments keep them apart, and positions restart with each."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -107,12 +106,3 @@ def most_choices(rows: Sequence[Row]) -> int:
     2
     """
     return max(len(row.ids) for row in rows)
-
-
-def round_up(number: int, unit: int) -> int:
-    """Return the next multiple of `unit`.
-
-    >>> round_up(66, 8)
-    72
-    """
-    return math.ceil(number / unit) * unit
