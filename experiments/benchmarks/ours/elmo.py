@@ -75,7 +75,8 @@ def write_inputs(folder: Path, config: Any, rows: int, words: int) -> None:
 def make_passes(folder: Path, precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a forward pass that ends with the mean of the layers, and one with all gradients of its sum."""
     model = read_model(folder)
-    passes = compile_passes(model.config, model.params["encoder"], np.load(folder / "ids.npy"))
+    params = jax.device_put(model.params["encoder"])  # as `load` does; otherwise each call would copy them
+    passes = compile_passes(model.config, params, np.load(folder / "ids.npy"))
     check = [float(x) for x in np.asarray(passes["forward"]())[0, :, :4].ravel()]
     return {name: partial(_no_result, run) for name, run in passes.items()}, {**about(), "check": check}
 
