@@ -96,7 +96,7 @@ def delete_unfinished(folder: Path) -> None:
 
 
 def delete_others(folder: Path, limit: int) -> None:
-    """Delete the oldest folders beside `folder` until the others take at most `limit` bytes.
+    """Delete the oldest neighbours of `folder` until the others take at most `limit` bytes.
 
     >>> delete_others(Path("tests").absolute(), limit=2**60)  # nothing is that large
     """

@@ -21,7 +21,7 @@ Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, 
 def piece_loss(family: Family, config: Any, pairs: bool = False, packed: bool = True) -> Loss:
     """Return `loss(params, batch, key, carry)` with the term `mlm`, and `nsp` for batches of sentence pairs.
 
-    With `packed=False`, no row holds more than one sequence: attention is given lengths, for which a GPU needs no mask.
+    With `packed=False`, no row holds more than one sequence: attention gets lengths, and a GPU needs no mask for them.
     The batch decides what `mlm` predicts: masked pieces, or for a causal model and `Masking("next")` the next piece.
     Without a key there is no dropout. The carry is passed on.
     """

@@ -109,7 +109,7 @@ class TaskModel(Predictor, PieceEncoder):
 
 @dataclass(frozen=True)
 class RowShapes:
-    """Whether a task's rows are packed or padded, and their largest widths: `limit` padded, `positions` packed.
+    """The shapes of a task's rows: packed, of at most `positions`, or padded to at most `limit`.
 
     >>> rows = [Row(n, (np.full(n + 3, 7, np.int32),), (np.zeros(n + 3, np.int32),)) for n in range(3)]
     >>> shapes = RowShapes(packs=True, of_pieces=True, limit=128, positions=512, pad_id=0)
@@ -118,14 +118,14 @@ class RowShapes:
     """
 
     packs: bool
-    of_pieces: bool  # the scores are those of pieces
+    of_pieces: bool  # every piece has scores
     limit: int
     positions: int
     pad_id: int
 
     @classmethod
     def of(cls, task: Task, head: TaskHead, family: Family, config: Any) -> "RowShapes":
-        """Return those of a task and a model."""
+        """Return the shapes for a task and a model."""
         packs = family.packs and head.packs
         return cls(packs, head.kind in OF_PIECES, task.max_length, config.max_positions, config.pad_id)
 

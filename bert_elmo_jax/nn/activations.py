@@ -34,7 +34,7 @@ def _gelu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arr
 
 def _gelu_tangent_again(x: Array, tangent: Array) -> Array:
     # The barrier keeps `x` as it was rounded; its float32 from before would be twice as large. `prevent_cse` would put
-    # one around the tangent too, which would then be written to memory by itself.
+    # one around the tangent too, and write it to memory.
     return _gelu_tangent(lax.optimization_barrier(x), tangent)
 
 

@@ -1,7 +1,7 @@
 """Attention by JAX's splash kernel for TPUs, which never writes an attention map to main memory.
 
 The kernel and its gradient keep scores and softmax in the chip's vector memory, one block of the map at a time.
-XLA cannot split a kernel over devices by itself. So where the arrays are placed on a mesh, the kernel runs inside
+XLA cannot split a kernel over devices. So where the arrays are placed on a mesh, the kernel runs inside
 `shard_map`: each device gets its own rows (axes `data` and `fsdp`) and heads (axis `tensor`).
 """
 

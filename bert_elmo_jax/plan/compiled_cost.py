@@ -4,9 +4,9 @@ XLA's own `cost_analysis` counts the body of a loop once, so a scan over twelve 
 module walks the program's text and multiplies the body of a loop by its trip count. A loop of unknown length counts
 once and is listed in `unknown_loops`.
 
-Only matrix products and convolutions count as operations, like the peak figures of chips; those of kernels too (see
-`kernel_flops`), and a custom call that nobody can count is listed in `uncounted`. Bytes are reads and
-writes of main memory: a fusion counts as one instruction, a slice counts its own size, and on-chip values are free.
+Only matrix products and convolutions count as operations, like the peak figures of chips, also in kernels (see
+`kernel_flops`); other custom calls are listed in `uncounted`. Bytes are reads and writes of main memory: a fusion
+counts as one instruction, a slice counts its own size, and on-chip values are free.
 """
 
 import math

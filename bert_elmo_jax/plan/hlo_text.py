@@ -78,7 +78,7 @@ def parse_hlo(text: str) -> Module:
     """Parse the output of `compiled.as_text()`."""
     computations: dict[str, Computation] = {}
     entry, name, lines, root = "", "", dict[str, Instruction](), ""
-    begun = ""  # an instruction that goes on in the next line, as the metadata of a kernel does
+    begun = ""  # an instruction that continues in the next line, as the metadata of a kernel does
     for line in text.splitlines():
         if not name:
             header = _COMPUTATION.match(line)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from experiments.benchmarks._results import Comparison, minor
 from experiments.benchmarks._works import NAMES
 
-BEGIN, END = "<!-- rendered from bench.json: do not edit -->", "<!-- end of what is rendered -->"
+BEGIN, END = "<!-- rendered from bench.json: do not edit -->", "<!-- end of the rendered part -->"
 
 
 class Language(NamedTuple):
@@ -127,7 +127,7 @@ def insert(page: str, rendered: str) -> str:
 
 
 def render(results: Sequence[Comparison], language: Language) -> str:
-    """Return the tables of all works that have results, and what was measured where."""
+    """Return the tables of all works that have results, with their machines."""
     if not results:
         return language.nothing
     machines = list(dict.fromkeys(map(describe_place, results)))

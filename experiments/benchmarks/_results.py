@@ -1,4 +1,4 @@
-"""The results of paired benchmarks: `bench.json`, in which no ratio can stand without the peer that it refers to."""
+"""The results of paired benchmarks: `bench.json`; no ratio without the name of its peer."""
 
 import dataclasses
 import os
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What a newer comparison replaces: the same case in the same precision, with the same minor JAX."""
+        """The key of a case: a newer comparison with the same precision and minor JAX replaces this one."""
         return self.work, self.case, self.precision, minor(self.versions["jax"])
 
     @property

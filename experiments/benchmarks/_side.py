@@ -29,7 +29,7 @@ def main(module: str, folder: str, precision: str) -> None:
     for line in sys.stdin:
         run = passes[line.strip()]
         start = time.perf_counter()
-        calls = run()  # a number: the time is that of one of so many calls
+        calls = run()  # a number of calls: the time is divided by it
         print((time.perf_counter() - start) / (calls or 1), file=answers)
 
 

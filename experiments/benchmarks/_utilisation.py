@@ -83,7 +83,7 @@ TINY = (
 
 
 def find_peak(kind: str, peak: float | None) -> float:
-    """Return the peak of a device in operations per second; `peak`, in TFLOP/s, goes before what is known.
+    """Return the peak of a device in operations per second; `peak`, in TFLOP/s, takes precedence over the table.
 
     >>> find_peak("NVIDIA H100 80GB HBM3", None) == find_peak("some card", 989.0) == 989e12
     True

@@ -1,4 +1,4 @@
-"""The works that are measured beside a peer."""
+"""The works that are compared with a peer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

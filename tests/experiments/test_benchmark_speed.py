@@ -144,7 +144,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def side(tmp_path):
-    """Make an interpreter that is one side, whatever it is asked to run."""
+    """Make an interpreter that is one side for every program."""
 
     def make(name, seconds=1.0, **said):
         file = tmp_path / name
@@ -226,6 +226,7 @@ def test_distinct_words_with_their_marks_are_the_sentences(program):
     assert (words[:, 0] == 0).all() and (words[:, -1] == 1).all()
 
 
+@pytest.mark.long
 def test_utilisation_at_toy_size(speed, one_device, tmp_path, capsys):
     with flagsaver.flagsaver(what=["utilisation"], tiny=True, peak=1.0, output=str(tmp_path / "found.json")):
         speed.main()

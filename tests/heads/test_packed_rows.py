@@ -38,7 +38,7 @@ CASES = {
 
 
 def make_examples(kind, lengths=LENGTHS, seed=0):
-    """Examples with targets; those of `choice` have two or three choices."""
+    """Examples with targets, for `choice` with two or three choices."""
     draw = np.random.default_rng(seed)
     rows = []
     for number, length in enumerate(lengths):
@@ -70,7 +70,7 @@ def make_encoder():
 
 
 def make_params(head):
-    """Parameters of one encoder, with those of a head by numpy, which compiles nothing."""
+    """Parameters of one encoder, and of a head by numpy, which compiles nothing."""
     draw = np.random.default_rng(0)
     outputs = {"choice": 1, "questions": 2}.get(head.kind, head.num_labels)
     params = {"encoder": make_encoder()}

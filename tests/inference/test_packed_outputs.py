@@ -18,7 +18,7 @@ from ..data.tasks.test_even_batches import draw_lengths
 
 
 def draw_sentences(count, seed=0):
-    """Lengths as those of sentences: 25 pieces on average, never many more than twice that."""
+    """Lengths of sentences: 25 pieces on average, never many more than twice that."""
     return np.clip(np.random.default_rng(seed).normal(25, 11, count).astype(np.int64), 4, 55)
 
 

@@ -47,7 +47,7 @@ def loop_replaced(by: Any) -> Iterator[None]:
 
 
 def capture(folder: Path, precision: str) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return state, step, batches and options with which `finetune` starts its loop."""
+    """Return the state, step, batches and options that `finetune` gives to its loop."""
     settings = read_settings(folder)
     config, _ = read_config("experiments/configs/finetune.py")
     config.update({"task": "sst2", "train": str(folder / "train.tsv"), "dev": str(folder / "dev.tsv")})

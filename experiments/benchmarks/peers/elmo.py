@@ -1,4 +1,4 @@
-"""ELMo by AllenNLP 2.10, which is patched to run beside libraries that are years newer."""
+"""ELMo by AllenNLP 2.10, patched to run with newer libraries."""
 
 import importlib
 import importlib.metadata

@@ -12,7 +12,7 @@ NAME = "transformers on PyTorch: SDPA, gathered predictions, fused AdamW"
 
 
 def about(name: str, precision: str) -> dict[str, Any]:
-    """Return what a side of transformers says about itself."""
+    """Return the description of a side of transformers."""
     version = f"transformers {transformers.__version__}, torch {torch.__version__.partition('+')[0]}"
     return {"peer": {"name": name, "version": version, "precision": precision}, "threads": torch.get_num_threads()}
 

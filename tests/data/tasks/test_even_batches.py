@@ -19,7 +19,7 @@ def test_every_example_occurs_once_per_epoch(lengths, batch_size, seed, epoch):
 
 
 def draw_lengths(count, seed=0):
-    """Lengths as those of phrases: most are short, a few are long."""
+    """Lengths of phrases: most are short, a few are long."""
     return np.clip(np.random.default_rng(seed).lognormal(2.4, 0.7, count).astype(np.int64) + 2, 3, 66)
 
 
