@@ -139,8 +139,23 @@ def _inside(clipped: Array, gradient: Array, limit: float | None) -> Array:
     return gradient if limit is None else jnp.where(jnp.abs(clipped) < limit, gradient, 0.0)
 
 
-def _product(a: Array, b: Array) -> Array:
-    return jnp.dot(a.astype(b.dtype), b, preferred_element_type=jnp.float32)
+def _product(a: Float[Array, "B I"], b: Float[Array, "I O"]) -> Float32[Array, "B O"]:
+    a, (inputs, _) = a.astype(b.dtype), b.shape
+    if len(a) == 1 and inputs % 2 == 0:
+        # As a sum of two products. On a CPU, XLA 0.12 compiles a loop of products with one row into one function for
+        # one core; the sum prevents this, and both cores read the kernel.
+        halves = jnp.einsum("ki,kio->ko", a.reshape(2, inputs // 2), b.reshape(2, inputs // 2, -1),
+                            preferred_element_type=jnp.float32)  # fmt: skip
+        return halves.sum(0, keepdims=True)
+    return jnp.dot(a, b, preferred_element_type=jnp.float32)
+
+
+def _product_transposed(a: Float[Array, "B O"], b: Float[Array, "I O"]) -> Float32[Array, "B I"]:
+    """Return a · bᵀ."""
+    a = a.astype(b.dtype)
+    if len(a) == 1:  # for one row, XLA would transpose the kernel again in every step
+        return lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+    return jnp.dot(a, b.T, preferred_element_type=jnp.float32)
 
 
 def _step(
@@ -205,7 +220,7 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
             d_out = d_projected
         else:
             d_projected = _inside(output, d_projected, clips[1])
-            d_out = _product(d_projected, projection.T)
+            d_out = _product_transposed(d_projected, projection)
         d_new = _inside(after, d_cell + d_out * o * (1 - squashed * squashed), clips[0])
         d_gates = jnp.concatenate(
             [
@@ -219,7 +234,7 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
         d_gates = jnp.where(live, d_gates, 0.0).astype(acts.dtype)
         d_projected = jnp.where(live, d_projected, 0.0).astype(acts.dtype)
         d_cell = jnp.where(live, d_new * f, d_cell)
-        d_hidden = jnp.where(live, _product(d_gates, kernel.T), d_hidden)
+        d_hidden = jnp.where(live, _product_transposed(d_gates, kernel), d_hidden)
         return (d_cell, d_hidden), (d_gates, d_projected)
 
     steps = jnp.arange(len(activated), dtype=lengths.dtype)
