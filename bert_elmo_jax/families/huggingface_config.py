@@ -68,7 +68,9 @@ class ConfigFile:
         }
         sizes = (values.get(name, getattr(config, name)) for name in ("hidden_size", "num_heads"))
         if problems := self._problems(fields, *sizes):
-            raise ValueError(f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems))
+            raise ValueError(
+                f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
+            )
         try:
             return config(**values)
         except ValueError as error:
@@ -80,9 +82,7 @@ class ConfigFile:
         heads = tuple(sorted(heads))
         if heads not in self.architectures:
             known = "; ".join(", ".join(some) or "none" for some in self.architectures)
-            raise ValueError(
-                f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}"
-            )
+            raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
         return {
             "architectures": [self.architectures[heads]],
             "model_type": self.model_type,

@@ -15,9 +15,7 @@ FAMILY = Family(
     config=DistilBertConfig,
     module=DistilBert,
     inputs="pieces",
-    objectives={
-        name: lambda config, model: _objective(FAMILY, config, model) for name in ("sentences", "documents")
-    },
+    objectives={name: lambda config, model: _objective(FAMILY, config, model) for name in ("sentences", "documents")},
     heads={"mlm": MaskedLM},
     formats={"huggingface": huggingface_format("bert_elmo_jax.families.distilbert.huggingface", "distilbert")},
     sharding=TRANSFORMER_SHARDING,
