@@ -1,7 +1,7 @@
 """The `config.json` of transformers: read it, write it, and refuse fields that cannot be honoured, for any family."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,11 @@ HARMLESS = frozenset(
 
 # Other programs' names for the width of an attention head, which follows from two other fields.
 HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
-KINDS = {str: "a name", int: "a whole number", bool: "true or false"}  # of fields; the others are numbers
+KINDS: dict[Any, str] = {
+    str: "a name",
+    int: "a whole number",
+    bool: "true or false",
+}  # of fields; the others are numbers
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ class ConfigFile:
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
+    # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
+    to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
+    to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
 
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
         """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
@@ -72,7 +79,7 @@ class ConfigFile:
                 f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
             )
         try:
-            return config(**values)
+            return config(**self.to_ours(values))
         except ValueError as error:
             names = ", ".join(f"{ours} is its {theirs}" for ours, theirs in self.names.items() if ours in str(error))
             raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
@@ -87,7 +94,7 @@ class ConfigFile:
             "architectures": [self.architectures[heads]],
             "model_type": self.model_type,
             **self.written,
-            **{theirs: getattr(config, ours) for ours, theirs in self.names.items()},
+            **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
         }
 
     @property
