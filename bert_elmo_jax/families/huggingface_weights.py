@@ -53,7 +53,7 @@ class WeightFile:
     tables: Mapping[str, str]  # "embeddings/word" -> "embeddings.word_embeddings", without kernel or bias
     layers: str  # "encoder.layer": the list of layers
     layer: Mapping[str, str]  # "attention/query" -> "attention.self.query"
-    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; those of CLASSIFIERS share names
+    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; CLASSIFIERS share names
     biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
     decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
 
