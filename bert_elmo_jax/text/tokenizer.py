@@ -189,6 +189,14 @@ class Tokenizer(ABC):
         for name, content in self.files().items():
             write_bytes(Path(folder) / name, content)
 
+    def files_for_transformers(self, *, max_positions: int, types: bool = True) -> dict[str, bytes]:
+        """Return `files` with the length limit of a model, and without types (token_type_ids) if it has none."""
+        files = self.files()
+        config = json.loads(files["tokenizer_config.json"]) | {"model_max_length": max_positions}
+        if not types:
+            config["model_input_names"] = ["input_ids", "attention_mask"]
+        return files | {"tokenizer_config.json": encode_json(config)}
+
     @abstractmethod
     def _encode(self, text: str | list[str]) -> Encoding:
         """Encode a text or a list of words, without adding special pieces."""

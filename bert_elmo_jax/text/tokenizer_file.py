@@ -34,6 +34,7 @@ from bert_elmo_jax.text.tokenizer_specs import (
     find_frame,
     find_parts,
     find_special_ids,
+    hide_specials,
     read_settings,
 )
 from bert_elmo_jax.text.wordpiece import compose
@@ -72,7 +73,9 @@ class TokenizerFile(Tokenizer):
         spec = add_specials(spec, ids, dict(enumerate(self.tokens)), settings)
         self.frame = find_frame(spec, ids, source)
         self._marked = compile_spec(spec, source)
-        self._texts = compile_spec(spec, source)
+        hidden = [number for number in ids.values() if number != self.unk_id]
+        # Byte-level BPE reaches a piece only through merges, and a special piece has none.
+        self._texts = compile_spec(spec if self.kind == "byte_bpe" else hide_specials(spec, hidden), source)
         self._texts.encode_special_tokens = True
         self._added = {entry["id"] for entry in spec["added_tokens"]}
         self._mark = {"byte_bpe": SPACE, "sentencepiece": SPACE_MARK}.get(self.kind)
@@ -158,7 +161,11 @@ class TokenizerFile(Tokenizer):
         }
         if self.cls_id == self.mask_id:  # a generative model: its only special piece ends a text
             names = {"eos_token": self.tokens[self.sep_id], "unk_token": self.tokens[self.unk_id]}
-        inputs = ["input_ids", *(["token_type_ids"] if self.frame.types[1] else []), "attention_mask"]
+        inputs = [
+            "input_ids",
+            *(["token_type_ids"] if self.frame.before and self.frame.types[1] else []),
+            "attention_mask",
+        ]
         own = {"fingerprint": self.fingerprint} | ({"normalization": "NFC"} if self.composes else {})
         config = {"tokenizer_class": "PreTrainedTokenizerFast", **names, "clean_up_tokenization_spaces": False}
         config |= {"model_input_names": inputs, OWN_KEY: own}
@@ -191,6 +198,8 @@ class TokenizerFile(Tokenizer):
                 (max(0, start - 1), max(0, end - 1)) if word else (start, end)
                 for word, (start, end) in zip(words, offsets)
             ]
+        if self.composes:
+            offsets = _place_spaces(offsets, words)
         if spans is not None:
             places = [spans[word if split else 0] for word in words]
             offsets = [_original_span(place, start, end) for place, (start, end) in zip(places, offsets)]
@@ -207,6 +216,16 @@ class TokenizerFile(Tokenizer):
             begins = special
             words.append(word)
         return words
+
+
+def _place_spaces(offsets: Sequence[tuple[int, int]], words: Sequence[int]) -> list[tuple[int, int]]:
+    """Move a space that was put before a word from behind the word's first character, where the library has it."""
+    placed = list(offsets)
+    for number in reversed(range(len(words) - 1)):
+        start = placed[number + 1][0]
+        if words[number] == words[number + 1] and placed[number][0] > start:
+            placed[number] = (start, start)
+    return placed
 
 
 def _original_span(place: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
@@ -277,7 +296,10 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
 def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
     """Apply the settings of `tokenizer_config.json` that overrule a `tokenizer.json`."""
     spec = json.loads(json.dumps(spec))
-    found = [*find_parts(spec.get("pre_tokenizer"), "ByteLevel"), *find_parts(spec.get("post_processor"), "RobertaProcessing")]
+    found = [
+        *find_parts(spec.get("pre_tokenizer"), "ByteLevel"),
+        *find_parts(spec.get("post_processor"), "RobertaProcessing"),
+    ]
     for part in found:
         if isinstance(settings.get("add_prefix_space"), bool):
             part["add_prefix_space"] = settings["add_prefix_space"]
@@ -302,6 +324,9 @@ def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
                 f"{folder} adds the piece {entries[number]['content']!r} with the id {number}, but the ids before it "
                 f"end at {size + len(more) - 1}: copy the folder again"
             )
-        more.append(flags | {name: entries[number][name] for name in flags if name in entries[number]}
-                    | {"id": number, "content": entries[number]["content"]})
+        more.append(
+            flags
+            | {name: entries[number][name] for name in flags if name in entries[number]}
+            | {"id": number, "content": entries[number]["content"]}
+        )
     return spec | {"added_tokens": [*(spec.get("added_tokens") or []), *more]}

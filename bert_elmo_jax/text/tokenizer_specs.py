@@ -117,7 +117,9 @@ def name_of(token: Any) -> str | None:
     return token.get("content") if isinstance(token, dict) else token
 
 
-def add_specials(spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int, str], settings: Mapping[str, Any]) -> Spec:
+def add_specials(
+    spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int, str], settings: Mapping[str, Any]
+) -> Spec:
     """Return the spec with its special pieces marked as such, so that literal ones can be told from text."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     said = settings.get("added_tokens_decoder") or {}
@@ -128,6 +130,18 @@ def add_specials(spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int
         own = {name: own[name] for name in flags if name in own}
         added[number] = flags | own | added.get(number, {}) | {"id": number, "content": tokens[number], "special": True}
     return spec | {"added_tokens": [added[number] for number in sorted(added)]}
+
+
+def hide_specials(spec: Spec, numbers: Sequence[int]) -> Spec:
+    """Return the spec with special pieces under names that no text holds, so that a literal one is ordinary text."""
+    names = {number: f"\uffff{number}\uffff" for number in numbers}
+    model = spec["model"]
+    if isinstance(model["vocab"], dict):
+        vocabulary: Any = {names.get(number, piece): number for piece, number in model["vocab"].items()}
+    else:
+        vocabulary = [[names.get(number, piece), score] for number, (piece, score) in enumerate(model["vocab"])]
+    added = [entry | {"content": names.get(entry["id"], entry["content"])} for entry in spec["added_tokens"]]
+    return spec | {"added_tokens": added, "model": model | {"vocab": vocabulary}}
 
 
 def find_frame(spec: Spec, special_ids: Mapping[str, int], source: str) -> Frame:
