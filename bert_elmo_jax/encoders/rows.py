@@ -92,9 +92,10 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
     if room < 2 and second is None:
         raise BadText(number, f"has {body} pieces, and a window of {size} has room for one; use max_length=4 or more")
     if room < 2:
+        taken = int((encoding.word_ids[:prefix] >= 0).sum())
         raise BadText(
             number,
-            f"has a first part of {int((encoding.word_ids[:prefix] >= 0).sum())} pieces, which leaves no window for the second among {size}: "
+            f"has a first part of {taken} pieces, which leaves no window for the second among {size}: "
             f'{shorten(text)}; give the long part second, or use overflow="truncate"',
         )
     step = stride or max(1, room // 2)

@@ -44,8 +44,8 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     splitter = byte_level(prefix=bool(settings.get("add_prefix_space", False)))
     frame = None
     if cls != sep:
-        frame = {"type": "RobertaProcessing", "cls": [tokens[cls], cls], "sep": [tokens[sep], sep]}
-        frame |= {"trim_offsets": True, "add_prefix_space": splitter["add_prefix_space"]}
+        frame = splitter | {"type": "RobertaProcessing", "cls": [tokens[cls], cls], "sep": [tokens[sep], sep]}
+        del frame["use_regex"]
     return byte_bpe_spec(vocabulary, merges, splitter, frame)
 
 
@@ -89,7 +89,7 @@ def byte_bpe_spec(
     normalizer: dict[str, Any] | None = None,
 ) -> Spec:
     """Return the contents of a `tokenizer.json` for a byte-level BPE."""
-    model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": ""}
+    model: Spec = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": ""}
     model |= {"end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
     return {
         "added_tokens": [],

@@ -32,12 +32,13 @@ def prefers_file(folder: Path) -> bool:
 
 def spec_of_shifted_model(model: bytes, source: str) -> dict[str, Any]:
     """Return a SentencePiece model with shifted ids as the contents of a `tokenizer.json`."""
-    from google.protobuf.message import DecodeError
+    import sentencepiece
     from sentencepiece import sentencepiece_model_pb2
 
     try:
+        sentencepiece.SentencePieceProcessor().load_from_serialized_proto(model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
-    except DecodeError as error:
+    except RuntimeError as error:
         raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
     if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM or len(proto.pieces) < len(FIRST):
         raise ValueError(

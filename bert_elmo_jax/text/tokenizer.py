@@ -310,7 +310,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
 
 
 def _find_kind(path: Path) -> str:
-    """Return the kind of the tokenizer at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
+    """Return the kind at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
     if path.is_file():
         from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 

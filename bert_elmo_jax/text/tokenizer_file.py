@@ -255,8 +255,8 @@ def find_kind(spec: Spec, source: str) -> str:
         if SPACE_MARK in json.dumps([splitter, normalizer], ensure_ascii=False):
             return "sentencepiece"
     raise ValueError(
-        f"{source}: model type is {kind!r} with pre_tokenizer {(splitter or {}).get('type')!r}; supported are WordPiece "
-        "(continuations with ##), byte-level BPE (pre_tokenizer ByteLevel), and Unigram or BPE with ▁ for spaces"
+        f"{source}: model type is {kind!r} with pre_tokenizer {(splitter or {}).get('type')!r}; supported are "
+        "WordPiece (continuations with ##), byte-level BPE (pre_tokenizer ByteLevel), Unigram or BPE with ▁ as space"
     )
 
 
@@ -317,7 +317,7 @@ def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
     names = read_json(folder / "added_tokens.json", default={})
     entries = {number: {"content": name} for name, number in names.items()} | entries
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
-    more = []
+    more: list[dict[str, Any]] = []
     for number in sorted(number for number in entries if number >= size):
         if number != size + len(more):
             raise ValueError(

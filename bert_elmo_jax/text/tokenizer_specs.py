@@ -37,7 +37,7 @@ def compile_spec(spec: Spec, source: str) -> LibraryTokenizer:
     """
     try:
         return LibraryTokenizer.from_str(json.dumps(EMPTY | spec | {"truncation": None, "padding": None}))
-    except Exception as error:  # noqa: BLE001 -- the library raises nothing narrower
+    except Exception as error:
         raise ValueError(f"{source}: {_find_culprit(spec, error)}") from None
 
 
@@ -60,7 +60,7 @@ def _find_culprit(spec: Spec, error: Exception) -> str:
 def _compiles(parts: Spec) -> bool:
     try:
         LibraryTokenizer.from_str(json.dumps(EMPTY | {"model": TINY} | parts))
-    except Exception:  # noqa: BLE001
+    except Exception:
         return False
     return True
 
@@ -98,7 +98,8 @@ def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], sour
     if unknown:
         raise ValueError(f"{source} does not hold {', '.join(unknown)} of its configuration files: one was replaced")
     found = {
-        kind: next((index[name] for name in (said[kind], *USUAL_NAMES[kind]) if name in index), None) for kind in KINDS
+        kind: next((index[name] for name in (said[kind] or "", *USUAL_NAMES[kind]) if name in index), None)
+        for kind in KINDS
     }
     end = said["eos"] or END
     if end in index and found["cls"] is None and found["mask"] is None:
@@ -165,9 +166,8 @@ def _read_template(template: Mapping[str, Any], source: str) -> Frame:
     try:
         [a] = [n for n, step in enumerate(pair) if step[0] == "A"]
         [b] = [n for n, step in enumerate(pair) if step[0] == "B"]
-        [alone] = [n for n, step in enumerate(single) if step[0] == "A"]
     except ValueError:
-        a, b, alone = 0, 0, 0
+        a, b = 0, 0
     before, between, after = pair[:a], pair[a + 1 : b], pair[b + 1 :]
     types = (pair[a][1], pair[b][1])
     usual = (

@@ -90,8 +90,8 @@ def _choose_case(folder: Path, guess: WordPieceOptions) -> bool:
     """Return True, the case of a folder of transformers that does not say its own; log it if the pieces disagree."""
     if not (guess.lowercase and guess.strip_accents):
         logging.getLogger(__name__).warning(
-            "%s does not say its case: its texts are lower-cased and lose their accents (Hangul is split into jamo), as "
-            "in transformers, although its pieces look %s. Write do_lower_case (true or false) into its "
+            "%s does not say its case: its texts are lower-cased and lose their accents (Hangul is split into jamo), "
+            "as in transformers, although its pieces look %s. Write do_lower_case (true or false) into its "
             "tokenizer_config.json, or give lowercase=.",
             folder,
             "accented" if guess.lowercase else "cased",

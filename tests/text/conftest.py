@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.text import SentencePiece, TokenizerFile, WordPiece, train_byte_bpe, train_sentencepiece
-from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.text import (
+    SentencePiece,
+    TokenizerFile,
+    WordPiece,
+    train_byte_bpe,
+    train_sentencepiece,
+    train_wordpiece,
+)
 
 ENGLISH = """It was the best of times, it was the worst of times; it was the age of wisdom.
 The ship sailed on the river, and the keys to the old cabinet were in the captain's hand.

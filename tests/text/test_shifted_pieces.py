@@ -6,7 +6,7 @@ import json
 import pytest
 import sentencepiece
 
-from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text import load_tokenizer, train_sentencepiece
 from bert_elmo_jax.text.shifted_pieces import is_shifted, prefers_file, spec_of_shifted_model
 
 
@@ -61,7 +61,9 @@ def test_folders_that_say_so_are_shifted(released_model, tmp_path):
 
 def test_invalid_models_raise(released_model):
     for content in (b"not a model", released_model[: len(released_model) // 2]):
-        with pytest.raises(ValueError, match="x.model is not a SentencePiece model, or an incomplete one"):
+        with pytest.raises(ValueError, match=r"x.model is not a SentencePiece model, or an incomplete one"):
             spec_of_shifted_model(content, "x.model")
-    with pytest.raises(ValueError, match="x.model is not a unigram model of 4 or more pieces"):
-        spec_of_shifted_model(b"", "x.model")
+    with pytest.raises(ValueError, match=r"x.model is not a unigram model of 4 or more pieces"):
+        spec_of_shifted_model(
+            train_sentencepiece(["배를 타고"], 20, model="bpe").files()["sentencepiece.model"], "x.model"
+        )

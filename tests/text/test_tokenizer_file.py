@@ -119,7 +119,7 @@ def test_normalisation_of_the_file_is_followed(folders, tmp_path):
     assert tokenizer.encode("Ａ RIVER 배").ids.tolist() == plain.encode("a river 배").ids.tolist()
     assert tokenizer.normalize("Ａ RIVER 배") == "a river 배"
     assert tokenizer.fingerprint != plain.fingerprint
-    with pytest.raises(ValueError, match="tokenizer.json .* carries its own normalisation: leave lowercase out"):
+    with pytest.raises(ValueError, match=r"tokenizer.json .* carries its own normalisation: leave lowercase out"):
         load_tokenizer(folder, lowercase=True)
 
 
@@ -210,7 +210,7 @@ def test_files_that_cannot_be_honoured_raise(folders, tmp_path, change, message)
 
 def test_special_pieces_that_the_vocabulary_lacks_raise(folders, tmp_path):
     folder = edit(folders / "gpt2_tiny", tmp_path, lambda s: s.update(mask_token="<mask>"), "tokenizer_config.json")
-    with pytest.raises(ValueError, match="tokenizer.json does not hold mask_token '<mask>' of its configuration files"):
+    with pytest.raises(ValueError, match=r"tokenizer.json does not hold mask_token '<mask>' of its configuration"):
         load_tokenizer(folder)
 
 
@@ -219,7 +219,7 @@ def test_an_edited_file_raises(folders, tmp_path):
     whole = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
     whole["normalizer"] = {"type": "Lowercase"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
-    with pytest.raises(ValueError, match="does not match the tokenizer_config.json in its folder"):
+    with pytest.raises(ValueError, match=r"does not match the tokenizer_config.json in its folder"):
         load_tokenizer(tmp_path)
 
 

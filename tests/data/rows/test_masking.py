@@ -312,7 +312,7 @@ def test_words_of_a_released_byte_level_vocabulary_are_masked_whole(goldens):
     draws = make_draws(40, row.shape[1])
     rows, segments = np.repeat(row, 40, axis=0), np.ones((40, row.shape[1]), np.int32)
     vocabulary = vocabulary_of(tokenizer)
-    masked, positions, targets, weights = mask_rows(rows, segments, Masking("word", rate=0.3), vocabulary, draws)
+    masked, positions, _, weights = mask_rows(rows, segments, Masking("word", rate=0.3), vocabulary, draws)
     for number in range(40):
         picked = set(positions[number][weights[number] > 0].tolist())
         assert not picked & {0, row.shape[1] - 1}, "the special pieces are never picked"
