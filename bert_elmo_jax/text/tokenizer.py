@@ -280,7 +280,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
 
     A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (byte-level BPE), a SentencePiece
-    model, or a `tokenizer.json`, whose own rules of normalisation and splitting are followed.
+    model, or a `tokenizer.json`; the rules of normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece

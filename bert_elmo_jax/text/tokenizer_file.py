@@ -309,7 +309,7 @@ def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
 
 
 def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
-    """Add the pieces that other files of the folder number behind those of the spec."""
+    """Add the pieces that other files of the folder append to the spec."""
     known = {entry["id"] for entry in spec.get("added_tokens") or []}
     vocabulary = (spec.get("model") or {}).get("vocab") or {}
     size = max([len(vocabulary) - 1, *known]) + 1

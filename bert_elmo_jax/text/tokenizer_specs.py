@@ -52,7 +52,7 @@ def _find_culprit(spec: Spec, error: Exception) -> str:
     if not wrong:
         return f"the library tokenizers cannot read it ({error}); copy the file again"
     return (
-        f"{', '.join(wrong)}, which the library tokenizers cannot run as it is written there ({error}); correct it, or "
+        f"{', '.join(wrong)}, which the library tokenizers cannot run in this form ({error}); correct it, or "
         "install the version of tokenizers that wrote the file"
     )
 
@@ -121,7 +121,7 @@ def name_of(token: Any) -> str | None:
 def add_specials(
     spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int, str], settings: Mapping[str, Any]
 ) -> Spec:
-    """Return the spec with its special pieces marked as such, so that literal ones can be told from text."""
+    """Return the spec with its special pieces marked as such, so that literal ones differ from text."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     said = settings.get("added_tokens_decoder") or {}
     added = {entry["id"]: dict(entry) for entry in spec.get("added_tokens") or []}
