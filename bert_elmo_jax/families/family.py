@@ -24,8 +24,8 @@ TRANSFORMER_SHARDING = (
     (r"attention/(query|key|value)/kernel$", PartitionSpec("fsdp", "tensor")),
     (r"attention/(query|key|value)/bias$", PartitionSpec("tensor")),
     (r"attention/output/kernel$", PartitionSpec("tensor", "fsdp")),
-    (r"feed_forward/up/kernel$", PartitionSpec("fsdp", "tensor")),
-    (r"feed_forward/up/bias$", PartitionSpec("tensor")),
+    (r"feed_forward/(gate|up)/kernel$", PartitionSpec("fsdp", "tensor")),
+    (r"feed_forward/(gate|up)/bias$", PartitionSpec("tensor")),
     (r"feed_forward/down/kernel$", PartitionSpec("tensor", "fsdp")),
     (r"embeddings/(word|position)$", PartitionSpec("tensor", "fsdp")),
 )
@@ -130,6 +130,8 @@ class Family:
     depth_of: Callable[[str], int | None] = encoder_depth
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
+    # Heads of pieces (tag, span) read every piece through the pooler, too: the module takes `pool_pieces`.
+    pools_pieces: bool = False
     # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
     # `max_positions` pieces. If False, every text has a row of its own.
     packs: bool = True

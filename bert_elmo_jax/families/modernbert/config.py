@@ -1,6 +1,5 @@
 """ModernBERT's configuration, and its conversion from and to Hugging Face's `config.json`."""
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bert_elmo_jax.families.family import check_choices, choose_preset
-from bert_elmo_jax.families.modernbert.json_fields import ARCHITECTURES, NAMES, read_fields, write_layers
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.families.huggingface_config import check_sizes
+from bert_elmo_jax.families.modernbert.json_fields import FILE
 from bert_elmo_jax.nn import activation
 
 PRESETS: dict[str, dict[str, Any]] = {
     "base": {"num_layers": 22, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 1152},
     "large": {"num_layers": 28, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 2624},
 }
-RATES = ("dropout", "embedding_dropout", "attention_dropout", "classifier_dropout")
 
 
 @dataclass(frozen=True)
@@ -68,19 +66,15 @@ class ModernBertConfig:
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        activation(self.activation)
+        check_sizes(self, "ModernBERT")
         activation(self.head_activation)
-        for field in dataclasses.fields(self):
-            if field.type is int and field.name != "pad_id" and getattr(self, field.name) < 1:
-                raise ValueError(f"{field.name} is {getattr(self, field.name)}; it must be at least 1")
-        if self.hidden_size % (2 * self.num_heads):
+        if self.head_size % 2:
             raise ValueError(
-                f"hidden_size {self.hidden_size} cannot be split among num_heads {self.num_heads} into heads of an "
-                "even size, whose elements are rotated in pairs; choose another number of heads"
+                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of {self.head_size} elements; "
+                "they are rotated in pairs, so choose a number of heads that gives an even size"
             )
-        for name in RATES:
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; a dropout rate is at least 0 and below 1")
+        if not 0 <= self.embedding_dropout < 1:
+            raise ValueError(f"embedding_dropout is {self.embedding_dropout}; a dropout rate is at least 0 and below 1")
         for name in ("global_theta", "local_theta", "initializer_cut"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
@@ -89,8 +83,6 @@ class ModernBertConfig:
                 f"attention_pattern is {self.attention_pattern!r}; it has a letter per layer, g (global) or l (local), "
                 "such as 'gll'"
             )
-        if not 0 <= self.pad_id < self.vocab_size:
-            raise ValueError(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}")
         check_choices(self)
 
     @property
@@ -129,26 +121,12 @@ class ModernBertConfig:
     @classmethod
     def from_json(cls, source: Mapping[str, Any] | str | Path) -> "ModernBertConfig":
         """Read a `config.json`, by path or content; raise on fields of unknown meaning."""
-        where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
-        values = read_fields(fields, cls, str(where))
-        try:
-            return cls(**values)
-        except ValueError as error:
-            names = ", ".join(f"{ours} is its {theirs}" for ours, theirs in NAMES.items() if ours in str(error))
-            raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
+        config: ModernBertConfig = FILE.read(cls, source)
+        return config
 
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the content of a `config.json` for a model with this head (a key of the parameter tree).
 
         It has the fields of transformers 5, and those of transformers 4.
         """
-        if heads not in ARCHITECTURES:
-            known = "; ".join(", ".join(h) or "none" for h in ARCHITECTURES)
-            raise ValueError(f"transformers has no ModernBERT with the heads {', '.join(heads)}; it has: {known}")
-        return {
-            "architectures": [ARCHITECTURES[heads]],
-            "model_type": "modernbert",
-            **{theirs: getattr(self, ours) for ours, theirs in NAMES.items()},
-            **write_layers(self.kinds, self.global_theta, self.local_theta),
-            "tie_word_embeddings": True,
-        }
+        return FILE.write(self, heads)

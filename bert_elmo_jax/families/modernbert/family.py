@@ -1,21 +1,13 @@
 """ModernBERT's entry in the registry."""
 
-from typing import Any
-
-from jax.sharding import PartitionSpec as P
-
-from bert_elmo_jax.families.family import Family, Objective
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
+from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.families.modernbert.config import PRESETS, ModernBertConfig
+from bert_elmo_jax.families.modernbert.json_fields import CLASSIFIERS
 from bert_elmo_jax.families.modernbert.model import MaskedLM, ModernBert
 from bert_elmo_jax.lazy_imports import lazy_function
 
-HUGGINGFACE = "bert_elmo_jax.families.modernbert.huggingface"
-
-
-def _objective(config: Any, model: Any) -> Objective:
-    made: Objective = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")(FAMILY, config, model)
-    return made
-
+_objective = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
 
 FAMILY = Family(
     name="modernbert",
@@ -23,18 +15,16 @@ FAMILY = Family(
     config=ModernBertConfig,
     module=ModernBert,
     inputs="pieces",
-    objectives={"documents": _objective, "sentences": _objective},
+    objectives={name: lambda config, model: _objective(FAMILY, config, model) for name in ("documents", "sentences")},
     heads={"mlm": MaskedLM},
-    sharding=(
-        (r"attention/(query|key|value)/kernel$", P("fsdp", "tensor")),
-        (r"attention/(query|key|value)/bias$", P("tensor")),
-        (r"attention/output/kernel$", P("tensor", "fsdp")),
-        (r"feed_forward/(gate|up)/kernel$", P("fsdp", "tensor")),
-        (r"feed_forward/(gate|up)/bias$", P("tensor")),
-        (r"feed_forward/down/kernel$", P("tensor", "fsdp")),
-        (r"embeddings/word$", P("tensor", "fsdp")),
-    ),
+    formats={
+        "huggingface": huggingface_format(
+            "bert_elmo_jax.families.modernbert.huggingface", "modernbert", classifiers=CLASSIFIERS
+        )
+    },
+    sharding=TRANSFORMER_SHARDING,
     pooler=True,
+    pools_pieces=True,
     presets={f"modernbert-{name}": sizes for name, sizes in PRESETS.items()},
     vocab_size=50_368,
 )

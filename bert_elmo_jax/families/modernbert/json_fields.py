@@ -1,10 +1,9 @@
 """The fields of ModernBERT's `config.json`, in the spellings of transformers 4 (released folders) and 5."""
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
 
 # Our name -> theirs.
 NAMES = {
@@ -37,34 +36,7 @@ LAYERS = ("global_attn_every_n_layers", "layer_types", "global_rope_theta", "loc
 THETAS = {"global_theta": ("full_attention", "global_rope_theta"), "local_theta": ("sliding_attention", "local_rope_theta")}
 LETTERS = {"full_attention": "g", "sliding_attention": "l"}
 
-# Fields that change the model, with the only supported value (a missing field is fine too).
-ONLY: dict[str, Any] = {
-    "model_type": "modernbert",
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-    "tie_encoder_decoder": False,
-    "pruned_heads": {},
-    "quantization_config": {},
-    "rope_scaling": {},
-    "partial_rotary_factor": 1.0,
-    "is_causal": False,
-}
-
-# Fields that do not change the numbers: bookkeeping, tokenizer, task labels (read by the weight format), memory and
-# speed of another program. ModernBERT ignores `position_embedding_type`, which released folders have.
-HARMLESS = frozenset(
-    """
-    architectures _name_or_path name_or_path _commit_hash transformers_version torch_dtype dtype model_max_length
-    tokenizer_class problem_type num_labels id2label label2id finetuning_task task_specific_params return_dict
-    use_return_dict output_attentions output_hidden_states gradient_checkpointing use_cache chunk_size_feed_forward
-    torchscript attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal
-    auto_map bos_token_id eos_token_id sep_token_id cls_token_id mask_token_id unk_token_id position_embedding_type
-    deterministic_flash_attn reference_compile repad_logits_with_grad sparse_prediction sparse_pred_ignore_index
-    """.split()
-)
-
+CLASSIFIERS = ("classify", "choice", "tag", "span")  # all four are called `classifier` in the file
 ARCHITECTURES: dict[tuple[str, ...], str] = {
     (): "ModernBertModel",
     ("mlm",): "ModernBertForMaskedLM",
@@ -75,55 +47,12 @@ ARCHITECTURES: dict[tuple[str, ...], str] = {
 }
 
 
-def read_fields(fields: Mapping[str, Any], config: type[Any], where: str) -> dict[str, Any]:
-    """Return the values of a configuration's fields; raise one error for all fields that cannot be honoured."""
-    defaults = {field.name: field for field in dataclasses.fields(config)}
-    values: dict[str, Any] = {}
-    problems = [
-        f"{name} is {fields[name]!r}; only {wanted!r} is supported"
-        for name, wanted in ONLY.items()
-        if fields.get(name) is not None and fields[name] != wanted
-    ]
-    for ours, theirs in NAMES.items():
-        if fields.get(theirs) is not None:
-            value, wanted = _typed(defaults[ours], fields[theirs])
-            values[ours] = value
-            problems += [f"{theirs} is {value!r}; it must be {wanted}"] if wanted else []
-    if not problems:
-        sizes = {name: values.get(name, field.default) for name, field in defaults.items()}
-        problems += _read_head_size(fields, sizes)
-        pattern = _read_pattern(fields, sizes["num_layers"], problems)
-        values |= {"attention_pattern": pattern} if pattern else {}
-        values |= _read_thetas(fields, problems)
-    known = {*NAMES.values(), *LAYERS, *ONLY, "head_dim"}
-    for name in sorted(set(fields) - known - HARMLESS):
-        hint = did_you_mean(name, sorted(known))
-        problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
-    if problems:
-        raise ValueError(f"{where} does not describe a ModernBERT that can be honoured:\n- " + "\n- ".join(problems))
-    return values
-
-
-def _typed(field: dataclasses.Field[Any], value: Any) -> tuple[Any, str]:
-    """Return a value in the type of a field, and what it must be if it cannot have that type."""
-    if field.type is bool:
-        return value, "" if isinstance(value, bool) else "true or false"
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if field.type is int:
-        return value, "" if whole else "a whole number"
-    if field.type is float:
-        number = whole or isinstance(value, float)
-        return float(value) if number else value, "" if number else "a number"
-    if choices := get_args(field.type):
-        return value, "" if value in choices else f"one of {', '.join(choices)}"
-    return value, "" if isinstance(value, str) else "a name"
-
-
-def _read_head_size(fields: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[str]:
-    size, width, heads = fields.get("head_dim"), sizes["hidden_size"], sizes["num_heads"]
-    if size is None or size * heads == width:
-        return []
-    return [f"head_dim is {size!r}; a head has hidden_size / num_attention_heads = {width} / {heads} elements"]
+def read_layers(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
+    """Return our fields about the kinds of layers and their angles, from either spelling, and a list of problems."""
+    problems: list[str] = []
+    pattern = _read_pattern(fields, num_layers, problems)
+    found: dict[str, Any] = {"attention_pattern": pattern} if pattern else {}
+    return found | _read_thetas(fields, problems), problems
 
 
 def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str]) -> str:
@@ -191,16 +120,31 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
     return found
 
 
-def write_layers(kinds: str, global_theta: float, local_theta: float) -> dict[str, Any]:
+def write_layers(config: Any) -> dict[str, Any]:
     """Return the fields about layers for a `config.json`, in both spellings where the older can say it."""
     names = {letter: kind for kind, letter in LETTERS.items()}
-    thetas = {"full_attention": global_theta, "sliding_attention": local_theta}
-    pattern = shorten_pattern(kinds)
+    pattern = shorten_pattern(config.kinds)
     regular = pattern[0] == "g" and "g" not in pattern[1:]
+    thetas = {kind: (old, getattr(config, ours)) for ours, (kind, old) in THETAS.items()}
     return {
         **({"global_attn_every_n_layers": len(pattern)} if regular else {}),
-        "layer_types": [names[letter] for letter in kinds],
-        "global_rope_theta": global_theta,
-        "local_rope_theta": local_theta,
-        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in thetas.items()},
+        "layer_types": [names[letter] for letter in config.kinds],
+        **dict(thetas.values()),
+        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": theta} for kind, (_, theta) in thetas.items()},
     }
+
+
+FILE = ConfigFile(
+    called="a ModernBERT",
+    model_type="modernbert",
+    names=NAMES,
+    architectures=ARCHITECTURES,
+    only={"rope_scaling": {}, "partial_rotary_factor": 1.0, "is_causal": False},
+    # Speed and memory of another program.
+    harmless=frozenset({
+        "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad", "sparse_prediction",
+        "sparse_pred_ignore_index",
+    }),
+    written={"tie_word_embeddings": True},
+    more=MoreFields(LAYERS, read_layers, write_layers),
+)  # fmt: skip

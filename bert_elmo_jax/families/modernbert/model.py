@@ -64,12 +64,12 @@ class Attention(nn.Module):
         angles: Angles,
         segments: AnyArray | None,
         lengths: AnyArray | None,
-        keys: Sequence[PRNGKeyArray] | None,
+        maps_key: PRNGKeyArray | None,
+        output_key: PRNGKeyArray | None,
         maps: bool,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs, and the attention maps if requested."""
         c = self.config
-        maps_key, output_key = (None, None) if keys is None else keys
         attend = SelfAttention(
             c.num_heads, c.implementation, False, c.attention_dropout, c.initializer_range, c.dtype,
             c.window(self.kind), c.attention_bias, c.output_range, c.initializer_cut,
@@ -115,10 +115,10 @@ class Layer(nn.Module):
         maps: bool = False,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs and attention maps; without a key there is no dropout."""
-        keys = None if key is None else jax.random.split(key, 3)
+        keys = (None, None, None) if key is None else jax.random.split(key, 3)
         attend = Attention(self.config, self.kind, self.first, name="attention")
-        x, attentions = attend(x, angles, segments, lengths, None if keys is None else keys[:2], maps)
-        return FeedForward(self.config, name="feed_forward")(x, None if keys is None else keys[2]), attentions
+        x, attentions = attend(x, angles, segments, lengths, keys[0], keys[1], maps)
+        return FeedForward(self.config, name="feed_forward")(x, keys[2]), attentions
 
 
 class PredictionHead(nn.Module):
@@ -193,7 +193,7 @@ class ModernBert(nn.Module):
         inputs = [(params[i], None if keys is None else keys[i + 1]) for i in range(c.num_layers)]
         run = run_in_periods if c.scan else run_one_by_one
         x, (hidden, maps) = run([steps[c.kinds[i], i == 0] for i in range(c.num_layers)], x, inputs)
-        x = LayerNorm(c.norm_eps, c.norm_bias, name="final_norm")(x)
+        x = LayerNorm(c.norm_eps, c.norm_bias, name="norm")(x)
         if wanted:
             hidden = jnp.concatenate([embeddings[None], hidden[:-1], x[None]])[np.array(wanted)]
 

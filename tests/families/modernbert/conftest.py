@@ -14,6 +14,7 @@ from bert_elmo_jax.families.modernbert.config import ModernBertConfig
 RENAMED = [
     (r"^model\.layers\.(\d+)\.", r"encoder/layer_\1/"),
     (r"^model\.embeddings\.tok_embeddings\.weight$", "encoder/embeddings/word"),
+    (r"^model\.final_norm", "encoder/norm"),
     (r"^model\.", "encoder/"),
     (r"^decoder\.bias$", "mlm/bias"),
     (r"^head\.", "mlm/"),
