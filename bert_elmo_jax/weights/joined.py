@@ -21,11 +21,10 @@ def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequenc
     for name, tensor in stored.items():
         module, _, kind = name.rpartition(".")
         parts = next((parts for ending, parts in joined.items() if _ends(module, ending)), ())
-        rows = tensor.shape[0] if tensor.shape else 0
-        if not parts or rows % len(parts):
+        if not parts or not tensor.shape or tensor.shape[0] % len(parts):
             split[name] = tensor
             continue
-        size = rows // len(parts)
+        size = tensor.shape[0] // len(parts)
         for number, part in enumerate(parts):
             rows_of = _rows(tensor, number * size, size)
             split[f"{module}.{part}.{kind}"] = StoredTensor((size, *tensor.shape[1:]), tensor.dtype, rows_of)

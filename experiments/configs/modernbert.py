@@ -12,7 +12,7 @@ def fields(preset: str) -> ConfigDict:
 
     The paper's other phases are 250 billion tokens at 8,192 with a global theta of 160,000 (the first phase has 10,000
     in all layers), and 50 billion with a rate that decays to 0. It also raises the batch from 768 rows in the first 50
-    billion tokens, and trains by StableAdamW. Here the rate warms up and stays.
+    billion tokens, and trains by StableAdamW. Here the rate warms up over 3 billion tokens and stays.
     """
     c = pretraining.fields("modernbert", ModernBertConfig.preset(preset, max_positions=1024, global_theta=10_000.0))
     c.update(length=1024, long_share=0.0, long_length=8192)
@@ -25,7 +25,7 @@ def fields(preset: str) -> ConfigDict:
     c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
     c.masking = ConfigDict({"kind": "token", "rate": 0.3, "split": (0.8, 0.1, 0.1)})  # word, span, next
     c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
-    c.optimizer.update(name="adamw", schedule="constant", learning_rate=8e-4, warmup=6_000.0, decay=1e-5)
+    c.optimizer.update(name="adamw", schedule="constant", learning_rate=8e-4, warmup=640.0, decay=1e-5)
     c.model.update(remat=True, scan=True)
     return c
 
@@ -54,13 +54,13 @@ def base() -> ConfigDict:
     r"""ModernBERT-base: 22 layers of 768, 149 M parameters, the first phase of the paper.
 
     Paper and expected score: Warner et al. 2024, https://arxiv.org/abs/2412.13663: GLUE 88.4 on average (table 1, after
-    all phases). Cost: 194.2 hours on 8 H100 for all phases in the paper (table 3: 1.719 trillion tokens in the first).
+    all phases). Cost: 194 hours on 8 H100 for all phases in the paper; the first has 1.7 trillion tokens.
     Command:
       python -m experiments.pretrain --config=experiments/configs/modernbert.py:base --config.data=data/web \
           --workdir=runs/modernbert_base
     """
     c = fields("base")
-    c.update(batch_size=4_608, steps=364_000)  # 1.719 trillion tokens
+    c.update(batch_size=4_608, steps=364_000)  # 1.7 trillion tokens
     return c
 
 
@@ -68,14 +68,14 @@ def large() -> ConfigDict:
     r"""ModernBERT-large: 28 layers of 1024, 395 M parameters, the first phase of the paper.
 
     Paper and expected score: Warner et al. 2024, https://arxiv.org/abs/2412.13663: GLUE 90.4 on average (table 1, after
-    all phases). Cost: 425.3 hours on 8 H100 for all phases in the paper (table 3). The paper lowers the rate to 5e-5
-    after 900 billion tokens; here it stays. Command:
+    all phases). Cost: 425 hours on 8 H100 for all phases in the paper, which lowers the rate to 5e-5 after 900 billion
+    tokens of the first; here it stays. Command:
       python -m experiments.pretrain --config=experiments/configs/modernbert.py:large --config.data=data/web \
           --workdir=runs/modernbert_large
     """
     c = fields("large")
     c.update(batch_size=4_928, steps=340_600)
-    c.optimizer.update(learning_rate=5e-4)
+    c.optimizer.update(learning_rate=5e-4, warmup=400.0)
     return c
 
 

@@ -22,7 +22,7 @@ def test_feed_forward_by_hand(use_bias):
     p = jax.tree.map(lambda leaf: leaf + 0.1, p)
 
     def dense(x, name):
-        return x @ p[name]["kernel"] + (p[name]["bias"] if use_bias else 0.0)
+        return x @ p[name]["kernel"] + (p[name]["bias"][None, None, :] if use_bias else 0.0)
 
     wanted = dense(jnp.maximum(dense(x, "gate"), 0.0) * dense(x, "up"), "down")
     np.testing.assert_allclose(layer.apply({"params": p}, x), wanted, atol=1e-5)

@@ -15,7 +15,7 @@ from bert_elmo_jax.weights.parameter_tree import flatten
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 CONFIG = ModernBertConfig(
-    vocab_size=50, hidden_size=16, num_layers=9, num_heads=2, feed_forward_size=12, max_positions=32,
+    vocab_size=50, hidden_size=16, num_layers=8, num_heads=2, feed_forward_size=12, max_positions=32,
     local_attention=4, initializer_range=0.5, pad_id=0,
 )  # fmt: skip
 TOKENS = np.arange(20, dtype=np.int32).reshape(2, 10) + 1
@@ -37,9 +37,11 @@ def params():
     return params_of(CONFIG)
 
 
-@pytest.mark.parametrize("pattern", ["gll", "g", "lg", "gllllllll"])
+@pytest.mark.parametrize(
+    "pattern", ["gll", *(pytest.param(other, marks=pytest.mark.long) for other in ("g", "lg", "gllllllll"))]
+)
 def test_scanned_layers_equal_layers_one_by_one(params, pattern):
-    """After the first layer: two periods and two layers more; eight; four; none that repeats."""
+    """After the first layer: two periods and one layer more; seven; three and one; none that repeats."""
     config = dataclasses.replace(CONFIG, attention_pattern=pattern)
 
     def total(params, config, key):
@@ -59,11 +61,11 @@ def test_scanned_layers_equal_layers_one_by_one(params, pattern):
 def test_scan_compiles_one_period():
     text = {}
     for scan in (False, True):
-        config = dataclasses.replace(CONFIG, num_layers=22, scan=scan)
+        config = dataclasses.replace(CONFIG, num_layers=13, scan=scan)
         shapes = jax.eval_shape(lambda config=config: params_of(config, ()))
         lowered = jax.jit(lambda params, config=config: encode(config, params).last).lower(shapes)
         text[scan] = lowered.as_text().count("dot_general")
-    assert text[True] * 4 < text[False]
+    assert text[True] * 2 < text[False]
 
 
 def test_find_period_of_modernberts_layers():
@@ -101,7 +103,7 @@ def test_biases_exist_only_where_the_configuration_has_them(params):
 
 def test_biases_change_the_numbers():
     config = dataclasses.replace(
-        CONFIG, num_layers=2, attention_bias=True, feed_forward_bias=True, norm_bias=True, head_bias=True
+        CONFIG, num_layers=2, scan=False, attention_bias=True, feed_forward_bias=True, norm_bias=True, head_bias=True
     )
     params = params_of(config)
     flat = flatten(params["encoder"])
