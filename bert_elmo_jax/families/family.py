@@ -120,9 +120,8 @@ class Family:
     module: type[nn.Module]
     inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
-    # Pretraining heads by name; None for one that only `init` makes.
-    # Called with `(hidden, words, positions=None)`, where `words` is the table of word embeddings, or, if they are among
-    # `pooled_heads`, with the pooled vectors.
+    # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
+    # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
     pooled_heads: tuple[str, ...] = ()
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)

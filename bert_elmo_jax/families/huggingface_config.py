@@ -42,7 +42,11 @@ HARMLESS = frozenset(
 
 # Other programs' names for the width of an attention head, which follows from two other fields.
 HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
-KINDS = {str: "a name", int: "a whole number", bool: "true or false"}  # of fields; the others are numbers
+KINDS: dict[Any, str] = {
+    str: "a name",
+    int: "a whole number",
+    bool: "true or false",
+}  # of fields; the others are numbers
 
 
 class MoreFields(NamedTuple):
@@ -67,6 +71,9 @@ class ConfigFile:
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
     more: MoreFields = MoreFields()
+    # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
+    to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
+    to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
 
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
         """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
@@ -82,9 +89,11 @@ class ConfigFile:
         values |= further
         problems += self._problems(fields, hidden_size, num_heads)
         if problems:
-            raise ValueError(f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems))
+            raise ValueError(
+                f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
+            )
         try:
-            return config(**values)
+            return config(**self.to_ours(values))
         except ValueError as error:
             names = ", ".join(f"{ours} is its {theirs}" for ours, theirs in self.names.items() if ours in str(error))
             raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
@@ -94,14 +103,12 @@ class ConfigFile:
         heads = tuple(sorted(heads))
         if heads not in self.architectures:
             known = "; ".join(", ".join(some) or "none" for some in self.architectures)
-            raise ValueError(
-                f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}"
-            )
+            raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
         return {
             "architectures": [self.architectures[heads]],
             "model_type": self.model_type,
             **self.written,
-            **{theirs: getattr(config, ours) for ours, theirs in self.names.items()},
+            **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
             **self.more.write(config),
         }
 

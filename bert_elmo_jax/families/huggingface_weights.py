@@ -237,9 +237,7 @@ class WeightFile:
             reason = f"the head is left out: {' and '.join(different)} differs from its tied tensor"
             report.skipped |= {found.pop(path): reason for path in left} | dict.fromkeys(different, reason)
 
-    def _to_theirs(
-        self, params: Mapping[str, Any], config: Any
-    ) -> tuple[list[str], dict[str, np.ndarray], int]:
+    def _to_theirs(self, params: Mapping[str, Any], config: Any) -> tuple[list[str], dict[str, np.ndarray], int]:
         """Return the heads of a tree, its tensors under their names, and its number of classes."""
         flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
         heads = [head for head in self._all_heads if head in params]

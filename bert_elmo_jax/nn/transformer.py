@@ -107,7 +107,7 @@ def run_layers(
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
     `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return.
     """
-    c: Any = parent.config  # type: ignore[attr-defined]
+    c: Any = parent.config
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
     # `parent.param` alone would trace the initialisation of every layer whenever the model is traced.
     params = [

@@ -106,11 +106,7 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
 
 
 def locate(
-    table: Mapping[str, str],
-    stored: Mapping[str, str],
-    prefix: str,
-    separator: str,
-    outside: Collection[str] = (),
+    table: Mapping[str, str], stored: Mapping[str, str], prefix: str, separator: str, outside: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the stored name of every path found in the file, and the expected name of every path.
 

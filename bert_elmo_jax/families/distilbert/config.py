@@ -9,7 +9,7 @@ from bert_elmo_jax.families.family import check_choices, choose_preset
 from bert_elmo_jax.families.huggingface_config import ConfigFile, check_sizes
 
 PRESETS: dict[str, dict[str, int]] = {
-    "base": {"num_layers": 6, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072},
+    "base": {"num_layers": 6, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 3072}
 }
 PRESETS["cased"] = PRESETS["base"] | {"vocab_size": 28996}
 PRESETS["multilingual"] = PRESETS["base"] | {"vocab_size": 119547}

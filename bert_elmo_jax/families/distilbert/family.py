@@ -1,13 +1,19 @@
 """DistilBERT's entry in the registry."""
 
+from typing import Any
+
 from bert_elmo_jax.families.distilbert.config import PRESETS, DistilBertConfig
 from bert_elmo_jax.families.distilbert.model import DistilBert
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
 from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.nn.transformer import MaskedLM
 
-_objective = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
+
+def _objective(config: Any, model: Any) -> Objective:
+    make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
+    return make(FAMILY, config, model)
+
 
 FAMILY = Family(
     name="distilbert",
@@ -15,9 +21,7 @@ FAMILY = Family(
     config=DistilBertConfig,
     module=DistilBert,
     inputs="pieces",
-    objectives={
-        name: lambda config, model: _objective(FAMILY, config, model) for name in ("sentences", "documents")
-    },
+    objectives={"sentences": _objective, "documents": _objective},
     heads={"mlm": MaskedLM},
     formats={"huggingface": huggingface_format("bert_elmo_jax.families.distilbert.huggingface", "distilbert")},
     sharding=TRANSFORMER_SHARDING,

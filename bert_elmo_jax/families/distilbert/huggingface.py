@@ -8,10 +8,7 @@ WEIGHTS = WeightFile(
     config_file=FILE,
     prefix="distilbert.",
     encoder={"embeddings/norm": "embeddings.LayerNorm"},
-    tables={
-        "embeddings/word": "embeddings.word_embeddings",
-        "embeddings/position": "embeddings.position_embeddings",
-    },
+    tables={"embeddings/word": "embeddings.word_embeddings", "embeddings/position": "embeddings.position_embeddings"},
     layers="transformer.layer",
     layer={
         "attention/query": "attention.q_lin",
