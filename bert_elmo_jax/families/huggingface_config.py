@@ -70,7 +70,7 @@ class ConfigFile:
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
-    more: MoreFields = MoreFields()
+    more: MoreFields = field(default_factory=MoreFields)
     # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
     to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
     to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields

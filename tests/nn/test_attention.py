@@ -49,7 +49,11 @@ def test_a_window_equals_loops(attend, causal):
     """It holds both ends; without segments, with them, and with lengths."""
     q, k, v = inputs()
     whole, packed, short = [[1] * 6] * 2, [[1, 1, 1, 2, 2, 0]] * 2, [[1] * 6, [1] * 4 + [0] * 2]
-    for segments, how in ((whole, {}), (packed, {"segments": jnp.array(packed)}), (short, {"lengths": jnp.array([6, 4])})):
+    for segments, how in (
+        (whole, {}),
+        (packed, {"segments": jnp.array(packed)}),
+        (short, {"lengths": jnp.array([6, 4])}),
+    ):
         for window in (1, 2):
             ours = attend(q, k, v, **how, causal=causal, window=window)
             np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal, window), atol=2e-6)

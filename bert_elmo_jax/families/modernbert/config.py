@@ -70,8 +70,8 @@ class ModernBertConfig:
         activation(self.head_activation)
         if self.head_size % 2:
             raise ValueError(
-                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of {self.head_size} elements; "
-                "they are rotated in pairs, so choose a number of heads that gives an even size"
+                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of {self.head_size} elements, "
+                "but they are rotated in pairs: choose a number of heads that gives an even size"
             )
         if not 0 <= self.embedding_dropout < 1:
             raise ValueError(f"embedding_dropout is {self.embedding_dropout}; a dropout rate is at least 0 and below 1")

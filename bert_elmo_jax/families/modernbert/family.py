@@ -9,7 +9,7 @@ from bert_elmo_jax.lazy_imports import lazy_function
 
 _objective = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
 
-FAMILY = Family(
+FAMILY: Family = Family(
     name="modernbert",
     called="a ModernBERT",
     config=ModernBertConfig,

@@ -33,7 +33,10 @@ NAMES = {
 }
 # Fields about the kinds of layers and their rotary angles.
 LAYERS = ("global_attn_every_n_layers", "layer_types", "global_rope_theta", "local_rope_theta", "rope_parameters")
-THETAS = {"global_theta": ("full_attention", "global_rope_theta"), "local_theta": ("sliding_attention", "local_rope_theta")}
+THETAS = {
+    "global_theta": ("full_attention", "global_rope_theta"),
+    "local_theta": ("sliding_attention", "local_rope_theta"),
+}
 LETTERS = {"full_attention": "g", "sliding_attention": "l"}
 
 CLASSIFIERS = ("classify", "choice", "tag", "span")  # all four are called `classifier` in the file
@@ -75,9 +78,7 @@ def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str
         problems.append(f"layer_types has {len(letters)} entries for {num_layers} layers (num_hidden_layers)")
         return ""
     if by_number and (by_number * num_layers)[:num_layers] != letters:
-        problems.append(
-            f"layer_types and global_attn_every_n_layers={every} contradict each other: delete one of them"
-        )
+        problems.append(f"layer_types and global_attn_every_n_layers={every} contradict each other: delete one of them")
     return shorten_pattern(letters)
 
 
@@ -112,7 +113,9 @@ def _read_thetas(fields: Mapping[str, Any], problems: list[str]) -> dict[str, fl
         wrong = [name for name, value in given.items() if type(value) not in (int, float)]
         problems += [f"{name} is {given[name]!r}; it must be a number" for name in wrong]
         if len(set(given.values())) > 1:
-            problems.append(" but ".join(f"{name} is {value!r}" for name, value in given.items()) + ": delete one of them")
+            problems.append(
+                " but ".join(f"{name} is {value!r}" for name, value in given.items()) + ": delete one of them"
+            )
         elif given and not wrong:
             found[ours] = float(next(iter(given.values())))
     if "global_theta" in found and "local_rope_theta" in fields and fields["local_rope_theta"] is None:

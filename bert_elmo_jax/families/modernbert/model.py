@@ -180,7 +180,9 @@ class ModernBert(nn.Module):
             layer = Layer(c, kind, first, parent=None)
 
             def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
-                x, maps = layer.apply({"params": of_layer[0]}, x, angles[kind], segments, lengths, of_layer[1], attentions)
+                x, maps = layer.apply(
+                    {"params": of_layer[0]}, x, angles[kind], segments, lengths, of_layer[1], attentions
+                )
                 return x, (x if wanted else None, maps)
 
             if self.is_initializing():

@@ -25,7 +25,9 @@ def test_both_spellings_are_one_configuration(fields):
 
 @pytest.mark.parametrize("pattern", ["gll", "l", "lggg", "glgl"])
 def test_written_and_read_it_is_the_same(pattern):
-    config = ModernBertConfig(num_layers=8, attention_pattern=pattern, global_theta=5e4, local_theta=7e3, pooling="mean")
+    config = ModernBertConfig(
+        num_layers=8, attention_pattern=pattern, global_theta=5e4, local_theta=7e3, pooling="mean"
+    )
     written = json.loads(json.dumps(config.to_huggingface(("mlm",))))
     assert written["architectures"] == ["ModernBertForMaskedLM"]
     assert ModernBertConfig.from_json(written).kinds == config.kinds
@@ -71,7 +73,10 @@ def test_presets():
             {"rope_parameters": {"full_attention": {"factor": 2.0}}},
             "factor of rope_parameters.full_attention is 2.0; it has no known meaning",
         ),
-        ({"head_dim": 8}, "head_dim is 8; a head of ModernBERT has hidden_size / num_attention_heads = 32 / 2 = 16 elem"),
+        (
+            {"head_dim": 8},
+            "head_dim is 8; a head of ModernBERT has hidden_size / num_attention_heads = 32 / 2 = 16 elem",
+        ),
         ({"num_attention_heads": 3}, "hidden_size 32 cannot be split evenly among num_heads 3"),
         ({"loop_attention": 6}, "loop_attention is 6, a field of unknown meaning; did you mean local_attention?"),
         ({"pad_token_id": 360}, "pad_id is 360; the vocabulary has the ids 0 to 359"),
