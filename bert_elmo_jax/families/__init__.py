@@ -11,8 +11,8 @@ __all__ = ["Family", "all_families", "find_family", "get_family", "register"]
 
 REGISTRY: dict[str, str | Family] = {
     "bert": "bert_elmo_jax.families.bert.family",
-    "distilbert": "bert_elmo_jax.families.distilbert.family",
     "elmo": "bert_elmo_jax.families.elmo.family",
+    "distilbert": "bert_elmo_jax.families.distilbert.family",
     "modernbert": "bert_elmo_jax.families.modernbert.family",
 }
 
@@ -30,7 +30,7 @@ def get_family(name: str) -> Family:
     'pieces'
     >>> get_family("brt")
     Traceback (most recent call last):
-    ValueError: there is no family 'brt'; there are bert, distilbert, elmo, modernbert; did you mean bert?
+    ValueError: there is no family 'brt'; there are bert, elmo, distilbert, modernbert; did you mean bert?
     """
     if name not in REGISTRY:
         known = ", ".join(REGISTRY)

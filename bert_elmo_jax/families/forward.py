@@ -17,7 +17,7 @@ from bert_elmo_jax.nn.matrix_product import turn_kernels
 class ForwardOutput(Output):
     """Hidden states and logits of a batch of ids; fields without a head in the weights are None.
 
-    `logits` are those of the pretraining head that reads pieces: of `mlm` if the weights have it, else of another one.
+    `logits` come from the pretraining head that reads pieces: from `mlm` if the weights have it, else from another one.
     """
 
     logits: Float[Array, "B T V"] | Float[Array, "B T"] | None = None

@@ -1,4 +1,4 @@
-"""DistilBERT: recipes for pretraining it from scratch or going on from released weights, without a teacher."""
+"""DistilBERT: recipes for pretraining it on masked words, without a teacher."""
 
 from ml_collections import ConfigDict, config_dict
 

@@ -1,4 +1,4 @@
-"""`logits` are those of the head that the weights have, whatever a family calls it."""
+"""`logits` come from the head that the weights have, under any name."""
 
 import dataclasses
 

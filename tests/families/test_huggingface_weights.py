@@ -1,4 +1,4 @@
-"""What the weight maps of families may differ in: poolers stored with a classifier, tables that a model lacks."""
+"""Differences between the weight maps of families: poolers stored with a classifier, tables that a model lacks."""
 
 import dataclasses
 

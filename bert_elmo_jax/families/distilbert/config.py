@@ -49,8 +49,8 @@ FILE = ConfigFile(
 class DistilBertConfig:
     """The sizes of a DistilBERT and how to compute it; from `preset`, `from_json`, or by hand.
 
-    `sinusoidal` tells how fresh positions begin; they are parameters like the others. `classifier_dropout` is that of
-    all task heads. The last four fields are those of a BERT: `implementation`, `remat`, `scan`, `dtype`.
+    `sinusoidal` initialises positions with sines and cosines; they are trained like other parameters. All task heads
+    use `classifier_dropout`. The last four fields mean the same as in `BertConfig`.
 
     >>> DistilBertConfig.preset("multilingual").vocab_size
     119547

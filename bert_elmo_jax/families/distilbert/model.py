@@ -41,7 +41,7 @@ class DistilBert(nn.Module):
         layers: str | Sequence[int] | None = None,
         attentions: bool = False,
     ) -> Output:
-        """Encode a batch; the arguments are those of `Bert`, and `types` are not read."""
+        """Encode a batch; the arguments mean the same as in `Bert`, but `types` are ignored."""
         c = self.config
         wanted = layer_numbers(layers, c.num_layers)
         keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
