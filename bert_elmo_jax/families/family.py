@@ -107,7 +107,8 @@ class Family:
     Parameters are `{"encoder": …, head: …}`. `module(config)` is the encoder: for pieces it is called with `tokens,
     types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`.
     A configuration is a frozen dataclass with (at least) `vocab_size`, `hidden_size`, `num_layers`, `max_positions`,
-    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`.
+    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`. If not every layer sees whole rows,
+    `pieces_seen(length)` returns how many pieces a piece sees, summed over the layers.
 
     The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
     two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as

@@ -12,8 +12,8 @@ from bert_elmo_jax.families.modernbert.json_fields import FILE
 from bert_elmo_jax.nn import activation
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "base": {"num_layers": 22, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 1152},
-    "large": {"num_layers": 28, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 2624},
+    "base": {"num_layers": 22, "hidden_size": 768, "num_heads": 12, "feed_forward_size": 1152, "pad_id": 50_283},
+    "large": {"num_layers": 28, "hidden_size": 1024, "num_heads": 16, "feed_forward_size": 2624, "pad_id": 50_283},
 }
 
 
@@ -59,7 +59,7 @@ class ModernBertConfig:
     classifier_dropout: float = 0.0
     initializer_range: float = 0.02
     initializer_cut: float = 2.0
-    pad_id: int = 50_283
+    pad_id: int = 0
     implementation: Literal["reference", "fused", "splash"] = "reference"
     remat: bool = False
     scan: bool = False
@@ -70,8 +70,8 @@ class ModernBertConfig:
         activation(self.head_activation)
         if self.head_size % 2:
             raise ValueError(
-                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of {self.head_size} elements, "
-                "but they are rotated in pairs: choose a number of heads that gives an even size"
+                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of size {self.head_size}, "
+                "but they are rotated in pairs: choose num_heads so that the size is even"
             )
         if not 0 <= self.embedding_dropout < 1:
             raise ValueError(f"embedding_dropout is {self.embedding_dropout}; a dropout rate is at least 0 and below 1")
@@ -108,6 +108,15 @@ class ModernBertConfig:
     def window(self, kind: str) -> int | None:
         """Return how many pieces on each side a layer of this kind sees; None for all."""
         return None if kind == "g" else self.local_attention // 2
+
+    def pieces_seen(self, length: int) -> int:
+        """Return how many pieces of a row a piece sees at most, summed over the layers.
+
+        >>> ModernBertConfig(num_layers=3, local_attention=8).pieces_seen(100)
+        118
+        """
+        local = min(length, 2 * (self.local_attention // 2) + 1)
+        return sum(length if kind == "g" else local for kind in self.kinds)
 
     def theta(self, kind: str) -> float:
         """Return the base of the rotary angles of a layer of this kind."""

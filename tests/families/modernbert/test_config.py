@@ -32,7 +32,11 @@ def test_written_and_read_it_is_the_same(pattern):
     assert written["architectures"] == ["ModernBertForMaskedLM"]
     assert ModernBertConfig.from_json(written).kinds == config.kinds
     assert ModernBertConfig.from_json(written).to_huggingface(("mlm",)) == written
-    for spelling in (("layer_types", "rope_parameters"), ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")):  # fmt: skip
+    new, old = (
+        ("layer_types", "rope_parameters"),
+        ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta"),
+    )
+    for spelling in (new, old):
         less = {name: value for name, value in written.items() if name not in spelling}
         if pattern == "gll" or "layer_types" in less:
             assert ModernBertConfig.from_json(less).kinds == config.kinds
@@ -43,8 +47,12 @@ def test_presets():
     base, large = (ModernBertConfig.preset(name) for name in ("base", "large"))
     assert (base.num_layers, base.hidden_size, base.num_heads, base.feed_forward_size) == (22, 768, 12, 1152)
     assert (large.num_layers, large.hidden_size, large.num_heads, large.feed_forward_size) == (28, 1024, 16, 2624)
-    assert base.kinds == "gll" * 7 + "g" and (base.vocab_size, base.max_positions) == (50_368, 8192)
-    with pytest.raises(ValueError, match="no preset 'bse'.*did you mean base"):
+    assert base.kinds == "gll" * 7 + "g" and (base.vocab_size, base.max_positions, base.pad_id) == (
+        50_368,
+        8192,
+        50_283,
+    )
+    with pytest.raises(ValueError, match=r"no preset 'bse'.*did you mean base"):
         ModernBertConfig.preset("bse")
 
 
@@ -87,6 +95,11 @@ def test_what_cannot_be_honoured_is_refused(fields, change, said):
     with pytest.raises(ValueError) as error:
         ModernBertConfig.from_json({**fields[1], **change})
     assert said in str(error.value)
+
+
+def test_pieces_seen():
+    config = ModernBertConfig(num_layers=4, local_attention=6)
+    assert [config.pieces_seen(length) for length in (5, 100)] == [20, 214]
 
 
 def test_null_is_a_missing_field(fields):

@@ -178,5 +178,5 @@ def test_a_field_that_cannot_be_honoured(folder, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     config["rope_parameters"]["full_attention"]["rope_type"] = "yarn"
     (tmp_path / "wrong" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="rope_type of rope_parameters.full_attention is 'yarn'; only 'default'"):
+    with pytest.raises(ValueError, match=r"rope_type of rope_parameters.full_attention is 'yarn'; only 'default'"):
         load(tmp_path / "wrong")

@@ -20,7 +20,7 @@ CONFIG = ModernBertConfig(
     vocab_size=50, hidden_size=32, num_layers=5, num_heads=4, feed_forward_size=24, max_positions=24,
     local_attention=6, global_theta=5e4, local_theta=300.0, head_activation="silu", initializer_range=0.3, pad_id=0,
 )  # fmt: skip
-BIASED = {name: True for name in ("attention_bias", "feed_forward_bias", "norm_bias", "head_bias")}
+BIASED = dict.fromkeys(("attention_bias", "feed_forward_bias", "norm_bias", "head_bias"), True)
 VARIANTS = {
     "plain": {},
     "biased": {**BIASED, "decoder_bias": False, "activation": "relu"},
