@@ -24,8 +24,8 @@ TRANSFORMER_SHARDING = (
     (r"attention/(query|key|value)/kernel$", PartitionSpec("fsdp", "tensor")),
     (r"attention/(query|key|value)/bias$", PartitionSpec("tensor")),
     (r"attention/output/kernel$", PartitionSpec("tensor", "fsdp")),
-    (r"feed_forward/up/kernel$", PartitionSpec("fsdp", "tensor")),
-    (r"feed_forward/up/bias$", PartitionSpec("tensor")),
+    (r"feed_forward/(gate|up)/kernel$", PartitionSpec("fsdp", "tensor")),
+    (r"feed_forward/(gate|up)/bias$", PartitionSpec("tensor")),
     (r"feed_forward/down/kernel$", PartitionSpec("tensor", "fsdp")),
     (r"embeddings/(word|position)$", PartitionSpec("tensor", "fsdp")),
 )
@@ -107,7 +107,8 @@ class Family:
     Parameters are `{"encoder": …, head: …}`. `module(config)` is the encoder: for pieces it is called with `tokens,
     types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`.
     A configuration is a frozen dataclass with (at least) `vocab_size`, `hidden_size`, `num_layers`, `max_positions`,
-    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`.
+    `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`. If not every layer sees whole rows,
+    `pieces_seen(length)` returns how many pieces a piece sees, summed over the layers.
 
     The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
     two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as
@@ -129,6 +130,8 @@ class Family:
     depth_of: Callable[[str], int | None] = encoder_depth
     sharding: Sequence[tuple[str, PartitionSpec]] = ()
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
+    # Heads of pieces (tag, span) read every piece through the pooler, too: the module takes `pool_pieces`.
+    pools_pieces: bool = False
     # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
     # `max_positions` pieces. If False, every text has a row of its own.
     packs: bool = True

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
@@ -49,6 +49,15 @@ KINDS: dict[Any, str] = {
 }  # of fields; the others are numbers
 
 
+class MoreFields(NamedTuple):
+    """Fields that do not stand for one field of ours each: their names, and the functions that read and write them."""
+
+    names: tuple[str, ...] = ()
+    # From all fields of the file and the number of layers: fields of ours, and problems
+    read: Callable[[Mapping[str, Any], int], tuple[dict[str, Any], list[str]]] = lambda fields, num_layers: ({}, [])
+    write: Callable[[Any], dict[str, Any]] = lambda config: {}
+
+
 @dataclass(frozen=True)
 class ConfigFile:
     """One family's `config.json`."""
@@ -61,6 +70,7 @@ class ConfigFile:
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
+    more: MoreFields = field(default_factory=MoreFields)
     # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
     to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
     to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
@@ -73,8 +83,12 @@ class ConfigFile:
             for ours, theirs in self.names.items()
             if fields.get(theirs) is not None
         }
-        sizes = (values.get(name, getattr(config, name)) for name in ("hidden_size", "num_heads"))
-        if problems := self._problems(fields, *sizes):
+        sizes = (values.get(name, getattr(config, name)) for name in ("hidden_size", "num_heads", "num_layers"))
+        hidden_size, num_heads, num_layers = sizes
+        further, problems = self.more.read(fields, num_layers)
+        values |= further
+        problems += self._problems(fields, hidden_size, num_heads)
+        if problems:
             raise ValueError(
                 f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
             )
@@ -95,6 +109,7 @@ class ConfigFile:
             "model_type": self.model_type,
             **self.written,
             **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
+            **self.more.write(config),
         }
 
     @property
@@ -109,7 +124,7 @@ class ConfigFile:
             for name, wanted in only.items()
             if fields.get(name) is not None and fields[name] != wanted
         ]
-        known = {*self.names.values(), *only, *HEAD_SIZES, "embedding_size"}
+        known = {*self.names.values(), *self.more.names, *only, *HEAD_SIZES, "embedding_size"}
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
             problems.append(
                 f"embedding_size is {fields['embedding_size']!r} but hidden_size is {hidden_size}; {self._title}'s "
@@ -133,6 +148,10 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
     if kind in (str, bool) and isinstance(value, kind):
         return value
     if kind is int and whole:
+        return value
+    if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
+        if value not in choices:
+            raise ValueError(f"{where}: {theirs} is {value!r}; it is one of {', '.join(choices)}")
         return value
     if kind not in KINDS and (whole or isinstance(value, float)):
         return float(value)

@@ -9,7 +9,7 @@ from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS, read_mod
 CLASSIFIERS = ("classify", "choice", "tag")  # a file does not say which of them its classifier is
 
 
-def huggingface_format(module: str, *model_types: str) -> WeightFormat:
+def huggingface_format(module: str, *model_types: str, classifiers: tuple[str, ...] = CLASSIFIERS) -> WeightFormat:
     """Return the format of a family whose `module` has `read_config`, `read_weights` and `write`.
 
     `model_types` are the values of `model_type` in `config.json` that the family reads; "" is a missing one.
@@ -21,7 +21,7 @@ def huggingface_format(module: str, *model_types: str) -> WeightFormat:
         read_config=lazy_function(module, "read_config"),
         read_weights=lazy_function(module, "read_weights"),
         write=lazy_function(module, "write"),
-        classifiers=CLASSIFIERS,
+        classifiers=classifiers,
         advice=_advice,
         model_types=model_types,
         model_type=read_model_type,

@@ -18,6 +18,7 @@ from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
+from bert_elmo_jax.weights.joined import join_parts, split_parts
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
     ancestors,
@@ -53,12 +54,16 @@ class WeightFile:
     tables: Mapping[str, str]  # "embeddings/word" -> "embeddings.word_embeddings", without kernel or bias
     layers: str  # "encoder.layer": the list of layers
     layer: Mapping[str, str]  # "attention/query" -> "attention.self.query"
-    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; CLASSIFIERS share names
+    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; those of `classifiers` share names
     biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
     decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
+    classifiers: tuple[str, ...] = CLASSIFIERS  # heads that a file does not tell apart
+    # Modules stored as one, with their rows in this order: "attn.Wqkv" -> ("query", "key", "value"), which are then
+    # called "attn.Wqkv.query" and so on here.
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
-        """Return their name for each path of the tree, without prefix; `classifier` selects one of CLASSIFIERS."""
+        """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""
         modules = {f"encoder/{ours}": theirs for ours, theirs in self.encoder.items() if ours != "pooler"}
         for i in range(num_layers):
             named = self.layer.items()
@@ -66,7 +71,7 @@ class WeightFile:
         if "pooler" in self.encoder:
             modules["encoder/pooler"] = self.encoder["pooler"]
         for head in self.heads:
-            if head not in CLASSIFIERS or head == classifier:
+            if head not in self.classifiers or head == classifier:
                 modules |= self.heads[head]
         table = {f"encoder/{ours}": f"{theirs}.weight" for ours, theirs in self.tables.items()}
         for ours, theirs in modules.items():
@@ -101,15 +106,19 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
+        stored = split_parts(stored, self.joined)
         report = Report(source, extras=extras)
         if classifier is None:
             classes, named = self.config_file.architectures, extras.get("architectures", ())
-            known = [head for head in CLASSIFIERS if classes.get((head,)) in named]
+            known = [head for head in self.classifiers if classes.get((head,)) in named]
             classifier = known[0] if len(known) == 1 else None
 
         plain = _plain_names(stored, report.source)
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
         table = self.names(config.num_layers, classifier)
+        if self._only_classifier(plain):
+            gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
+            table = {path: name for path, name in table.items() if path.rsplit("/", 1)[0] not in {*gone, "mlm"}}
         found, expected = locate(table, plain, prefix, ".", self._outside(classifier))
         for scope in ancestors(prefix, "."):
             self._check_decoder(scope, plain, stored, found, report)
@@ -117,7 +126,7 @@ class WeightFile:
                 if scope + name in plain and plain[scope + name] not in found.values():
                     report.skipped[plain[scope + name]] = (
                         "the architectures in config.json do not say which head the classifier is; give classifier="
-                        + "|".join(CLASSIFIERS)
+                        + "|".join(self.classifiers)
                     )
         for plain_name, name in plain.items():
             if plain_name.endswith(CONSTANTS):
@@ -183,14 +192,24 @@ class WeightFile:
         return (*self._family.heads, *TASKS)
 
     def _outside(self, classifier: str | None) -> set[str]:
-        """Return the paths of the encoder that are stored with the classifier."""
-        modules = self.heads.get(classifier or "", {})
-        return {f"{path}/{kind}" for path in modules if path.startswith("encoder/") for kind in ("kernel", "bias")}
+        """Return the paths of the encoder that are stored with a head, such as the classifier."""
+        heads = [modules for head, modules in self.heads.items() if head not in self.classifiers or head == classifier]
+        modules = [path for of_head in heads for path in of_head if path.startswith("encoder/")]
+        return {f"{path}/{kind}" for path in modules for kind in ("kernel", "scale", "bias")}
 
     def _unclear(self) -> list[str]:
-        """Return the names of the tensors that belong to one of CLASSIFIERS."""
-        modules = dict.fromkeys(name for head in CLASSIFIERS for name in self.heads.get(head, {}).values())
+        """Return the names of the tensors that belong to one of `classifiers`."""
+        modules = dict.fromkeys(name for head in self.classifiers for name in self.heads.get(head, {}).values())
         return [f"{module}.{kind}" for module in modules for kind in ("weight", "bias")]
+
+    def _only_classifier(self, plain: Mapping[str, str]) -> bool:
+        """Return True for a file with a classifier and no decoder, whose modules may be called like those of `mlm`."""
+        shared = set(self.heads.get("mlm", {}).values()).intersection(
+            name.rsplit(".", 1)[0] for name in self._unclear()
+        )
+        own = [name for name in self._unclear() if name.rsplit(".", 1)[0] not in shared]
+        decoders = (f"{self.decoder}.weight", f"{self.decoder}.bias")
+        return bool(shared) and any(name in plain for name in own) and not any(name in plain for name in decoders)
 
     def _check_decoder(
         self,
@@ -222,13 +241,14 @@ class WeightFile:
         """Return the heads of a tree, its tensors under their names, and its number of classes."""
         flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
         heads = [head for head in self._all_heads if head in params]
-        classifiers = [head for head in heads if head in CLASSIFIERS]
+        classifiers = [head for head in heads if head in self.classifiers]
         if len(classifiers) > 1:
             raise ValueError(
                 f"{' and '.join(classifiers)} would have the same names in one file: write each to its own folder"
             )
-        pooled = (*self._family.pooled_heads, "classify", "choice")
-        lacking = [head for head in heads if head in pooled and "encoder/pooler/kernel" not in flat]
+        pooled = (*self._family.pooled_heads, *(TASKS if self._family.pools_pieces else ("classify", "choice")))
+        has_pooler = any(path.startswith("encoder/pooler/") for path in flat)
+        lacking = [head for head in heads if head in pooled and not has_pooler]
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
         outputs = {head: flat[f"{head}/bias"].size for head in SIZED if f"{head}/bias" in flat}
@@ -236,7 +256,7 @@ class WeightFile:
         classifier = classifiers[0] if classifiers else None
         names, outside = self.names(config.num_layers, classifier), self._outside(classifier)
         table = {path: name for path, name in names.items() if _exists(path, shapes)}
-        if "encoder/pooler/kernel" in flat and "encoder/pooler/kernel" not in table:
+        if has_pooler and not any(path.startswith("encoder/pooler/") for path in table):
             raise ValueError(
                 f"encoder/pooler has no place in a {self._title} without a classifier, whose first layer it is there: "
                 "leave it out"
@@ -247,13 +267,17 @@ class WeightFile:
         wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
         check_shapes(found, wanted, "cannot write")
         prefix = self.prefix if heads else ""
-        tensors = {
-            (prefix if path.startswith("encoder/") and path not in outside else "") + table[path]: (
-                value.T if path.endswith("/kernel") else value
-            )
-            for path, value in flat.items()
-        }
-        return heads, {name: np.ascontiguousarray(value) for name, value in tensors.items()}, sum(outputs.values())
+        tensors: dict[str, np.ndarray] = {}
+        for path, value in flat.items():
+            name = (prefix if path.startswith("encoder/") and path not in outside else "") + table[path]
+            value = np.ascontiguousarray(value.T if path.endswith("/kernel") else value)
+            if name in tensors and not np.array_equal(tensors[name], value):
+                raise ValueError(
+                    f"{path} differs from another part that would have the same name in the file, {name}: write only "
+                    "one of them"
+                )
+            tensors[name] = value
+        return heads, join_parts(tensors, self.joined), sum(outputs.values())
 
     def _config_json(
         self, heads: Sequence[str], config: Any, classes: int, labels: Sequence[str] | None, problem_type: str | None
@@ -276,8 +300,8 @@ class WeightFile:
 
 
 def _exists(path: str, shapes: Mapping[str, Any]) -> bool:
-    """Return False for a parameter of the encoder that the configuration has not."""
-    return path in shapes or not path.startswith("encoder/")
+    """Return False for a parameter that the configuration has not, outside the task heads."""
+    return path in shapes or path.split("/")[0] in TASKS
 
 
 def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, str]:

@@ -65,7 +65,8 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
         layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
         head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
         share = masking.places(length) / length  # of the positions that the head sees
-        maps = 2 * model.num_layers * model.hidden_size * length
+        seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
+        maps = 2 * model.hidden_size * seen
         return 6.0 * (count_weights(layers) + share * head + maps)
 
     long = round(config.steps * config.long_share)

@@ -40,6 +40,7 @@ class TaskHead:
     dropout: float = 0.1
     initializer_range: float = 0.02
     at_end: bool = False  # a causal encoder is pooled at the last token, the only one that has seen the whole row
+    pools_pieces: bool = False  # heads of pieces read each piece through the encoder's pooler, too
 
     @property
     def name(self) -> str:
@@ -48,8 +49,8 @@ class TaskHead:
 
     @property
     def pooled(self) -> bool:
-        """True if the head reads the encoder's pooled vector."""
-        return self.features is None and self.kind in ("classification", "regression", "choice")
+        """True if the head reads what the encoder's pooler gives."""
+        return self.features is None and (self.kind not in OF_PIECES or self.pools_pieces)
 
     @property
     def packs(self) -> bool:
@@ -96,12 +97,13 @@ def task_outputs(
     if frozen:
         own = {name: x if name == "pooler" else jax.lax.stop_gradient(x) for name, x in own.items()}
     keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
-    pooled_at: Any = {"nsp_positions": first} if head.pooled else {}
+    of_pieces = head.kind in OF_PIECES
+    pooled_at: Any = {"pool_pieces": True} if of_pieces else {"nsp_positions": first}
+    pooled_at = pooled_at if head.pooled else {}
     output: Any = encoder.apply(
         {"params": own}, tokens, types, positions, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
-    of_pieces = head.kind in OF_PIECES
     x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:
         reader = {"params": params.get("reader", {})}

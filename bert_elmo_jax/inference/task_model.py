@@ -150,9 +150,10 @@ class RowShapes:
 
 def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
     """Return the head that a task needs on an encoder of this configuration."""
+    family = find_family(config)
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
-        at_end=find_family(config).causal(config),
+        at_end=family.causal(config), pools_pieces=family.pools_pieces,
     )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from bert_elmo_jax.nn.activations import ACTIVATIONS, activation, gelu, gelu_new
     from bert_elmo_jax.nn.attention import SelfAttention, attention_maps, fused, reference
     from bert_elmo_jax.nn.char_cnn import CharCNN
+    from bert_elmo_jax.nn.gated import GatedFeedForward, gated_unit
     from bert_elmo_jax.nn.layers import Dense, LayerNorm, dense, embed, layer_norm, look_up, truncated_normal
     from bert_elmo_jax.nn.pooling import align, attention_flow, init_similarity, self_attention_flow
+    from bert_elmo_jax.nn.rotary import rotary_angles, rotate
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

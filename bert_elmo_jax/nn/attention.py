@@ -2,7 +2,7 @@
 
 All support packed rows: `segments [B, T]` numbers the sequences of a row (0 is padding), and a token attends only to
 its own sequence. Padding counts as a sequence, so that no softmax is empty and rows of padding stay finite. For rows
-of one sequence, give `lengths [B]` instead.
+of one sequence, give `lengths [B]` instead. With `window`, a token attends only to that many tokens on each side.
 """
 
 import math
@@ -17,24 +17,36 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.dropout import dropout as drop
 from bert_elmo_jax.nn.layers import Dense
+from bert_elmo_jax.nn.rotary import Angles, rotate
 from bert_elmo_jax.nn.splash import splash
 
 Implementation = Literal["reference", "fused", "splash"]
 
 
 def visible(
-    tokens: int, segments: Int[AnyArray, "B T"] | None, lengths: Int[AnyArray, " B"] | None, causal: bool
+    tokens: int,
+    segments: Int[AnyArray, "B T"] | None,
+    lengths: Int[AnyArray, " B"] | None,
+    causal: bool,
+    window: int | None = None,
 ) -> Bool[Array, "_ {tokens} {tokens}"] | None:
-    """Return the mask of the keys (last axis) that each query may see, or None if it may see all."""
+    """Return the mask of the keys (last axis) that each query may see, or None if it may see all.
+
+    >>> visible(4, None, None, causal=False, window=1)[0].astype(int).tolist()
+    [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    """
     if segments is not None and lengths is not None:
         raise ValueError("attention got both segments and lengths; give segments for packed rows, else lengths")
     if lengths is not None:
         segments = (jnp.arange(tokens)[None, :] < jnp.asarray(lengths)[:, None]).astype(jnp.int32)
-    earlier = jnp.tri(tokens, dtype=bool)[None] if causal else None
+    near = jnp.tri(tokens, dtype=bool)[None] if causal else None
+    if window is not None:
+        band = jnp.tri(tokens, k=window, dtype=bool) & jnp.tri(tokens, k=window, dtype=bool).T
+        near = band[None] if near is None else near & band[None]
     if segments is None:
-        return earlier
+        return near
     same = jnp.asarray(segments)[:, :, None] == jnp.asarray(segments)[:, None, :]
-    return same if earlier is None else same & jnp.broadcast_to(earlier, same.shape)
+    return same if near is None else same & jnp.broadcast_to(near, same.shape)
 
 
 def attention_maps(
@@ -44,6 +56,7 @@ def attention_maps(
     *,
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
+    window: int | None = None,
 ) -> Float32[Array, "B A T T"]:
     """Return the attention of each query (third axis) to each key (last axis): softmax(query · key / √H) in float32.
 
@@ -53,7 +66,7 @@ def attention_maps(
     """
     scores = jnp.einsum("btah,bsah->bats", query, key, preferred_element_type=jnp.float32)
     scores = scores / math.sqrt(query.shape[-1])
-    sees = visible(query.shape[1], segments, lengths, causal)
+    sees = visible(query.shape[1], segments, lengths, causal, window)
     if sees is not None:
         scores = jnp.where(jnp.broadcast_to(sees[:, None], scores.shape), scores, -jnp.inf)
     return jax.nn.softmax(scores)
@@ -67,6 +80,7 @@ def reference(
     *,
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
+    window: int | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
 ) -> Float[Array, "B T A H"]:
@@ -76,7 +90,7 @@ def reference(
     >>> reference(jnp.ones((1, 3, 1, 1)), jnp.ones((1, 3, 1, 1)), values, causal=True).ravel().tolist()
     [0.0, 0.5, 1.0]
     """
-    maps = attention_maps(query, key, segments, lengths=lengths, causal=causal)
+    maps = attention_maps(query, key, segments, lengths=lengths, causal=causal, window=window)
     return jnp.einsum("bats,bsah->btah", drop(maps.astype(value.dtype), dropout, dropout_key), value)
 
 
@@ -88,6 +102,7 @@ def fused(
     *,
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
+    window: int | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
     platform: str | None = None,
@@ -95,7 +110,7 @@ def fused(
     """Compute attention by `jax.nn.dot_product_attention`; raise on attention dropout, and on float32 on a GPU.
 
     On a GPU this is cuDNN's kernel, which never stores the attention maps: fastest without a mask or with `lengths`
-    (outputs at padding are then zeros); `segments` become an explicit mask. On CPU and TPU it is XLA's.
+    (outputs at padding are then zeros); `segments` and `window` become an explicit mask. On CPU and TPU it is XLA's.
     `platform` is where the computation will run, by default JAX's default backend.
 
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 2, 5, 4, 8))
@@ -115,9 +130,10 @@ def fused(
             "set dtype='bfloat16', or use implementation='reference'"
         )
     # is_causal and lengths instead of a mask let cuDNN skip masked keys.
-    real = jnp.asarray(lengths, jnp.int32) if gpu and lengths is not None and segments is None else None
-    no_mask = real is not None or (segments is None and lengths is None)
-    mask = None if no_mask else visible(query.shape[1], segments, lengths, causal)
+    by_lengths = gpu and lengths is not None and segments is None and window is None
+    real = jnp.asarray(lengths, jnp.int32) if by_lengths else None
+    no_mask = by_lengths or (segments is None and lengths is None and window is None)
+    mask = None if no_mask else visible(query.shape[1], segments, lengths, causal, window)
     if real is not None:  # cuDNN defines neither outputs nor gradients at padding, and 0 · NaN would spoil the weights'
         inside = (jnp.arange(query.shape[1])[None, :] < real[:, None])[:, :, None, None]
         query, key, value = (jnp.where(inside, x, jnp.zeros_like(x)) for x in (query, key, value))
@@ -149,6 +165,10 @@ class SelfAttention(nn.Module):
     dropout: float = 0.0
     stddev: float = 0.02
     dtype: DTypeLike = jnp.float32
+    window: int | None = None
+    use_bias: bool = True
+    output_stddev: float | None = None  # of the output's kernel; None: `stddev`
+    cut: float = 2.0  # of the initialiser, in standard deviations
 
     @nn.compact
     def __call__(
@@ -157,22 +177,27 @@ class SelfAttention(nn.Module):
         segments: Int[AnyArray, "B T"] | None = None,
         *,
         lengths: Int[AnyArray, " B"] | None = None,
+        angles: Angles | None = None,
         dropout_key: PRNGKeyArray | None = None,
         maps: bool = False,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Return the output and, with `maps`, the attention maps before dropout."""
+        """Return the output and, with `maps`, the attention maps before dropout; `angles` rotate queries and keys."""
         b, t, d = x.shape
+        how: dict[str, Any] = {"dtype": self.dtype, "use_bias": self.use_bias, "cut": self.cut}
 
         def project(name: str) -> Float[Array, "B T A H"]:
-            return Dense(d, self.stddev, self.dtype, name=name)(x).reshape(b, t, self.num_heads, -1)
+            return Dense(d, self.stddev, name=name, **how)(x).reshape(b, t, self.num_heads, -1)
 
         query, key, value = project("query"), project("key"), project("value")
+        if angles is not None:
+            query, key = rotate(query, angles), rotate(key, angles)
         if maps and self.implementation != "reference":
             raise ValueError(
                 f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"
             )
         attend = {"reference": reference, "fused": fused, "splash": splash}[self.implementation]
-        rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal}
+        rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal, "window": self.window}
         out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
-        out = Dense(d, self.stddev, self.dtype, name="output")(out.reshape(b, t, d))
+        stddev = self.stddev if self.output_stddev is None else self.output_stddev
+        out = Dense(d, stddev, name="output", **how)(out.reshape(b, t, d))
         return out, attention_maps(query, key, segments, **rules) if maps else None

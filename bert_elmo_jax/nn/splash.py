@@ -31,6 +31,7 @@ def splash(
     *,
     lengths: Int[AnyArray, " B"] | None = None,
     causal: bool = False,
+    window: int | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
     platform: str | None = None,
@@ -69,7 +70,7 @@ def splash(
 
     def attend(*inputs: Array) -> Array:
         _, heads, length, _ = inputs[0].shape
-        kernel, ids = _build_kernel(heads, length, causal, interpret), None
+        kernel, ids = _build_kernel(heads, length, causal, window, interpret), None
         if len(inputs) == 4:
             ids = _import("kernel").SegmentIds(inputs[3], inputs[3])
         return jax.vmap(kernel)(*inputs[:3], ids)
@@ -89,7 +90,7 @@ def _import(name: str) -> Any:
     return importlib.import_module(f"jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_{name}")
 
 
-def _build_kernel(heads: int, length: int, causal: bool, interpret: bool) -> Any:
+def _build_kernel(heads: int, length: int, causal: bool, window: int | None, interpret: bool) -> Any:
     """Return a function of queries, keys and values [A, T, H], and segments, of one row."""
     kernels, masks = _import("kernel"), _import("mask")
     block = next(size for size in BLOCKS if length % size == 0)
@@ -97,6 +98,8 @@ def _build_kernel(heads: int, length: int, causal: bool, interpret: bool) -> Any
         block_q=block, block_kv=block, block_q_dkv=block, block_kv_dkv=block, use_fused_bwd_kernel=True
     )
     one = masks.CausalMask((length, length)) if causal else masks.FullMask((length, length))
+    if window is not None:  # the kernel skips the blocks outside
+        one = masks.LocalMask((length, length), (window, 0 if causal else window), 0)
     return kernels.make_splash_mha(
         masks.MultiHeadMask([one] * heads), block_sizes=sizes, head_shards=1, q_seq_shards=1, interpret=interpret
     )

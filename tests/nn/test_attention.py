@@ -19,12 +19,13 @@ def inputs(b=2, t=6, a=3, h=4, seed=0, dtype=jnp.float32):
     return tuple(jax.random.normal(jax.random.key(seed), (3, b, t, a, h), dtype))
 
 
-def by_hand(query, key, value, segments, causal):
+def by_hand(query, key, value, segments, causal, window=None):
     """Compute attention by four loops in float64."""
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     out = np.zeros_like(query)
     for b, i, a in np.ndindex(query.shape[:3]):
         seen = [j for j in range(query.shape[1]) if segments[b][i] == segments[b][j] and (j <= i or not causal)]
+        seen = seen if window is None else [j for j in seen if abs(i - j) <= window]
         scores = np.array([query[b, i, a] @ key[b, j, a] for j in seen]) / np.sqrt(query.shape[-1])
         weights = np.exp(scores - scores.max())
         out[b, i, a] = sum(w * value[b, j, a] for w, j in zip(weights / weights.sum(), seen, strict=True))
@@ -40,6 +41,22 @@ def test_matches_loops_with_any_segments(attend, segments, causal):
     q, k, v = inputs()
     ours = attend(q, k, v, jnp.array(segments), causal=causal)
     np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal), atol=2e-6)
+
+
+@pytest.mark.parametrize("attend", IMPLEMENTATIONS)
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_equals_loops(attend, causal):
+    """It holds both ends; without segments, with them, and with lengths."""
+    q, k, v = inputs()
+    whole, packed, short = [[1] * 6] * 2, [[1, 1, 1, 2, 2, 0]] * 2, [[1] * 6, [1] * 4 + [0] * 2]
+    for segments, how in (
+        (whole, {}),
+        (packed, {"segments": jnp.array(packed)}),
+        (short, {"lengths": jnp.array([6, 4])}),
+    ):
+        for window in (1, 2):
+            ours = attend(q, k, v, **how, causal=causal, window=window)
+            np.testing.assert_allclose(ours, by_hand(q, k, v, segments, causal, window), atol=2e-6)
 
 
 def test_masks_by_hand():

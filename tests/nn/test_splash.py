@@ -42,6 +42,8 @@ def assert_equal_to_reference(arrays, **options):
         ({"t": 6}, {"lengths": np.array([4, 6])}),
         ({}, {"segments": PACKED}),
         ({}, {"segments": PACKED, "causal": True}),
+        ({"t": 200}, {"window": 5, "lengths": np.array([140, 200])}),
+        pytest.param({"t": 640, "h": 64}, {"window": 64, "causal": True}, marks=pytest.mark.long),
         pytest.param({"t": 640, "h": 64}, {"causal": True}, marks=pytest.mark.long),  # five blocks, some skipped
         pytest.param({"t": 100}, {}, marks=pytest.mark.long),
     ],

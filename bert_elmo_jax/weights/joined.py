@@ -1,0 +1,58 @@
+"""Tensors that a file stores as one and the tree as several: their rows lie one part after the other."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from bert_elmo_jax.weights.stored import StoredTensor
+
+
+def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequence[str]]) -> dict[str, StoredTensor]:
+    """Return the tensors of a file, with the parts of `joined` modules instead of the whole.
+
+    A tensor whose rows cannot be split evenly is not split, and is then reported as unexpected.
+
+    >>> both = StoredTensor((4, 2), "float32", lambda: np.arange(8.0).reshape(4, 2))
+    >>> parts = split_parts({"mlp.Wi.weight": both}, {"mlp.Wi": ("gate", "up")})
+    >>> [(name, part.shape, part.read().tolist()) for name, part in parts.items()]
+    [('mlp.Wi.gate.weight', (2, 2), [[0.0, 1.0], [2.0, 3.0]]), ('mlp.Wi.up.weight', (2, 2), [[4.0, 5.0], [6.0, 7.0]])]
+    """
+    split: dict[str, StoredTensor] = {}
+    for name, tensor in stored.items():
+        module, _, kind = name.rpartition(".")
+        parts = next((parts for ending, parts in joined.items() if _ends(module, ending)), ())
+        if not parts or not tensor.shape or tensor.shape[0] % len(parts):
+            split[name] = tensor
+            continue
+        size = tensor.shape[0] // len(parts)
+        for number, part in enumerate(parts):
+            rows_of = _rows(tensor, number * size, size)
+            split[f"{module}.{part}.{kind}"] = StoredTensor((size, *tensor.shape[1:]), tensor.dtype, rows_of)
+    return split
+
+
+def join_parts(tensors: Mapping[str, np.ndarray], joined: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """Return the tensors with the parts of `joined` modules put together again.
+
+    >>> parts = {"mlp.Wi.gate.weight": np.zeros((1, 2)), "mlp.Wi.up.weight": np.ones((1, 2))}
+    >>> join_parts(parts, {"mlp.Wi": ("gate", "up")})["mlp.Wi.weight"].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    whole: dict[str, np.ndarray] = {}
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        above, _, part = module.rpartition(".")
+        parts = next((parts for ending, parts in joined.items() if _ends(above, ending) and part in parts), None)
+        if parts is None:
+            whole[name] = tensor
+        elif part == parts[0]:
+            whole[f"{above}.{kind}"] = np.concatenate([tensors[f"{above}.{other}.{kind}"] for other in parts])
+    return whole
+
+
+def _ends(module: str, ending: str) -> bool:
+    return f".{module}".endswith(f".{ending}")
+
+
+def _rows(tensor: StoredTensor, start: int, size: int) -> Callable[[], np.ndarray]:
+    return lambda: tensor.read()[start : start + size]
