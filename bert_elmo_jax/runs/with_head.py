@@ -82,18 +82,33 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         raise ValueError("--init=… is needed (anything `load` understands), or --tokenizer=… for a model from scratch")
     folder = Path(tokenizer) / "tokenizer"
     pieces = load_tokenizer(folder if folder.is_dir() else tokenizer)
-    presets = {name: family for family in all_families() if family.inputs == "pieces" for name in family.presets}
+    presets = list_presets()
     if config.preset in presets:
-        family = presets[config.preset]
-        model = family.config(**family.presets[config.preset])
+        family, sizes = presets[config.preset]
+        model = family.config(**sizes)
     elif Path(config.preset).exists():
         stored, family = _read_encoder(config.preset, "config.preset")
         model = stored.config
     else:
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
-    sizes = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
-    return Start(family, dataclasses.replace(adopt_config(model, asked), **sizes), pieces, None)
+    own = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
+    return Start(family, dataclasses.replace(adopt_config(model, asked), **own), pieces, None)
+
+
+def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
+    """Return the sizes of all families fed with pieces, by `NAME` for the first family that has it and `FAMILY-NAME`.
+
+    >>> list_presets()["base"][0].name, list_presets()["distilbert-base"][0].name
+    ('bert', 'distilbert')
+    """
+    presets: dict[str, tuple[Family, Mapping[str, Any]]] = {}
+    for family in all_families():
+        if family.inputs == "pieces":
+            for name, sizes in family.presets.items():
+                presets.setdefault(name, (family, sizes))
+                presets[f"{family.name}-{name}"] = family, sizes
+    return presets
 
 
 def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:

@@ -25,6 +25,6 @@ FAMILY: Family = Family(
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     pools_pieces=True,
-    presets={f"modernbert-{name}": sizes for name, sizes in PRESETS.items()},
+    presets=PRESETS,
     vocab_size=50_368,
 )
