@@ -47,4 +47,7 @@ def load(
 
         tokenizer: Any = model.tokenizer
         return TaskModel(family, config, model.params, tokenizer, str(path), model.task, model.features)
-    return make_encoder(family, config, model.params, model.tokenizer, str(path))
+    encoder = make_encoder(family, config, model.params, model.tokenizer, str(path))
+    if model.sentences is not None:
+        encoder.sentence_head = model.sentences
+    return encoder
