@@ -18,7 +18,7 @@ else:
     TaskHead = Any  # loading an encoder does not import task heads
 
 # A key is split among the parts of a model in this order.
-PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
+PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span", "sentence")
 PLAIN = {"implementation": "reference", "dtype": "float32"}
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
@@ -60,7 +60,8 @@ def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyAr
     width = config.hidden_size
     if head.features is not None:
         width = head.features.width(config.hidden_size, config.num_layers)
-    params[head.name] = init_task_head(head, _split_key(key)[head.name], width)
+    if own := init_task_head(head, _split_key(key)[head.name], width):
+        params[head.name] = own
     return params | init_reader(head.features, config.hidden_size, key)
 
 

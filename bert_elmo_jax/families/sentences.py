@@ -131,9 +131,7 @@ def read_row(encoder: Any, head: SentenceHead, text: Text, number: int, overflow
 def add_prompt(text: Any, before: str, number: int) -> Any:
     """Return a text with a prompt before it; raise on what cannot have a vector of its own."""
     if isinstance(text, tuple):
-        raise TypeError(
-            f"text {number} is a pair, {shorten(text)}: a vector belongs to one text, so give both alone"
-        )
+        raise TypeError(f"text {number} is a pair, {shorten(text)}: a vector belongs to one text, so give both alone")
     if not before:
         return text
     if isinstance(text, str):

@@ -14,12 +14,12 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.heads.features import pieces_of_segments
+from bert_elmo_jax.losses.similarity import unit
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.pooling import LOW
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 NAME = "sentence"  # of the dense layers in the parameter tree
-TINY = 1e-12  # a vector of this length or less counts as zeros
 ACTIVATIONS: Mapping[str, Any] = {
     "identity": lambda x: x,
     "tanh": jnp.tanh,
@@ -136,7 +136,7 @@ def sentence_vectors(
     dense = 0
     for layer in head.layers:
         if layer == "normalize":
-            pooled = normalize(pooled)
+            pooled = unit(pooled)
             continue
         own = params[f"dense_{dense}"]
         pooled = jnp.einsum("bsd,de->bse", pooled, own["kernel"], precision="highest")
@@ -145,16 +145,6 @@ def sentence_vectors(
         pooled = ACTIVATIONS[layer.activation](pooled)
         dense += 1
     return pooled
-
-
-def normalize(x: Float32[Array, "*B D"]) -> Float32[Array, "*B D"]:
-    """Return vectors of length 1; zeros stay zeros, with a gradient of zero.
-
-    >>> normalize(jnp.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
-    square = jnp.sum(jnp.square(x), axis=-1, keepdims=True)
-    return jnp.where(square > TINY**2, x * jax.lax.rsqrt(jnp.maximum(square, TINY**2)), 0.0)
 
 
 def pool_texts(
