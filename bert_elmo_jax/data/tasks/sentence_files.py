@@ -60,7 +60,7 @@ def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> C
     if any(named[:2]) and not all(named[:2]):
         raise ValueError(f"text={named[0]!r}, pair={named[1]!r}: name both columns, or neither")
     if named[2] and named[2].split(".")[0] not in names:
-        raise _no_columns(path, names, f"the column {named[2]!r}")
+        raise _no_columns(path, names, repr(named[2]))
     score = named[2] or (SCORE if SCORE in names else None)
     if all(named[:2]):
         texts = named[:2]
