@@ -19,6 +19,16 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 Params = dict[str, Any]
+# The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.
+TRANSFORMER_SHARDING = (
+    (r"attention/(query|key|value)/kernel$", PartitionSpec("fsdp", "tensor")),
+    (r"attention/(query|key|value)/bias$", PartitionSpec("tensor")),
+    (r"attention/output/kernel$", PartitionSpec("tensor", "fsdp")),
+    (r"feed_forward/up/kernel$", PartitionSpec("fsdp", "tensor")),
+    (r"feed_forward/up/bias$", PartitionSpec("tensor")),
+    (r"feed_forward/down/kernel$", PartitionSpec("tensor", "fsdp")),
+    (r"embeddings/(word|position)$", PartitionSpec("tensor", "fsdp")),
+)
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -77,6 +87,9 @@ class WeightFormat(NamedTuple):
     classifiers: tuple[str, ...] = ()  # heads that an unnamed classifier in a file may be
     is_file: Callable[[Path], bool] = lambda path: False  # True for a single file or prefix of this format
     advice: Callable[[Path], str] = lambda folder: ""  # the problem of a folder that almost has this format
+    # For a format name that several families have: the `model_type`s of this family; "" is a missing one.
+    model_types: tuple[str, ...] = ()
+    model_type: Callable[[Path], str] = lambda folder: ""  # reads it from a folder
 
 
 def encoder_depth(path: str) -> int | None:
@@ -95,6 +108,10 @@ class Family:
     types, positions, segments` and the keywords `layers`, `attentions`, `deterministic`, and returns an `Output`.
     A configuration is a frozen dataclass with (at least) `vocab_size`, `hidden_size`, `num_layers`, `max_positions`,
     `pad_id` and `dtype`, and for task heads `initializer_range` and `head_dropout`.
+
+    The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
+    two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as
+    `encoder/pooler`. A model read without a classifier then has no `pooled`, and fine-tuning starts a fresh pooler.
     """
 
     name: str  # the folder below families/
@@ -103,8 +120,10 @@ class Family:
     module: type[nn.Module]
     inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
-    # Pretraining heads by name; None for one that only `init` makes.
+    # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
+    # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
+    pooled_heads: tuple[str, ...] = ()
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
     encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
     depth_of: Callable[[str], int | None] = encoder_depth

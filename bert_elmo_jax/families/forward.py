@@ -15,23 +15,40 @@ from bert_elmo_jax.nn.matrix_product import turn_kernels
 @no_type_check  # tree operations put other values than arrays of these shapes into it
 @struct.dataclass(repr=False)
 class ForwardOutput(Output):
-    """Hidden states and logits of a batch of ids; fields without a head in the weights are None."""
+    """Hidden states and logits of a batch of ids; fields without a head in the weights are None.
 
-    mlm_logits: Float[Array, "B T V"] | None = None
+    `logits` come from the pretraining head that reads pieces: from `mlm` if the weights have it, else from another one.
+    """
+
+    logits: Float[Array, "B T V"] | Float[Array, "B T"] | None = None
     nsp_logits: Float[Array, "B 2"] | None = None
+    head: str | None = struct.field(pytree_node=False, default=None)  # whose `logits` they are
+
+    @property
+    def mlm_logits(self) -> Float[Array, "B T V"] | None:
+        """The logits of the masked-language-model head."""
+        return self.logits if self.head == "mlm" else None
 
     def __repr__(self) -> str:
-        return show_shapes("ForwardOutput", len(self.last), **vars(self))
+        shown = {name: getattr(self, name) for name in ("last", "layers", "attentions", "pooled")}
+        shown |= {f"{self.head}_logits": self.logits, "nsp_logits": self.nsp_logits}
+        return show_shapes("ForwardOutput", len(self.last), **shown)
 
 
 class Wanted(NamedTuple):
-    """The outputs to compute."""
+    """The outputs to compute; `head` is the pretraining head of `logits`."""
 
     layers: tuple[int, ...] = ()
     attentions: bool = False
-    mlm: bool = False
+    head: str | None = None
     nsp: bool = False
     pooled: bool = False
+
+
+def choose_head(family: Family, params: Mapping[str, Any]) -> str | None:
+    """Return the head that gives `logits`: `mlm`, or else the first of the family's that reads pieces."""
+    names = [name for name in family.heads if name in params and name not in family.pooled_heads]
+    return "mlm" if "mlm" in names else next(iter(names), None)
 
 
 def run(
@@ -47,7 +64,7 @@ def run(
     wanted: Wanted,
 ) -> ForwardOutput:
     """Return the outputs that are wanted; `firsts` are the places of the pooled vectors, by default the first."""
-    mlm: Any = None
+    logits: Any = None
     nsp: Any = None
     pooler = (wanted.pooled or wanted.nsp) and "pooler" in params["encoder"]
     places: dict[str, Any] = {} if firsts is None or not pooler else {"nsp_positions": firsts}
@@ -55,12 +72,12 @@ def run(
         {"params": params["encoder"]}, tokens, types, positions, segments,
         layers=wanted.layers or None, attentions=wanted.attentions, **places,
     )  # fmt: skip
-    if wanted.mlm:
+    if wanted.head is not None:
         words = params["encoder"]["embeddings"]["word"]
-        mlm = family.head("mlm", config).apply({"params": params["mlm"]}, output.last, words)
+        logits = family.head(wanted.head, config).apply({"params": params[wanted.head]}, output.last, words)
     if wanted.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
-    return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, mlm, nsp)
+    return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, logits, nsp, wanted.head)
 
 
 def run_turned(family: Family, config: Any, params: Mapping[str, Any], *inputs: Any, wanted: Wanted) -> ForwardOutput:

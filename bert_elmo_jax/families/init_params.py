@@ -1,6 +1,7 @@
 """Fresh parameters of an encoder and its heads, and their shapes, for any family."""
 
 import dataclasses
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 else:
     TaskHead = Any  # loading an encoder does not import task heads
 
-# A key is split among the parts of a model in this order.
-PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span", "sentence")
+# A key is split among these parts in this order; any other part folds in its name.
+PARTS = ("encoder", "mlm", "nsp", "classify", "choice", "tag", "span")
 PLAIN = {"implementation": "reference", "dtype": "float32"}
 SIZES = {"choice": 1, "span": 2}  # outputs of the task heads whose size does not depend on the task
 
@@ -36,19 +37,18 @@ def init_params(
     unknown = [name for name in heads if name not in family.heads]
     if unknown:
         raise ValueError(f"{family.called} has no head {unknown[0]!r}; it has {', '.join(family.heads)}")
-    keys = _split_key(key)
     # The reference implementation has the same parameters on every device.
     plain = dataclasses.replace(config, **{name: value for name, value in PLAIN.items() if hasattr(config, name)})
     token = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
-    params = {"encoder": _init(module, keys["encoder"], token)}
+    params = {"encoder": _init(module, _key_of("encoder", key), token)}
     for name in heads:
-        shape = (1, config.hidden_size) if name == "nsp" else (1, 1, config.hidden_size)
-        read = [jax.ShapeDtypeStruct(shape, jnp.float32)]
-        if name != "nsp":
+        pooled = name in family.pooled_heads
+        read = [jax.ShapeDtypeStruct((1, config.hidden_size) if pooled else (1, 1, config.hidden_size), jnp.float32)]
+        if not pooled:
             table = params["encoder"]["embeddings"]["word"]
             read.append(jax.ShapeDtypeStruct(table.shape, table.dtype))
-        params[name] = _init(family.head(name, plain), keys[name], *read)
+        params[name] = _init(family.head(name, plain), _key_of(name, key), *read)
     return params
 
 
@@ -60,7 +60,7 @@ def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyAr
     width = config.hidden_size
     if head.features is not None:
         width = head.features.width(config.hidden_size, config.num_layers)
-    if own := init_task_head(head, _split_key(key)[head.name], width):
+    if own := init_task_head(head, _key_of(head.name, key), width):
         params[head.name] = own
     return params | init_reader(head.features, config.hidden_size, key)
 
@@ -109,5 +109,8 @@ def _init(module: nn.Module, key: PRNGKeyArray, *read: jax.ShapeDtypeStruct) -> 
     return module.lazy_init(key, *read)["params"]
 
 
-def _split_key(key: PRNGKeyArray) -> dict[str, PRNGKeyArray]:
-    return dict(zip(PARTS, jax.random.split(key, len(PARTS)), strict=True))
+def _key_of(name: str, key: PRNGKeyArray) -> PRNGKeyArray:
+    """Return the key of a part, which does not depend on the other parts."""
+    if name in PARTS:
+        return jax.random.split(key, len(PARTS))[PARTS.index(name)]
+    return jax.random.fold_in(key, zlib.crc32(name.encode()))

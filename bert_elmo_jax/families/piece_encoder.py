@@ -20,7 +20,7 @@ from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
-from bert_elmo_jax.families.forward import ForwardOutput, Wanted, run, run_turned
+from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
 from bert_elmo_jax.families.sentence_files import save_sentences
 from bert_elmo_jax.families.sentences import encode_sentences
 from bert_elmo_jax.heads.sentence_head import SentenceHead
@@ -206,7 +206,7 @@ class PieceEncoder(Encoder):
         wanted = Wanted(
             layers=tuple(range(self.config.num_layers + 1)),
             attentions=self.has_maps,
-            mlm="mlm" in self.params,
+            head=choose_head(self.family, self.params),
             nsp="nsp" in self.params and "pooler" in self.params["encoder"],
             pooled=True,
         )
@@ -328,7 +328,7 @@ class PieceEncoder(Encoder):
             raise ValueError(f"{text!r} has no {self.tokenizer.tokens[self.tokenizer.mask_id]} to fill")
         windows = Windows([row])
         [batch] = plan_padded(windows.lengths, 1, self.config.max_positions)
-        output: Any = self._compute(windows.lay_out(batch, self.config.pad_id), Wanted(mlm=True))
+        output: Any = self._compute(windows.lay_out(batch, self.config.pad_id), Wanted(head="mlm"))
         known = np.asarray(output.mlm_logits[0, places, : self.tokenizer.vocab_size])
         chances = np.asarray(jax.nn.softmax(jnp.asarray(known), axis=-1))
         best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, find_family
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.families.sentence_files import is_sentence_folder, read_sentence_folder
@@ -84,10 +85,7 @@ def read_weights(
     path: str | Path, *, format: str | None = None, config: Any = None, classifier: str | None = None
 ) -> tuple[dict[str, Any], Any, Report]:
     """Return the parameter tree, the configuration and the report of a folder in any format."""
-    format, formats = format or detect(path), list_formats()
-    if format not in formats:
-        raise ValueError(f"format={format!r} was given; expected one of {', '.join(map(repr, formats))}")
-    family, reader = formats[format]
+    family, reader = choose_reader(path, format or detect(path), config)
     if config is not None and not isinstance(config, family.config):
         raise ValueError(f"config= is {type(config).__name__}, but the weights in {path} need {family.config.__name__}")
     if classifier is not None and not reader.classifiers:
@@ -98,6 +96,29 @@ def read_weights(
     asked = {} if classifier is None else {"classifier": classifier}
     params, report = reader.read_weights(path, config=config, **asked)
     return params, config, report
+
+
+def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Family, WeightFormat]:
+    """Return the family and the format for a folder whose format has this name.
+
+    Several families may have a format of one name; `model_type` in the folder's configuration, or `config`, chooses.
+    """
+    readers = [(family, form) for family in all_families() for key, form in family.formats.items() if key == name]
+    if not readers:
+        raise ValueError(f"format={name!r} was given; expected one of {', '.join(map(repr, list_formats()))}")
+    if config is not None:
+        return next((pair for pair in readers if isinstance(config, pair[0].config)), readers[0])
+    if len(readers) == 1:
+        return readers[0]
+    found = readers[0][1].model_type(Path(path))
+    types = {known: pair for pair in readers for known in pair[1].model_types}
+    if found not in types:
+        known = sorted(filter(None, types))
+        raise ValueError(
+            f"{path} holds a model with model_type {found!r}, which is not supported; supported are "
+            f"{', '.join(known)}{did_you_mean(found, known)}"
+        )
+    return types[found]
 
 
 def list_formats() -> dict[str, tuple[Family, WeightFormat]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.stored import StoredTensor, unreadable
 from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
@@ -33,6 +34,19 @@ def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
     read_one = read_safetensors if "safetensors" in path.name else read_torch_pickle
     stored = read_shards(path, read_one) if path.suffix == ".json" else read_one(path)
     return f"{path} (not read: {', '.join(names[1:])})" if names[1:] else str(path), stored
+
+
+def read_model_type(folder: str | Path) -> str:
+    """Return the `model_type` of a folder's `config.json`, "" if there is none.
+
+    >>> read_model_type("tests/goldens/bert_tiny")
+    'bert'
+    """
+    path = Path(folder) / "config.json"
+    found = read_json(path, default={}).get("model_type")
+    if found is not None and not isinstance(found, str):
+        raise ValueError(f"{path}: model_type is {found!r}; it must be a name such as 'bert'")
+    return found or ""
 
 
 def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:

@@ -1,7 +1,7 @@
 """Parameter trees: find their tensors in a file, build them with a report, flatten them, check their shapes."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,16 +106,17 @@ def encoder_prefix(names: Mapping[str, Any], word_embeddings: str, separator: st
 
 
 def locate(
-    table: Mapping[str, str], stored: Mapping[str, str], prefix: str, separator: str
+    table: Mapping[str, str], stored: Mapping[str, str], prefix: str, separator: str, outside: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the stored name of every path found in the file, and the expected name of every path.
 
     `table` maps paths to names without prefix, `stored` maps names as the table spells them to names as the file does.
-    An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it.
+    An encoder's tensors are looked up under `prefix`, a head's tensors also under each parent of it, and so are the
+    paths `outside`: parts of an encoder that the file stores with a head.
     """
     found, expected = {}, {}
     for path, name in table.items():
-        inside = path.startswith("encoder/")
+        inside = path.startswith("encoder/") and path not in outside
         expected[path] = prefix + name if inside else name
         for scope in [prefix] if inside else ancestors(prefix, separator):
             if scope + name in stored:

@@ -20,3 +20,13 @@ def test_parts_of_a_model():
 def test_shapes_of_a_model():
     shapes = param_shapes(FAMILY, FAMILY.config(**FAMILY.presets["tiny"]), ("classify",), outputs={"classify": 3})
     assert (shapes["encoder/layer_1/feed_forward/up/kernel"], shapes["classify/bias"]) == ((128, 512), (3,))
+
+
+def test_keys_of_parts_never_change():
+    """Runs that began earlier must resume: these keys are frozen."""
+    from bert_elmo_jax.families.init_params import PARTS, _key_of
+
+    key = jax.random.key(0)
+    for name, wanted in zip(PARTS, jax.random.split(key, 7), strict=True):
+        assert (_key_of(name, key) == wanted).all()
+    assert (_key_of("replaced", key) == jax.random.fold_in(key, 2657575671)).all()

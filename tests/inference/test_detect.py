@@ -1,11 +1,12 @@
 """Formats told apart, and the folders where they cannot be."""
 
+import json
 import shutil
 
 import pytest
 
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.inference.read_model import detect, read_weights
+from bert_elmo_jax.inference.read_model import choose_reader, detect, read_model, read_weights
 
 
 def test_hugging_face_and_google(goldens):
@@ -124,6 +125,37 @@ def test_an_elmo_one_folder_down(tmp_path, goldens):
     shutil.copytree(goldens / "elmo_tiny", tmp_path / "original")
     with pytest.raises(FileNotFoundError, match=r"Subfolders with weights: original; give that path"):
         detect(tmp_path)
+
+
+def with_model_type(goldens, folder, model_type):
+    shutil.copytree(goldens / "distilbert_tiny", folder)
+    fields = json.loads((folder / "config.json").read_text())
+    del fields["model_type"]
+    fields |= {} if model_type is None else {"model_type": model_type}
+    (folder / "config.json").write_text(json.dumps(fields))
+    return folder
+
+
+def test_model_type_chooses_the_family(goldens, tmp_path):
+    assert choose_reader(goldens / "bert_tiny", "huggingface")[0].name == "bert"
+    assert choose_reader(goldens / "distilbert_tiny", "huggingface")[0].name == "distilbert"
+    _, config, _ = read_weights(goldens / "distilbert_tiny")
+    assert type(config).__name__ == "DistilBertConfig"
+    # Without a model_type it is read as a BERT, as Google's files are.
+    assert choose_reader(with_model_type(goldens, tmp_path / "none", None), "huggingface")[0].name == "bert"
+    # A configuration says it as well.
+    assert choose_reader(tmp_path / "none", "huggingface", config)[0].name == "distilbert"
+    with pytest.raises(ValueError, match=r"config= is BertConfig, but the weights in .* need ElmoConfig"):
+        read_weights(goldens / "elmo_tiny", config=BertConfig())
+
+
+def test_an_unknown_model_type(goldens, tmp_path):
+    folder = with_model_type(goldens, tmp_path / "typo", "distillbert")
+    message = r"typo.*model_type 'distillbert', which is not supported; .* bert, distilbert.*; did you mean distilbert"
+    with pytest.raises(ValueError, match=message):
+        read_model(folder)
+    with pytest.raises(ValueError, match=r"model_type is 5; it must be a name"):
+        read_model(with_model_type(goldens, tmp_path / "number", 5))
 
 
 def test_example_of_detect():

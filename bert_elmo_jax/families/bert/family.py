@@ -1,28 +1,19 @@
 """BERT's entry in the registry."""
 
 from collections.abc import Callable
-from pathlib import Path
-
-from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.bert.config import PRESETS, BertConfig
 from bert_elmo_jax.families.bert.model import Bert, MaskedLM, NextSentence
-from bert_elmo_jax.families.family import Family, Objective, WeightFormat
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective, WeightFormat
+from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, huggingface_format
 from bert_elmo_jax.lazy_imports import lazy_function
-from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS
 
-HUGGINGFACE, GOOGLE = "bert_elmo_jax.families.bert.huggingface", "bert_elmo_jax.families.bert.google"
-CLASSIFIERS = ("classify", "choice", "tag")  # a file does not say which of them its classifier is
+GOOGLE = "bert_elmo_jax.families.bert.google"
 
 
 def _objective(pairs: bool) -> Callable[..., Objective]:
     make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
     return lambda config, model: make(FAMILY, config, model, pairs)
-
-
-def _advice(folder: Path) -> str:
-    found = [name for name in ELSEWHERE if (folder / name).exists()]
-    return f"{', '.join(found)} is not supported: convert it with transformers." if found else ""
 
 
 FAMILY = Family(
@@ -34,16 +25,7 @@ FAMILY = Family(
     objectives={name: _objective(name in ("nsp", "sop")) for name in ("nsp", "sop", "sentences", "documents")},
     heads={"mlm": MaskedLM, "nsp": NextSentence},
     formats={
-        "huggingface": WeightFormat(
-            owner="Hugging Face",
-            looks_like=", ".join(WEIGHTS),
-            files=lambda folder: [name for name in WEIGHTS if (folder / name).is_file()],
-            read_config=lazy_function(HUGGINGFACE, "read_config"),
-            read_weights=lazy_function(HUGGINGFACE, "read_weights"),
-            write=lazy_function(HUGGINGFACE, "write"),
-            classifiers=CLASSIFIERS,
-            advice=_advice,
-        ),
+        "huggingface": huggingface_format("bert_elmo_jax.families.bert.huggingface", "bert", ""),
         "google": WeightFormat(
             owner="Google",
             looks_like="a TensorFlow checkpoint, *.index",
@@ -54,16 +36,9 @@ FAMILY = Family(
             is_file=lazy_function(GOOGLE, "is_prefix"),
         ),
     },
-    sharding=(
-        (r"attention/(query|key|value)/kernel$", P("fsdp", "tensor")),
-        (r"attention/(query|key|value)/bias$", P("tensor")),
-        (r"attention/output/kernel$", P("tensor", "fsdp")),
-        (r"feed_forward/up/kernel$", P("fsdp", "tensor")),
-        (r"feed_forward/up/bias$", P("tensor")),
-        (r"feed_forward/down/kernel$", P("tensor", "fsdp")),
-        (r"embeddings/(word|position)$", P("tensor", "fsdp")),
-    ),
+    sharding=TRANSFORMER_SHARDING,
+    pooled_heads=("nsp",),
     pooler=True,
     presets=PRESETS,
-    causal=lambda config: config.attention == "causal",
+    causal=lambda config: config.causal,
 )

@@ -260,7 +260,8 @@ def test_each_layer_draws_its_own_dropout(monkeypatch):
         drawn.extend([] if key is None else [tuple(np.asarray(jax.random.key_data(key)))])
         return x
 
-    monkeypatch.setattr("bert_elmo_jax.families.bert.model.dropout", spy)
+    for module in ("families.bert.model", "nn.transformer"):
+        monkeypatch.setattr(f"bert_elmo_jax.{module}.dropout", spy)
     tree, random = {"params": params()["encoder"]}, {"dropout": jax.random.key(0)}
     Bert(CONFIG).apply(tree, np.ones((1, 3), int), deterministic=False, rngs=random)
     assert len(drawn) == len(set(drawn)) == 1 + 2 * CONFIG.num_layers

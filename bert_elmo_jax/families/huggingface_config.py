@@ -1,0 +1,158 @@
+"""The `config.json` of transformers: read it, write it, and refuse fields that cannot be honoured, for any family."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.nn import activation
+
+# Fields that change the model, with the only supported value (a missing field is fine too).
+ONLY = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+    "tie_encoder_decoder": False,
+    "pruned_heads": {},
+    "quantization_config": {},
+}
+
+# Fields that do not change the numbers: bookkeeping, tokenizer, task labels (read by the weight formats), memory and
+# speed of another program, text generation.
+HARMLESS = frozenset(
+    """
+    architectures _name_or_path name_or_path _commit_hash transformers_version torch_dtype dtype model_max_length
+    tokenizer_class do_lower_case language finetuning_task problem_type num_labels id2label label2id
+    task_specific_params return_dict use_return_dict output_attentions output_hidden_states output_past
+    gradient_checkpointing use_cache chunk_size_feed_forward torchscript use_bfloat16 xla_device tf_legacy_loss
+    attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal auto_map
+    bos_token_id eos_token_id sep_token_id cls_token_id mask_token_id unk_token_id decoder_start_token_id eos_token_ids
+    cross_attention_hidden_size
+    do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p
+    repetition_penalty length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids max_length
+    min_length num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id
+    remove_invalid_values exponential_decay_length_penalty suppress_tokens begin_suppress_tokens prefix
+    """.split()
+)
+
+# Other programs' names for the width of an attention head, which follows from two other fields.
+HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
+KINDS: dict[Any, str] = {
+    str: "a name",
+    int: "a whole number",
+    bool: "true or false",
+}  # of fields; the others are numbers
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """One family's `config.json`."""
+
+    called: str  # for messages: "a BERT"
+    model_type: str
+    names: Mapping[str, str]  # our field -> the name in the file; among them hidden_size and num_heads
+    # The class of transformers for each set of heads, sorted by name; () is the encoder alone.
+    architectures: Mapping[tuple[str, ...], str]
+    only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
+    harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
+    written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
+    # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
+    to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
+    to_theirs: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
+
+    def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
+        """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
+        where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
+        values = {
+            ours: _typed(config, ours, theirs, fields[theirs], where)
+            for ours, theirs in self.names.items()
+            if fields.get(theirs) is not None
+        }
+        sizes = (values.get(name, getattr(config, name)) for name in ("hidden_size", "num_heads"))
+        if problems := self._problems(fields, *sizes):
+            raise ValueError(
+                f"{where} does not describe {self.called} that can be honoured:\n- " + "\n- ".join(problems)
+            )
+        try:
+            return config(**self.to_ours(values))
+        except ValueError as error:
+            names = ", ".join(f"{ours} is its {theirs}" for ours, theirs in self.names.items() if ours in str(error))
+            raise ValueError(f"{where}: {error}" + (f" ({names})" if names else "")) from None
+
+    def write(self, config: Any, heads: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the content of the file for a model with these heads (the keys of the parameter tree)."""
+        heads = tuple(sorted(heads))
+        if heads not in self.architectures:
+            known = "; ".join(", ".join(some) or "none" for some in self.architectures)
+            raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
+        return {
+            "architectures": [self.architectures[heads]],
+            "model_type": self.model_type,
+            **self.written,
+            **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
+        }
+
+    @property
+    def _title(self) -> str:
+        return self.called.split(" ", 1)[1]
+
+    def _problems(self, fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
+        """Return a message for each field with an unsupported value or an unknown meaning."""
+        only = {"model_type": self.model_type, **ONLY, **self.only}
+        problems = [
+            f"{name} is {fields[name]!r}; only {wanted!r} is supported"
+            for name, wanted in only.items()
+            if fields.get(name) is not None and fields[name] != wanted
+        ]
+        known = {*self.names.values(), *only, *HEAD_SIZES, "embedding_size"}
+        if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:
+            problems.append(
+                f"embedding_size is {fields['embedding_size']!r} but hidden_size is {hidden_size}; {self._title}'s "
+                "are the same"
+            )
+        problems += [
+            f"{name} is {fields[name]!r}; a head of {self._title} has {self.names['hidden_size']} / "
+            f"{self.names['num_heads']} = {hidden_size} / {num_heads} = {hidden_size / num_heads:g} elements"
+            for name in HEAD_SIZES
+            if fields.get(name) is not None and fields[name] * num_heads != hidden_size
+        ]
+        for name in sorted(set(fields) - known - HARMLESS - self.harmless):
+            hint = did_you_mean(name, sorted(known))
+            problems.append(f"{name} is {fields[name]!r}, a field of unknown meaning{hint}")
+        return problems
+
+
+def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | Path) -> Any:
+    kind = next(part.type for part in dataclasses.fields(config) if part.name == ours)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if kind in (str, bool) and isinstance(value, kind):
+        return value
+    if kind is int and whole:
+        return value
+    if kind not in KINDS and (whole or isinstance(value, float)):
+        return float(value)
+    raise ValueError(f"{where}: {theirs} is {value!r}; it must be {KINDS.get(kind, 'a number')}")
+
+
+def check_sizes(config: Any, title: str) -> None:
+    """Raise if the sizes and rates of a transformer's configuration are impossible; `title` is its name in messages."""
+    activation(config.activation)
+    for part in dataclasses.fields(config):
+        if part.type is int and part.name != "pad_id" and getattr(config, part.name) < 1:
+            raise ValueError(f"{part.name} is {getattr(config, part.name)}; it must be at least 1")
+    if config.hidden_size % config.num_heads:
+        raise ValueError(
+            f"hidden_size {config.hidden_size} cannot be split evenly among num_heads {config.num_heads}; "
+            f"a head of {title} has hidden_size / num_heads elements, so choose a divisor"
+        )
+    for name in ("dropout", "attention_dropout", "classifier_dropout"):
+        rate = getattr(config, name)
+        if rate is not None and not 0 <= rate < 1:
+            raise ValueError(f"{name} is {rate}; a dropout rate is at least 0 and below 1")
+    if not 0 <= config.pad_id < config.vocab_size:
+        raise ValueError(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}")

@@ -1,0 +1,33 @@
+"""The entry of Hugging Face's format in a family's `formats`."""
+
+from pathlib import Path
+
+from bert_elmo_jax.families.family import WeightFormat
+from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.weights.huggingface_files import ELSEWHERE, WEIGHTS, read_model_type
+
+CLASSIFIERS = ("classify", "choice", "tag")  # a file does not say which of them its classifier is
+
+
+def huggingface_format(module: str, *model_types: str) -> WeightFormat:
+    """Return the format of a family whose `module` has `read_config`, `read_weights` and `write`.
+
+    `model_types` are the values of `model_type` in `config.json` that the family reads; "" is a missing one.
+    """
+    return WeightFormat(
+        owner="Hugging Face",
+        looks_like=", ".join(WEIGHTS),
+        files=lambda folder: [name for name in WEIGHTS if (folder / name).is_file()],
+        read_config=lazy_function(module, "read_config"),
+        read_weights=lazy_function(module, "read_weights"),
+        write=lazy_function(module, "write"),
+        classifiers=CLASSIFIERS,
+        advice=_advice,
+        model_types=model_types,
+        model_type=read_model_type,
+    )
+
+
+def _advice(folder: Path) -> str:
+    found = [name for name in ELSEWHERE if (folder / name).exists()]
+    return f"{', '.join(found)} is not supported: convert it with transformers." if found else ""

@@ -1,0 +1,312 @@
+"""The weights of transformers, `model.safetensors` or `pytorch_model.bin`, for any family: read them and write them.
+
+Kernels are [out, in], and names are PyTorch module paths, with any prefix that the saved module added.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from bert_elmo_jax.families import Family, get_family
+from bert_elmo_jax.families.huggingface_config import ConfigFile
+from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
+from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
+from bert_elmo_jax.weights.parameter_tree import (
+    Report,
+    ancestors,
+    check_shapes,
+    collect,
+    encoder_prefix,
+    flatten,
+    locate,
+    part,
+)
+from bert_elmo_jax.weights.stored import StoredTensor
+
+TASKS = (*CLASSIFIERS, "span")
+SIZED = ("classify", "tag")  # heads whose size depends on the task
+OLD_NAMES = ((".LayerNorm.gamma", ".LayerNorm.weight"), (".LayerNorm.beta", ".LayerNorm.bias"))  # until 2019
+CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """The names of one family's tensors: our path -> theirs.
+
+    A module has a kernel and a bias, or is a norm with a scale and a bias: its path ends with `norm`. `encoder` and
+    `layer` are modules below the prefix; paths that the configuration has no parameters for are left out. `heads` are
+    the modules of each head with their full names; a head may claim a module of the encoder, such as a pooler that
+    transformers stores as the first dense layer of a classifier.
+    """
+
+    family: str
+    config_file: ConfigFile
+    prefix: str  # "bert.": the encoder's name inside a model with heads
+    encoder: Mapping[str, str]  # "embeddings/norm" -> "embeddings.LayerNorm"
+    tables: Mapping[str, str]  # "embeddings/word" -> "embeddings.word_embeddings", without kernel or bias
+    layers: str  # "encoder.layer": the list of layers
+    layer: Mapping[str, str]  # "attention/query" -> "attention.self.query"
+    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; CLASSIFIERS share names
+    biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
+    decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
+
+    def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
+        """Return their name for each path of the tree, without prefix; `classifier` selects one of CLASSIFIERS."""
+        modules = {f"encoder/{ours}": theirs for ours, theirs in self.encoder.items() if ours != "pooler"}
+        for i in range(num_layers):
+            named = self.layer.items()
+            modules |= {f"encoder/layer_{i}/{ours}": f"{self.layers}.{i}.{theirs}" for ours, theirs in named}
+        if "pooler" in self.encoder:
+            modules["encoder/pooler"] = self.encoder["pooler"]
+        for head in self.heads:
+            if head not in CLASSIFIERS or head == classifier:
+                modules |= self.heads[head]
+        table = {f"encoder/{ours}": f"{theirs}.weight" for ours, theirs in self.tables.items()}
+        for ours, theirs in modules.items():
+            weight = "scale" if ours.split("/")[-1] == "norm" else "kernel"
+            table |= {f"{ours}/{weight}": f"{theirs}.weight", f"{ours}/bias": f"{theirs}.bias"}
+        return table | dict(self.biases)
+
+    def shapes(self, config: Any, outputs: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every parameter that a model may have; `outputs` are the sizes of `SIZED` heads."""
+        heads = [head for head in self._all_heads if head not in SIZED or head in outputs]
+        return param_shapes(self._family, config, heads, outputs=outputs)
+
+    def read_config(self, folder: str | Path) -> Any:
+        """Return the configuration of a folder, from its `config.json`."""
+        path = Path(folder) / "config.json"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{folder} has no config.json, which holds the sizes of the {self._title}: copy it there, or give "
+                "config="
+            )
+        return self.config_file.read(self._family.config, path)
+
+    def read_weights(
+        self, folder: str | Path, *, config: Any = None, classifier: str | None = None
+    ) -> tuple[dict[str, Any], Report]:
+        """Return the parameter tree of a folder and a report on every tensor.
+
+        `config` replaces the folder's `config.json`. `classifier` says which head the `classifier` tensors are if
+        `architectures` does not. Heads without any tensor are left out of the tree.
+        """
+        folder = Path(folder)
+        config = config or self.read_config(folder)
+        extras = _read_extras(folder / "config.json")
+        source, stored = read_folder(folder)
+        report = Report(source, extras=extras)
+        if classifier is None:
+            classes, named = self.config_file.architectures, extras.get("architectures", ())
+            known = [head for head in CLASSIFIERS if classes.get((head,)) in named]
+            classifier = known[0] if len(known) == 1 else None
+
+        plain = _plain_names(stored, report.source)
+        prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
+        table = self.names(config.num_layers, classifier)
+        found, expected = locate(table, plain, prefix, ".", self._outside(classifier))
+        for scope in ancestors(prefix, "."):
+            self._check_decoder(scope, plain, stored, found, report)
+            for name in self._unclear():
+                if scope + name in plain and plain[scope + name] not in found.values():
+                    report.skipped[plain[scope + name]] = (
+                        "the architectures in config.json do not say which head the classifier is; give classifier="
+                        + "|".join(CLASSIFIERS)
+                    )
+        for plain_name, name in plain.items():
+            if plain_name.endswith(CONSTANTS):
+                report.skipped[name] = "a constant"
+
+        outputs: dict[str, int] = {}
+        rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == classifier]
+        if classifier in SIZED and rows:
+            outputs[classifier] = extras.get("num_labels") or (*rows[0], 0)[0]
+        shapes = self.shapes(config, outputs)
+        found, expected = ({p: name for p, name in names.items() if _exists(p, shapes)} for names in (found, expected))
+        transposed = {path for path in table if path.endswith("/kernel")}
+        return collect(stored, found, expected, transposed, shapes, report), report
+
+    def write(
+        self,
+        folder: str | Path,
+        params: Mapping[str, Any],
+        config: Any,
+        *,
+        vocab: Sequence[str] | None = None,
+        tokenizer: Mapping[str, Any] | None = None,
+        labels: Sequence[str] | None = None,
+        problem_type: str | None = None,
+    ) -> None:
+        """Write a folder that transformers can load: weights, `config.json` and, with `vocab`, the tokenizer files.
+
+        `config.json` names one architecture for each task head of the tree, or else the pretraining architecture.
+        `vocab` lists the pieces in the order of their ids, `tokenizer` holds fields of `tokenizer_config.json` such as
+        `do_lower_case`, and `labels` name the classes. Raise if a head lacks its pooler, or if tensors are missing,
+        unknown or mis-shaped.
+        """
+        folder = Path(folder)
+        heads, tensors, classes = self._to_theirs(params, config)
+        content = self._config_json(heads, config, classes, labels, problem_type)
+        texts = {"config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n"}
+        if tokenizer is not None and vocab is None:
+            raise ValueError("tokenizer= was given without vocab=: give both")
+        if vocab is not None:
+            texts |= tokenizer_files(vocab, tokenizer or {}, config.vocab_size, config.max_positions)
+        existing = [name for name in WEIGHTS if (folder / name).exists()]
+        if existing:
+            raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        # The weights appear last and at once, so a folder that can be loaded is complete.
+        unfinished = folder / "model.safetensors.unfinished"
+        save_file(tensors, unfinished, metadata={"format": "pt"})
+        unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
+        unfinished.replace(folder / WEIGHTS[0])
+
+    @property
+    def _family(self) -> Family:
+        return get_family(self.family)
+
+    @property
+    def _title(self) -> str:
+        return self.config_file.called.split(" ", 1)[1]
+
+    @property
+    def _all_heads(self) -> tuple[str, ...]:
+        return (*self._family.heads, *TASKS)
+
+    def _outside(self, classifier: str | None) -> set[str]:
+        """Return the paths of the encoder that are stored with the classifier."""
+        modules = self.heads.get(classifier or "", {})
+        return {f"{path}/{kind}" for path in modules if path.startswith("encoder/") for kind in ("kernel", "bias")}
+
+    def _unclear(self) -> list[str]:
+        """Return the names of the tensors that belong to one of CLASSIFIERS."""
+        modules = dict.fromkeys(name for head in CLASSIFIERS for name in self.heads.get(head, {}).values())
+        return [f"{module}.{kind}" for module in modules for kind in ("weight", "bias")]
+
+    def _check_decoder(
+        self,
+        scope: str,
+        plain: Mapping[str, str],
+        stored: Mapping[str, StoredTensor],
+        found: dict[str, str],
+        report: Report,
+    ) -> None:
+        """Leave out the masked-language head if the stored decoder differs from the word embeddings: ours are tied."""
+        weight, bias = plain.get(f"{scope}{self.decoder}.weight"), plain.get(f"{scope}{self.decoder}.bias")
+        if bias and "mlm/bias" not in found:
+            found["mlm/bias"] = bias  # saved only under the decoder's name
+        if bias == found.get("mlm/bias"):
+            bias = None
+        different = [
+            name
+            for name, twin in ((weight, found.get("encoder/embeddings/word")), (bias, found.get("mlm/bias")))
+            if name and twin and not _equal(stored[name], stored[twin])
+        ]
+        copies = [name for name in (weight, bias) if name and name not in different]
+        report.skipped |= dict.fromkeys(copies, "a copy of its tied tensor")
+        if different:
+            left = [path for path in found if path.startswith("mlm/")]
+            reason = f"the head is left out: {' and '.join(different)} differs from its tied tensor"
+            report.skipped |= {found.pop(path): reason for path in left} | dict.fromkeys(different, reason)
+
+    def _to_theirs(self, params: Mapping[str, Any], config: Any) -> tuple[list[str], dict[str, np.ndarray], int]:
+        """Return the heads of a tree, its tensors under their names, and its number of classes."""
+        flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
+        heads = [head for head in self._all_heads if head in params]
+        classifiers = [head for head in heads if head in CLASSIFIERS]
+        if len(classifiers) > 1:
+            raise ValueError(
+                f"{' and '.join(classifiers)} would have the same names in one file: write each to its own folder"
+            )
+        pooled = (*self._family.pooled_heads, "classify", "choice")
+        lacking = [head for head in heads if head in pooled and "encoder/pooler/kernel" not in flat]
+        if lacking:
+            raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
+        outputs = {head: flat[f"{head}/bias"].size for head in SIZED if f"{head}/bias" in flat}
+        shapes = self.shapes(config, outputs)
+        classifier = classifiers[0] if classifiers else None
+        names, outside = self.names(config.num_layers, classifier), self._outside(classifier)
+        table = {path: name for path, name in names.items() if _exists(path, shapes)}
+        if "encoder/pooler/kernel" in flat and "encoder/pooler/kernel" not in table:
+            raise ValueError(
+                f"encoder/pooler has no place in a {self._title} without a classifier, whose first layer it is there: "
+                "leave it out"
+            )
+        present = {part(path) for path in flat} | {"encoder"}
+        found = {path: value.shape for path, value in flat.items()}
+        # A classifier without a bias has no known width: only its missing bias is reported.
+        wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
+        check_shapes(found, wanted, "cannot write")
+        prefix = self.prefix if heads else ""
+        tensors = {
+            (prefix if path.startswith("encoder/") and path not in outside else "") + table[path]: (
+                value.T if path.endswith("/kernel") else value
+            )
+            for path, value in flat.items()
+        }
+        return heads, {name: np.ascontiguousarray(value) for name, value in tensors.items()}, sum(outputs.values())
+
+    def _config_json(
+        self, heads: Sequence[str], config: Any, classes: int, labels: Sequence[str] | None, problem_type: str | None
+    ) -> dict[str, Any]:
+        tasks = [head for head in heads if head in TASKS]
+        content: dict[str, Any] = config.to_huggingface(tuple(head for head in heads if head not in TASKS))
+        if tasks:
+            content["architectures"] = [self.config_file.architectures[head,] for head in tasks]
+        content["dtype"] = "float32"
+        if labels is not None and len(labels) != classes:
+            raise ValueError(f"{len(labels)} labels were given for {classes} classes: {', '.join(map(str, labels))}")
+        if labels is not None and len(set(labels)) < len(labels):
+            raise ValueError(f"labels must be different: {', '.join(map(str, labels))}")
+        if classes:
+            label_of = dict(enumerate(labels or [f"LABEL_{number}" for number in range(classes)]))
+            content |= {"id2label": label_of, "label2id": {label: number for number, label in label_of.items()}}
+        if problem_type is not None:
+            content["problem_type"] = problem_type
+        return content
+
+
+def _exists(path: str, shapes: Mapping[str, Any]) -> bool:
+    """Return False for a parameter of the encoder that the configuration has not."""
+    return path in shapes or not path.startswith("encoder/")
+
+
+def _plain_names(stored: Mapping[str, StoredTensor], source: str) -> dict[str, str]:
+    """Map current names to the names in the file."""
+    plain: dict[str, str] = {}
+    for name in stored:
+        current = name
+        for old, new in OLD_NAMES:
+            current = current.removesuffix(old) + new if current.endswith(old) else current
+        if current in plain:
+            raise ValueError(f"{source} has the same tensor under an old and a new name: {plain[current]}, {name}")
+        plain[current] = name
+    return plain
+
+
+def _equal(a: StoredTensor, b: StoredTensor) -> bool:
+    return np.array_equal(a.read().astype(np.float32), b.read().astype(np.float32), equal_nan=True)
+
+
+def _read_extras(path: Path) -> dict[str, Any]:
+    """Return the task fields of `config.json`: architectures, problem_type, labels, num_labels."""
+    config = read_json(path, default={})
+    extras = {key: config[key] for key in ("architectures", "problem_type") if config.get(key)}
+    labels: Any = config.get("id2label")
+    if labels:
+        try:
+            extras["labels"] = [labels[str(number)] for number in range(len(labels))]
+        except (KeyError, TypeError):
+            raise ValueError(f"{path}: id2label must name the labels 0 to {len(labels) - 1}, it is {labels}") from None
+    if config.get("num_labels") or labels:
+        extras["num_labels"] = config.get("num_labels") or len(labels)
+    return extras

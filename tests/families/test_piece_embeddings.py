@@ -1,0 +1,38 @@
+"""The embeddings that families share: with and without types, with another width, with positions from a later row."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families.piece_embeddings import Embeddings
+
+CONFIG = SimpleNamespace(
+    vocab_size=9, hidden_size=8, max_positions=4, initializer_range=0.5, norm_eps=1e-12, dtype="float32"
+)
+TOKENS = np.array([[3, 4, 5]])
+
+
+def test_shapes_of_the_tables():
+    def shapes(module):
+        return {n: p.shape for n, p in module.init(jax.random.key(0), TOKENS)["params"].items() if n != "norm"}
+
+    assert shapes(Embeddings(CONFIG)) == {"word": (9, 8), "position": (4, 8)}
+    narrow = {"word": (9, 6), "position": (6, 6), "type": (2, 6)}
+    assert shapes(Embeddings(CONFIG, types=2, size=6, first=2)) == narrow
+
+
+def test_positions_begin_at_a_later_row():
+    later = Embeddings(CONFIG, first=2)
+    variables = later.init(jax.random.key(0), TOKENS)
+    table = variables["params"]["position"]
+    moved = {"params": {**variables["params"], "position": table[2:]}}
+    plain = Embeddings(CONFIG).apply(moved, TOKENS)
+    np.testing.assert_array_equal(later.apply(variables, TOKENS), plain)
+    np.testing.assert_array_equal(later.apply(variables, TOKENS, None, np.array([[0, 1, 2]])), plain)
+
+
+def test_too_many_pieces():
+    with pytest.raises(ValueError, match="5"):
+        Embeddings(CONFIG).init(jax.random.key(0), np.ones((1, 5), int))
