@@ -106,9 +106,10 @@ def write_task_files(root: Path) -> None:
     files = {
         "my.csv": ("my.csv", "dev.csv", "new.csv"), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
         "rte": ("rte/train.tsv", "rte/dev.tsv"), "mrpc": ("mrpc/train.tsv", "mrpc/dev.tsv"),
-        "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
+        "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
         "sst5": ("stsa.fine.train", "stsa.fine.dev", "stsa.fine.test", "sst5/train.txt", "sst5/dev.txt",
                  "sst5/test.txt"),
+        "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"),
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
         "tags": ("train.conll", "senses/train.conll", "senses/dev.conll"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),

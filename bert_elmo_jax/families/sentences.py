@@ -21,6 +21,7 @@ from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vecto
 
 ROUND = 16_384  # texts that are tokenised and packed together; only their pieces are in memory
 ANY_LENGTH = 2**31 - 1
+LongTexts = Literal["raise", "truncate"] | None  # for a text that is too long; None: cut it, and warn once
 
 _pool = jax.jit(sentence_vectors, static_argnames=("head", "number", "skip"))
 
@@ -31,7 +32,7 @@ def encode_sentences(
     *,
     prompt: str | None = None,
     batch_size: int = 32,
-    overflow: Literal["raise", "truncate"] | None = None,
+    overflow: LongTexts = None,
     progress: bool | None = None,
 ) -> Float32[np.ndarray, "N E"]:
     """Return one vector per text: strings, or lists of words.
@@ -109,7 +110,7 @@ def most_pieces(encoder: Any, head: SentenceHead) -> int:
     return min(head.max_length or encoder.config.max_positions, encoder.config.max_positions)
 
 
-def read_row(encoder: Any, head: SentenceHead, text: Text, number: int, overflow: str | None) -> Row:
+def read_row(encoder: Any, head: SentenceHead, text: Text, number: int, overflow: LongTexts) -> Row:
     """Return the row of a text, cut to the most pieces that the model takes."""
     if head.lowercase:
         text = text.lower() if isinstance(text, str) else [word.lower() for word in text]  # type: ignore[union-attr]

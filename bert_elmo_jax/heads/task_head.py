@@ -107,10 +107,10 @@ def task_outputs(
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
     if head.sentences is not None:
-        own = params.get(NAME, {})
+        dense = params.get(NAME, {})
         places = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape) if positions is None else positions
-        x = sentence_vectors(head.sentences, own, output.last, segments, places, first.shape[1])
-        return x.reshape(*shape, x.shape[-1])
+        vectors = sentence_vectors(head.sentences, dense, output.last, segments, places, first.shape[1])
+        return vectors.reshape(*shape, vectors.shape[-1])
     of_pieces = head.kind in OF_PIECES
     x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:

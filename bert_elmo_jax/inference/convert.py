@@ -47,7 +47,7 @@ def convert(
             f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
         )
     task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
-    head, params = model.sentences, model.params
+    head, params = model.sentences, dict(model.params)
     write = writers[to_format]
     if write is None:
         asked = {"program": "convert", "from": source, "average": average}

@@ -60,7 +60,7 @@ def in_batch_loss(
     hidden = jnp.broadcast_to(~real[None, :], scores.shape)
     if excluded is not None:
         hidden |= excluded
-    hidden &= ~jnp.eye(*scores.shape, dtype=bool)  # an anchor's own positive always counts
+    hidden &= ~jnp.eye(scores.shape[0], scores.shape[1], dtype=bool)  # an anchor's own positive always counts
     return cross_entropy(jnp.where(hidden, NEVER, scores), own, weights)
 
 
