@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.heads.features import pieces_of_segments
-from bert_elmo_jax.losses.similarity import unit
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.pooling import LOW
 
@@ -136,6 +135,8 @@ def sentence_vectors(
     dense = 0
     for layer in head.layers:
         if layer == "normalize":
+            from bert_elmo_jax.losses.similarity import unit  # loading an encoder imports no losses
+
             pooled = unit(pooled)
             continue
         own = params[f"dense_{dense}"]
