@@ -18,10 +18,8 @@ SETTINGS = "config_sentence_transformers.json"
 # Every version of sentence-transformers knows the types by these names.
 TYPE = "sentence_transformers.models."
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
-# Files with the length of a text, next to the weights; the first is usual, the others were written for some families.
-LENGTHS = tuple(
-    f"sentence_{name}_config.json" for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta")
-)
+# The file with the length of a text, next to the weights; for some families it was written under other names.
+LENGTH, LENGTHS = "sentence_bert_config.json", "sentence_*_config.json"
 # The names of the pooling modes before sentence-transformers 6: one truth value each.
 OLD_MODES = {
     "pooling_mode_cls_token": "cls",
@@ -165,7 +163,7 @@ def _check_whole_vector(file: Path) -> None:
 
 def _read_length(encoder: Path) -> dict[str, Any]:
     """Return the length of a text, and whether it is lower-cased."""
-    fields: dict[str, Any] = next((read_json(encoder / name) for name in LENGTHS if (encoder / name).is_file()), {})
+    fields: dict[str, Any] = next((read_json(file) for file in sorted(encoder.glob(LENGTHS))), {})
     length = fields.get("max_seq_length")
     if length is None:
         # Newer versions write it here; models without a limit have a very large number.
@@ -245,7 +243,7 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
         else:
             files[f"{path}/config.json"] = {}
     length = head.max_length or config.max_positions
-    files[LENGTHS[0]] = {"max_seq_length": length, "do_lower_case": head.lowercase}
+    files[LENGTH] = {"max_seq_length": length, "do_lower_case": head.lowercase}
     files[SETTINGS] = {
         "__version__": {},
         "prompts": dict(head.prompts),
