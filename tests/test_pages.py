@@ -114,10 +114,10 @@ LONG = pytest.param(Path("docs/tutorials/first_finetune.ko.md"), marks=pytest.ma
 @pytest.mark.usefixtures("page_folder", "as_users_run", "one_device")
 def test_python_blocks_run(page):
     """In order, in one namespace. A text block that follows directly is the output, except of a stand-in."""
-    from .page_files import HUB_NAMES
+    from .page_files import STAND_INS
 
     names, text = {}, read(page)
-    stand_ins = {*HUB_NAMES}  # and what was made of them: released models would print other things
+    stand_ins = {*STAND_INS}  # and what was made of them: released models would print other things
     for found in BLOCK.finditer(text):
         language, code = found.groups()
         if language != "python":

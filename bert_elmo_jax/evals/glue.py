@@ -77,6 +77,7 @@ TASK_METRICS: Mapping[str, tuple[str, ...]] = {
     # Your own data.
     "classification": ("accuracy", "macro_f1"),
     "regression": ("pearson", "spearman"),
+    "sentences": ("spearman", "pearson"),
     **dict.fromkeys(_BY_ACCURACY, ("accuracy",)),
 }
 

@@ -60,7 +60,8 @@ def init_task_params(family: Family, config: Any, head: TaskHead, key: PRNGKeyAr
     width = config.hidden_size
     if head.features is not None:
         width = head.features.width(config.hidden_size, config.num_layers)
-    params[head.name] = init_task_head(head, _key_of(head.name, key), width)
+    if own := init_task_head(head, _key_of(head.name, key), width):
+        params[head.name] = own
     return params | init_reader(head.features, config.hidden_size, key)
 
 

@@ -21,6 +21,9 @@ from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
+from bert_elmo_jax.families.sentence_files import save_sentences
+from bert_elmo_jax.families.sentences import encode_sentences
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels
 from bert_elmo_jax.text import Tokenizer
@@ -47,15 +50,13 @@ class PieceEncoder(Encoder):
     ROUND: ClassVar[int] = MOST_AHEAD
     USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
+    sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
+    sentences, save_sentences = encode_sentences, save_sentences
 
     def __init__(
-        self,
-        family: Family,
-        config: Any,
-        params: Mapping[str, Any],
-        tokenizer: Tokenizer | None,
+        self, family: Family, config: Any, params: Mapping[str, Any], tokenizer: Tokenizer | None,
         source: str = "weights",
-    ):
+    ):  # fmt: skip
         if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"{source}: the tokenizer has {tokenizer.vocab_size} pieces, the model embeddings for "
@@ -338,9 +339,8 @@ class PieceEncoder(Encoder):
         ]
 
     def _wishes(self, batch_size: int, layers: Layers) -> tuple[int, tuple[int, ...] | None]:
-        return arguments.check_whole("batch_size", batch_size, 1), arguments.check_layers(
-            layers, self.config.num_layers
-        )
+        batch_size = arguments.check_whole("batch_size", batch_size, 1)
+        return batch_size, arguments.check_layers(layers, self.config.num_layers)
 
     def _reader(self, overflow: Overflow, stride: int | None, max_length: int | None) -> Callable[[Text, int], Row]:
         """Return the function from a text and its number to its row."""

@@ -12,15 +12,16 @@ from jaxtyping import PRNGKeyArray
 
 from bert_elmo_jax.heads.features import Features, Reader, mean_over_pieces, pieces_of_segments
 from bert_elmo_jax.heads.modules import Choice, Classify, Span, Tag
+from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, init_sentence_head, sentence_vectors
 from bert_elmo_jax.losses import accuracy, cross_entropy
 
-Kind = Literal["classification", "regression", "tags", "choice", "questions"]
+Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
 Batch = Mapping[str, Any]
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 # The name of each kind's head in the parameter tree; the others are called "classify".
-NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span"}
+NAMES: dict[Kind, str] = {"tags": "tag", "choice": "choice", "questions": "span", "sentences": NAME}
 NOWHERE = -1e9  # the score of padding, and of choices that are absent
 OF_PIECES = ("tags", "questions")  # kinds with scores of pieces; the others have scores of examples
 NUMBERED = "nsp_positions"  # of packed batches: the first position of each example, in the order of the segments
@@ -41,6 +42,7 @@ class TaskHead:
     initializer_range: float = 0.02
     at_end: bool = False  # a causal encoder is pooled at the last token, the only one that has seen the whole row
     pools_pieces: bool = False  # heads of pieces read each piece through the encoder's pooler, too
+    sentences: SentenceHead | None = None  # of the kind "sentences"
 
     @property
     def name(self) -> str:
@@ -69,7 +71,9 @@ class TaskHead:
 
 
 def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
-    """Return fresh parameters of a head that reads vectors of `width` numbers."""
+    """Return fresh parameters of a head that reads vectors of `width` numbers; {} if it has none."""
+    if head.sentences is not None:
+        return init_sentence_head(head.sentences, key)
     rank = 2 if head.name == "classify" else 3
     return head.module.lazy_init(key, jax.ShapeDtypeStruct((1,) * (rank - 1) + (width,), jnp.float32))["params"]
 
@@ -80,9 +84,10 @@ def task_outputs(
     """Return the float32 scores of a batch, by kind of task.
 
     Classification [B, labels], regression [B], tags [B, T, labels], choice [B, C], questions two of [B, T] (starts and
-    ends). In a batch with `nsp_positions` [B, S] (or [B, S, C] of choices), rows are packed with S examples: the scores
-    of classification, regression and choice have another axis S after B. `encoder` is a family's module, with its
-    pooler if the head reads it. Without a key there is no dropout. A `frozen` encoder has no dropout and gets no
+    ends), sentences the vectors of an example's texts [B, C, E]. In a batch with `nsp_positions` [B, S] (or [B, S, C]
+    of choices or texts), rows are packed with S examples: the results of classification, regression, choice and
+    sentences have another axis S after B. `encoder` is a family's module, with its pooler if the head reads it. Without
+    a key there is no dropout. A `frozen` encoder has no dropout and gets no
     gradients, except for its pooler.
     """
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
@@ -104,6 +109,11 @@ def task_outputs(
         {"params": own}, tokens, types, positions, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
+    if head.sentences is not None:
+        dense = params.get(NAME, {})
+        places = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape) if positions is None else positions
+        vectors = sentence_vectors(head.sentences, dense, output.last, segments, places, first.shape[1])
+        return vectors.reshape(*shape, vectors.shape[-1])
     x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:
         reader = {"params": params.get("reader", {})}
@@ -172,6 +182,8 @@ def coefficients(kind: Kind) -> dict[str, float]:
     """Return the coefficient of each term of a task's loss."""
     if kind == "questions":
         return {"start": 0.5, "end": 0.5}
+    if kind == "sentences":
+        return {"sentences": 1.0}
     return {"squared_error" if kind == "regression" else "cross_entropy": 1.0}
 
 

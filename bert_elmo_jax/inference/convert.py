@@ -6,6 +6,8 @@ from typing import Any
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.sentence_files import write_sentence_files
+from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
@@ -45,14 +47,17 @@ def convert(
             f"{source} holds {called}, which cannot be written as --to_format={to_format}; use {' or '.join(writers)}"
         )
     task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
+    head, params = model.sentences, dict(model.params)
     write = writers[to_format]
     if write is None:
         asked = {"program": "convert", "from": source, "average": average}
-        write_run_directory(target, model.config, model.params, model.tokenizer, run=asked, **task)
+        write_run_directory(target, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
     else:
-        write(target, model.params, model.config, **task)
+        write(target, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
         if model.tokenizer is not None:
             model.tokenizer.save(target)
+        if head is not None:  # for sentence-transformers
+            write_sentence_files(Path(target), head, params, model.config)
     return to_format, model.report
 
 

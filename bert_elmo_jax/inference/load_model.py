@@ -46,5 +46,9 @@ def load(
         from bert_elmo_jax.inference.task_model import TaskModel
 
         tokenizer: Any = model.tokenizer
-        return TaskModel(family, config, model.params, tokenizer, str(path), model.task, model.features)
-    return make_encoder(family, config, model.params, model.tokenizer, str(path))
+        own = model.task, model.features, model.sentences
+        return TaskModel(family, config, model.params, tokenizer, str(path), *own)
+    encoder = make_encoder(family, config, model.params, model.tokenizer, str(path))
+    if model.sentences is not None:
+        encoder.sentence_head = model.sentences
+    return encoder

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_origin
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
+from bert_elmo_jax.families.sentence_files import head_from_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.weights.parameter_tree import flatten, part
@@ -103,7 +104,7 @@ def _family_kind(family: Family) -> ModelKind:
         called=family.called,
         config=family.config,
         fields=fields if pieces else {},
-        optional={"task": "an object", "features": "an object or null"} if pieces else {},
+        optional={"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {},
         shapes=partial(_family_shapes, family),
         find_tokenizer=_find_pieces if pieces else _find_words,
         describe=_describe_heads if pieces else lambda shapes: {},
@@ -123,14 +124,15 @@ def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source
         _check_heads(facts["heads"], list(family.heads), source)
         return param_shapes(family, config, facts["heads"])
     features = read_features(facts.get("features"), source)
-    known = [*family.heads, *CLASSES, *SIZES, *([] if features is None else ["reader"])]
+    sentences = head_from_json(facts["sentences"], source).shapes() if "sentences" in facts else {}
+    known = [*family.heads, *CLASSES, *SIZES, *([] if features is None else ["reader"]), *map(part, sentences)]
     _check_heads(facts["heads"], known, source)
     for head in facts["heads"]:
         if head in CLASSES and head not in facts["classes"]:
             raise ValueError(f"{source}: the field classes lacks the number of classes of the head {head!r}")
-    return param_shapes(
-        family, config, facts["heads"], pooler=facts["pooler"], outputs=facts["classes"], features=features
-    )
+    outputs = facts["classes"]
+    own = param_shapes(family, config, facts["heads"], pooler=facts["pooler"], outputs=outputs, features=features)
+    return own | sentences
 
 
 def read_features(fields: Mapping[str, Any] | None, source: str) -> Features | None:

@@ -101,6 +101,8 @@ def make_predictions(
         return list(_tags(task, examples, rows, outputs))
     if task.kind == "regression":
         return [Number(float(output)) for output in outputs]
+    if task.kind == "sentences":
+        return [Number(cosine(vectors[0], vectors[1])) for vectors in outputs]
     if task.kind == "choice":
         return [_choice(example, output) for example, output in zip(examples, outputs)]
     return [make_label(task, output) for output in outputs]
@@ -120,6 +122,12 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
         null = {"null_score": prediction.null_score} if math.isfinite(prediction.null_score) else {}
         return {**{name: getattr(prediction, name) for name in _SPAN}, **null, "n_best": n_best}
     return asdict(prediction)
+
+
+def cosine(first: Float32[np.ndarray, "E"], second: Float32[np.ndarray, "E"]) -> float:
+    """Return the cosine of two vectors; 0 if one is zero."""
+    lengths = float(np.linalg.norm(first)) * float(np.linalg.norm(second))
+    return float(first @ second) / max(lengths, 1e-12)
 
 
 def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:

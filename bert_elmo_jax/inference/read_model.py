@@ -1,5 +1,6 @@
 """Read a model in any format, and find out which format a folder holds."""
 
+import dataclasses
 import errno
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, find_family
 from bert_elmo_jax.families.family import WeightFormat
+from bert_elmo_jax.families.sentence_files import is_sentence_folder, read_sentence_folder
+from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.weights.hub import resolve
@@ -35,6 +38,19 @@ def read_model(
         if useless:
             raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
         return read_run_directory(found, step=step)
+    if not is_sentence_folder(found):
+        return _read_folder(found, format, classifier, lowercase)
+    encoder, head, dense = read_sentence_folder(found)
+    model = _read_folder(encoder, format, classifier, lowercase)
+    try:
+        head.width(model.config.hidden_size)
+    except ValueError as error:
+        raise ValueError(f"{found}: {error}: its modules do not belong together") from None
+    return dataclasses.replace(model, params={**model.params, **({NAME: dense} if dense else {})}, sentences=head)
+
+
+def _read_folder(found: Path, format: str | None, classifier: str | None, lowercase: bool | None) -> StoredModel:
+    """Read the model of a folder that is no run directory."""
     try:
         format = format or detect(found)
     except FileNotFoundError as error:

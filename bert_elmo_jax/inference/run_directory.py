@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.families.sentence_files import head_from_json, head_to_json
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
@@ -45,6 +47,7 @@ class StoredModel:
     features: Features | None = None
     encoder: Mapping[str, Any] | None = None
     step: int = 0
+    sentences: SentenceHead | None = None  # how texts become vectors, if the model says it
 
     @property
     def network(self) -> bool:
@@ -97,12 +100,13 @@ def describe(
     task: Task | None = None,
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
+    sentences: SentenceHead | None = None,
 ) -> dict[str, Any]:
     """Return the content of `model.json`; raise on parameters that do not fit the configuration.
 
     `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
     `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
-    (`describe_encoder`).
+    (`describe_encoder`), and a sentence model its head (`sentences`).
     """
     family = find_kind(config)
     if task is not None:
@@ -124,6 +128,7 @@ def describe(
         **({} if task is None else {"task": task_to_json(task)}),
         **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
+        **({} if sentences is None else {"sentences": head_to_json(sentences)}),
         "tokenizer": None,
     }
     if tokenizer is not None:
@@ -165,7 +170,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     report = Report(source, mapped={name: name for name in flatten(params)})
     return StoredModel(
         family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"), at,
+        facts.get("encoder"), at, head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.rows import Row, check_length, make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.encoders.arguments import check_list, check_whole
@@ -17,6 +17,7 @@ from bert_elmo_jax.encoders.rows import lone_surrogate, shorten
 from bert_elmo_jax.families import Family, find_family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.heads.task_head import OF_PIECES, TaskHead, task_outputs
 from bert_elmo_jax.inference.packed_outputs import compute_packed
 from bert_elmo_jax.inference.predictions import Prediction, make_predictions
@@ -30,6 +31,7 @@ EXPECTED = {
     "tags": "a text (split at white space) or a list of words",
     "choice": "(text, [choice, …])",
     "questions": "(question, context)",
+    "sentences": "(text, text)",
 }
 
 
@@ -80,11 +82,14 @@ class TaskModel(Predictor, PieceEncoder):
         source: str,
         task: Task,
         features: Features | None = None,
+        sentences: SentenceHead | None = None,
     ):
         super().__init__(family, config, params, tokenizer, source)
         check_length(task, config.max_positions)
         self.task = task
-        self.head = make_head(task, features, config)
+        self.head = make_head(task, features, config, sentences)
+        if sentences is not None:
+            self.sentence_head = sentences
         module = family.build(config, pooler=self.head.pooled)
         self.row_shapes = RowShapes.of(task, self.head, family, config)
         # Compiled once for each shape of batch.
@@ -148,12 +153,12 @@ class RowShapes:
         return compute_outputs(run, rows, batch_size, make, progress=progress)
 
 
-def make_head(task: Task, features: Features | None, config: Any) -> TaskHead:
+def make_head(task: Task, features: Features | None, config: Any, sentences: SentenceHead | None = None) -> TaskHead:
     """Return the head that a task needs on an encoder of this configuration."""
     family = find_family(config)
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
-        at_end=family.causal(config), pools_pieces=family.pools_pieces,
+        at_end=family.causal(config), pools_pieces=family.pools_pieces, sentences=sentences,
     )  # fmt: skip
 
 
@@ -185,7 +190,10 @@ def to_example(task: Task, value: Any, number: int) -> Example:
             raise ValueError(f"{wrong}{EXPECTED['choice']}, texts that are not empty")
         _check_characters([value[0], *value[1]], number)
         return ChoiceExample(value[0], tuple(value[1]), None, None, *where)
-    if not pair or not all(isinstance(text, str) and text.strip() for text in value):
+    if task.kind == "sentences" and pair and all(isinstance(text, str) and text.strip() for text in value):
+        _check_characters(value, number)
+        return SentenceExample(value, None, *where)
+    if not pair or task.kind == "sentences" or not all(isinstance(text, str) and text.strip() for text in value):
         raise ValueError(f"{wrong}{EXPECTED['questions']}, two texts that are not empty")
     _check_characters(value, number)
     return Question(str(number), value[0], value[1], (), *where)

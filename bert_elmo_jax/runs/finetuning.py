@@ -247,6 +247,6 @@ def finish_grid(workdir: Path, settings: Sequence[Setting], folders: Sequence[Pa
         model = read_run_directory(best)
         write_run_directory(
             workdir, model.config, model.params, model.tokenizer, run=asked, step=model.step, task=model.task,
-            features=model.features, encoder=model.encoder,
+            features=model.features, encoder=model.encoder, sentences=model.sentences,
         )  # fmt: skip
     say(f"{workdir} has the model of {best.name}, the best on dev")

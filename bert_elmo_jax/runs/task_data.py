@@ -9,9 +9,10 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.examples import a_number
-from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels
+from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels, with_top_score
 from bert_elmo_jax.runs.start_run import say
 
+SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlation
 OPTIONS = ("context", "stride", "question_length", "longest_answer")  # fields of tasks that a config may have
 
 
@@ -42,6 +43,8 @@ def read_data(config: ConfigDict) -> Data:
         raise ValueError(f"{flags} {verb} needed, such as {such}")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
     options = {name: config[name] for name in OPTIONS if name in config}
+    if config.task == "sentences":
+        options |= {name: config.sentences[name] for name in ("loss", "top_score")}
     task = task_named(config.task, **columns, file=config.train, **options)
     if task.context and task.kind != "tags":
         raise ValueError(f"config.context is for tasks with words, and {config.task} has texts; leave it out")
@@ -58,8 +61,11 @@ def read_data(config: ConfigDict) -> Data:
             f"{len(train):,} are trained on")  # fmt: skip
     for examples in (dev, test):
         check_labels(task, examples)
-        if task.kind == "regression" and len(examples) == 1:
+        if task.kind in SCORED and len(examples) == 1:
             raise ValueError(f"{examples[0].file} has one example, but a correlation needs two; give more")
+    if task.kind == "sentences":
+        task = with_top_score(task, train if task.loss == "scores" else dev)
+        say(f"loss {task.loss}; scores are divided by {task.top_score:g}")
     return Data(task, take_share(train, config.share), dev, test)
 
 
@@ -82,7 +88,7 @@ def hold_out(examples: Sequence[Any], task: Task, share: float) -> tuple[Sequenc
         if len(chosen) >= round(share * len(examples)):
             break
         chosen.update(every[n])
-    least = 2 if task.kind == "regression" else 1
+    least = 2 if task.kind in SCORED else 1
     if not least <= len(chosen) < len(examples):
         would = f"would be {len(chosen)} of them: use another share, or give a file"
         raise ValueError(f"--dev={share:g} of {len(examples):,} examples {would}")

@@ -112,8 +112,8 @@ def _answers(task: Task, questions: Sequence[Question], predictions: Sequence[An
 def _mistake(task: Task, example: Any, prediction: Prediction) -> Mistake | None:
     where = f"{example.file}:{example.line}"
     if isinstance(prediction, Number):
-        error = abs(prediction.value - example.label)
-        return Mistake(where, _text(example), f"{example.label:g}", str(prediction), error)
+        right = example.label / (task.top_score or 1.0)
+        return Mistake(where, _text(example), f"{right:g}", str(prediction), abs(prediction.value - right))
     if isinstance(prediction, AnswerSpan):
         rules = task.name == "korquad"
         right = [squad.normalize(a.text, korean=rules) for a in example.answers] or [""]
@@ -151,7 +151,7 @@ def task_sections(
     task = model.task
     rows = [[part, name, format_number(value)] for part, values in scores.items() for name, value in values.items()]
     sections = [("Scores of the best model", draw_table(["", "score", ""], rows))]
-    if task.kind == "regression":
+    if task.kind in ("regression", "sentences"):
         points = [(float(example.label), prediction.value) for example, prediction in zip(dev, predictions)]
         sections.append(("Predictions", draw_figures([Scatter("predicted (up), true (across)", points)])))
     elif task.kind == "classification":
@@ -168,7 +168,7 @@ def task_sections(
             sections.append(_confusion_section(task.labels, [*chain(*true_tags)], [*chain(*predicted_tags)]))
     mistakes = find_mistakes(task, dev, predictions)
     if mistakes:
-        numbers = task.kind == "regression"
+        numbers = task.kind in ("regression", "sentences")
         unit, title = ("off by", "The largest errors") if numbers else ("sure", "The most confident mistakes")
         cells = []
         for m in mistakes:

@@ -20,6 +20,7 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
 from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.sentence_task import sentence_loss
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import make_predictions
 from bert_elmo_jax.inference.read_model import read_model
@@ -29,6 +30,7 @@ from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
+from bert_elmo_jax.runs.with_sentences import prepare_sentences
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 
 LENGTH, QUESTION_LENGTH = 128, 384
@@ -124,22 +126,30 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     model, tokenizer, family = start.model, start.tokenizer, start.family
     usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
     task = dataclasses.replace(data.task, max_length=config.max_length or min(usual, model.max_positions))
+    sentences = None
+    if task.kind == "sentences":
+        task, sentences = prepare_sentences(config, task, start.stored, model.max_positions)
     check_length(task, model.max_positions)
     features = read_features(config, family, model.num_layers, task.kind)
-    head = make_head(task, features, model)
+    head = make_head(task, features, model, sentences)
     module = family.build(model, pooler=head.pooled)
     params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
     length = count_steps(config, len(rows))
     rate, method = build_transfer(config, family, params, length, new_pooler)
     weights = class_weights(config.class_weights, task, data.train)
-    loss = task_loss(module, head, weights, frozen=config.transfer == "frozen")
+    frozen = config.transfer == "frozen"
+    if sentences is None:
+        loss = task_loss(module, head, weights, frozen=frozen)
+    else:
+        own: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
+        loss = sentence_loss(module, head, **own, frozen=frozen)
     shapes = RowShapes.of(task, head, family, model)
     mesh = train.make_mesh(**config.mesh)
     share = mesh.shape["data"] * mesh.shape["fsdp"]
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
-        describe_run(workdir, model, params, tokenizer, task=task, features=features)
+        describe_run(workdir, model, params, tokenizer, task=task, features=features, sentences=sentences)
         outputs = jax.jit(functools.partial(task_outputs, module, head))
 
         def predict(params: Any, put: Put) -> list[Any]:

@@ -47,6 +47,12 @@ def write_numbers(path, coins, count):
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
+def write_scores(path, coins, count):
+    pairs = zip(texts(coins, count), texts(coins, count))
+    rows = [f"{a}\t{b}\t{5.0 if x == y else coins.random():.2f}" for (a, x), (b, y) in pairs]
+    path.write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n", encoding="utf-8")
+
+
 def write_entities(path, coins, count):
     lines = ["-DOCSTART- O", ""]
     for text, _ in texts(coins, count):
@@ -92,6 +98,7 @@ WRITERS = {
     "classification": (write_reviews, "csv", {"text": "review", "label": "verdict"}),
     "qnli": (write_pairs, "tsv", {}),
     "regression": (write_numbers, "jsonl", {}),
+    "sentences": (write_scores, "tsv", {}),
     "entities": (write_entities, "conll", {"context": True}),
     "ud_upos": (write_parts, "conllu", {}),
     "swag": (write_choices, "csv", {}),

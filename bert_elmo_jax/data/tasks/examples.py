@@ -58,6 +58,30 @@ class ChoiceExample:
 
 
 @dataclass(frozen=True)
+class SentenceExample:
+    """Two texts or three (the last is not similar to the first), and the similarity of the first two, if it is known.
+
+    >>> SentenceExample(("비가 온다.", "비가 내린다."), 4.8, "sts.tsv", 2).pair
+    '비가 내린다.'
+    """
+
+    texts: tuple[str, ...]
+    label: float | None
+    file: str
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The first text."""
+        return self.texts[0]
+
+    @property
+    def pair(self) -> str:
+        """The second text."""
+        return self.texts[1]
+
+
+@dataclass(frozen=True)
 class Answer:
     """An answer and its start in the context, in characters.
 

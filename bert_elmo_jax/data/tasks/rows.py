@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int32
 
-from bert_elmo_jax.data.tasks.examples import Answer, Question, TaggedSentence
+from bert_elmo_jax.data.tasks.examples import Answer, Question, SentenceExample, TaggedSentence
 from bert_elmo_jax.data.tasks.labels import label_ids
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.text import Tokenizer
@@ -72,6 +72,8 @@ class Row:
 
 def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labelled: bool = True) -> list[Row]:
     """Return the rows of all examples in order: one per example, or several for long sentences and contexts."""
+    if task.kind == "sentences":
+        return _sentence_rows(task, examples, tokenizer, labelled)
     if task.kind == "tags":
         return _tag_rows(task, examples, tokenizer, labelled)
     rows: list[Row] = []
@@ -115,6 +117,24 @@ def check_length(task: Task, positions: int) -> None:
     """Raise if the rows of a task do not fit the model, or have no room for text."""
     if not 8 <= task.max_length <= positions:
         raise ValueError(f"max_length={task.max_length}: use 8 to {positions}, the positions of this model")
+
+
+def _sentence_rows(task: Task, examples: Sequence[SentenceExample], tokenizer: Tokenizer, labelled: bool) -> list[Row]:
+    """Return the rows of texts that belong together; `anchors`, … are numbers, equal for equal texts."""
+    known: dict[str, int] = {}
+    rows = []
+    for number, example in enumerate(examples):
+        texts = [task.prompt + text for text in example.texts]
+        texts = [text.lower() for text in texts] if task.lowercase else texts
+        ids, types = zip(*(pair_ids(text, None, tokenizer, task.max_length) for text in texts))
+        targets: dict[str, Any] = {}
+        if labelled and task.loss == "scores":
+            targets = {"scores": (example.label or 0.0) / task.top_score, "weights": 1.0}
+        elif labelled:
+            numbers = (known.setdefault(text, len(known)) for text in texts)
+            targets = {**dict(zip(("anchors", "positives", "negatives"), numbers)), "weights": 1.0}
+        rows.append(Row(number, ids, types, targets))
+    return rows
 
 
 def _tag_rows(task: Task, sentences: Sequence[TaggedSentence], tokenizer: Tokenizer, labelled: bool) -> list[Row]:

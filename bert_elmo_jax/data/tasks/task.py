@@ -6,18 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
 from bert_elmo_jax.data.tasks.labels import find_labels, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
+from bert_elmo_jax.data.tasks.sentence_files import choose_loss, find_top_score, read_sentences
 from bert_elmo_jax.data.tasks.tagged import TAG_LAYOUTS, TagLayout, read_tagged
 from bert_elmo_jax.did_you_mean import did_you_mean
 
-Kind = Literal["classification", "regression", "tags", "choice", "questions"]
-Example = TextExample | TaggedSentence | ChoiceExample | Question
+Kind = Literal["classification", "regression", "tags", "choice", "questions", "sentences"]
+Example = TextExample | TaggedSentence | ChoiceExample | Question | SentenceExample
 
-OWN = ("classification", "regression", "entities", "tags")  # for users' own files, with columns given by name
+OWN = (
+    "classification",
+    "regression",
+    "entities",
+    "tags",
+    "sentences",
+)  # for users' own files, with columns given by name
 QUESTIONS = ("squad", "korquad", "qamr")
 TASKS = (*OWN, *LAYOUTS, *TAG_LAYOUTS, "swag", *QUESTIONS)
 
@@ -29,7 +36,8 @@ class Task:
     `labels` are the labels of the training data in the order of their ids; `max_length` limits the pieces of a row.
     With `context`, tagged sentences see the surrounding document. Contexts of questions are split into windows,
     `stride` pieces apart. If some questions are `unanswerable`, "no answer" wins if its score exceeds the best answer's
-    by more than `null_threshold`.
+    by more than `null_threshold`. Vectors of sentences are trained by a `loss`, and scores divided by `top_score`;
+    `prompt` is put before each text, and texts are lower-cased first if `lowercase`.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -46,6 +54,10 @@ class Task:
     longest_answer: int = 30
     unanswerable: bool = False
     null_threshold: float = 0.0
+    loss: str = ""
+    top_score: float = 0.0
+    prompt: str = ""
+    lowercase: bool = False
 
     @property
     def entities(self) -> bool:
@@ -89,6 +101,9 @@ def task_named(
         if pair is not None:
             raise ValueError(f"pair={pair!r}: {name!r} has one column of words; leave it out")
         return Task(name, "tags", _tag_layout(file, text, label, entities=name == "entities"), **options)
+    if name == "sentences":
+        layout = Layout(text or "", pair or "", label or "label", regression=True)
+        return Task(name, "sentences", layout, **options)
     if name in TAG_LAYOUTS:
         return Task(name, "tags", TAG_LAYOUTS[name], **options)
     if name not in ("classification", "regression", *LAYOUTS):
@@ -121,6 +136,9 @@ def read_examples(path: str | Path, task: Task, *, labelled: bool = True, encodi
     >>> read_examples(file, task_named("nsmc"))[0].text
     '정말 재미있다'
     """
+    if task.kind == "sentences":
+        assert isinstance(task.layout, Layout)
+        return read_sentences(path, task.layout, labelled=labelled, encoding=encoding)
     if isinstance(task.layout, Layout):
         # Named layouts have additional rules, such as TREC's coarse labels.
         layout = task.name if task.name in LAYOUTS else task.layout
@@ -142,7 +160,14 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
         return dataclasses.replace(task, labels=tuple(find_tags(train, entities=task.entities)))
     if task.kind == "questions":
         return dataclasses.replace(task, unanswerable=any(not question.answers for question in train))
+    if task.kind == "sentences":
+        return dataclasses.replace(task, loss=choose_loss(task.loss, train))
     return task
+
+
+def with_top_score(task: Task, examples: Sequence[Any]) -> Task:
+    """Return the task with the score of equal texts, unless it is known."""
+    return dataclasses.replace(task, top_score=task.top_score or find_top_score(examples))
 
 
 def check_labels(task: Task, examples: Sequence[Any]) -> None:
@@ -152,6 +177,11 @@ def check_labels(task: Task, examples: Sequence[Any]) -> None:
     elif task.kind == "tags":
         for sentence in examples:
             tag_ids(sentence, task.labels)
+    elif task.kind == "sentences":
+        for example in examples:
+            if example.label is None:
+                what = "no column of scores, and sentences are evaluated by the rank correlation with scores"
+                raise BadRow(example.file, 1, what, "give a file with scores, such as sts-dev.csv")
     elif task.kind == "questions" and not task.unanswerable:
         for question in examples:
             if not question.answers:

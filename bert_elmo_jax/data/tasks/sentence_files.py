@@ -1,0 +1,147 @@
+"""Read files of sentence pairs, triplets, and scored pairs; their columns are found by name."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_elmo_jax.data.tasks.examples import SentenceExample, a_number
+from bert_elmo_jax.data.tasks.files import BadRow, check_characters, parse_json, read_text
+from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout
+from bert_elmo_jax.data.tasks.tables import FORMATS, Record, read_records
+
+LOSSES = ("in_batch", "triplets", "scores")
+PAIRS = (("anchor", "positive"), ("sentence1", "sentence2"), ("text", "pair"))  # names of the two texts
+NEGATIVE, SCORE = "negative", "score"
+STS = LAYOUTS["stsb"]  # whose files have no header
+
+
+class Columns(NamedTuple):
+    """The columns of a file: two texts or three, and maybe a score."""
+
+    texts: tuple[str, ...]
+    score: str | None
+    bare: bool = False  # STS-B's own files: tabs, whatever the ending, and no header
+
+
+def read_sentences(
+    path: str | Path, layout: Layout, *, labelled: bool = True, encoding: str = "utf-8"
+) -> list[SentenceExample]:
+    r"""Read a file of pairs, of triplets, or of pairs with a score.
+
+    The texts are in the columns that `layout` names, or else in anchor and positive, sentence1 and sentence2, or text
+    and pair; a third one in `negative`; a score in the layout's label or in `score`. STS-B's own files need no header.
+    `labelled=False` reads the first two texts alone.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "pairs.tsv"
+    >>> _ = file.write_text("sentence1\tsentence2\tscore\n비가 온다.\t비가 내린다.\t4.8\n", encoding="utf-8")
+    >>> read_sentences(file, Layout("", ""))[0].texts, read_sentences(file, Layout("", ""))[0].label
+    (('비가 온다.', '비가 내린다.'), 4.8)
+    """
+    columns = find_columns(path, layout, encoding)
+    if not labelled:
+        columns = Columns(columns.texts[:2], None, columns.bare)
+    wanted = [*columns.texts, *([columns.score] if columns.score else [])]
+    known = {"layout": "tsv", "bare": STS.bare, "spare": STS.spare} if columns.bare else {}
+    examples = []
+    for record in read_records(path, wanted, encoding=encoding, **known):  # type: ignore[arg-type]
+        texts = tuple(_text(record, name, path) for name in columns.texts)
+        score = None if columns.score is None else _score(record, columns.score, path)
+        examples.append(SentenceExample(texts, score, str(path), record.line))
+    return examples
+
+
+def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> Columns:
+    """Return the columns of a file; raise if it has no two columns of texts."""
+    names = _names(path, encoding)
+    named = layout.text, layout.pair or "", layout.label if layout.label != "label" else ""
+    if any(named[:2]) and not all(named[:2]):
+        raise ValueError(f"text={named[0]!r}, pair={named[1]!r}: name both columns, or neither")
+    if named[2] and named[2].split(".")[0] not in names:
+        raise _no_columns(path, names, repr(named[2]))
+    score = named[2] or (SCORE if SCORE in names else None)
+    if all(named[:2]):
+        texts = named[:2]
+    else:
+        texts = next((pair for pair in PAIRS if set(pair) <= set(names)), None)  # type: ignore[assignment]
+        if (
+            texts is None
+            and len(STS.bare) <= len(names) <= len(STS.bare) + STS.spare
+            and a_number(names[4]) is not None
+        ):
+            return Columns(("sentence1", "sentence2"), "score", bare=True)
+    if texts is None or not set(texts) <= set(names):
+        listed = ", or ".join(" and ".join(pair) for pair in PAIRS)
+        raise _no_columns(path, names, " and ".join(map(repr, named[:2])) if named[0] else f"two texts ({listed})")
+    third = (NEGATIVE,) if NEGATIVE in names and NEGATIVE not in texts else ()
+    return Columns((*texts, *third), score)
+
+
+def choose_loss(asked: str, examples: Sequence[SentenceExample]) -> str:
+    """Return the loss that the columns of the training data call for, or the one that is asked for if they allow it."""
+    first = examples[0]
+    triplets, scored = len(first.texts) == 3, first.label is not None
+    loss = asked or ("triplets" if triplets else "scores" if scored else "in_batch")
+    problems = {
+        "triplets": None if triplets else ("two columns of texts", "a third one, negative"),
+        "scores": None if scored else ("no column of scores", "one, named score (or by --label=…)"),
+        "in_batch": ("a column of scores, so some pairs are not similar", "pairs of similar texts") if scored else None,
+    }
+    if loss not in problems:
+        raise ValueError(f"config.sentences.loss={loss!r} is not known; use {', '.join(LOSSES)}, or leave it empty")
+    if problem := problems[loss]:
+        what = f"{problem[0]}; the loss {loss} needs {problem[1]}"
+        raise BadRow(first.file, 1, what, "add it, remove the other, or choose another config.sentences.loss")
+    return loss
+
+
+def find_top_score(examples: Sequence[SentenceExample]) -> float:
+    """Return the score of equal texts: 1 if no score is larger, else 5 as in STS."""
+    scores = [example.label for example in examples if example.label is not None]
+    largest = max(scores, default=1.0)
+    if largest > 5:
+        worst = next(example for example in examples if example.label == largest)
+        what = f"the score {largest:g}, expected 0 to 5 (as in STS), or −1 to 1"
+        raise BadRow(worst.file, worst.line, what, "give the score of equal texts: --config.sentences.top_score=…")
+    return 1.0 if largest <= 1 else 5.0
+
+
+def _names(path: str | Path, encoding: str) -> list[str]:
+    """Return the cells of a table's first line, or the keys of the first JSON object."""
+    text = read_text(path, encoding)
+    first = text.lstrip().partition("\n")[0]
+    ending = FORMATS.get(Path(path).suffix.lower())
+    if ending in ("json", "jsonl"):
+        found = parse_json(text if ending == "json" else first, path)
+        found = found[0] if isinstance(found, list) and found else found
+        return list(found) if isinstance(found, dict) else []
+    if ending == "tsv" or first.count("\t") >= len(STS.bare) - 1:
+        return [name.strip() for name in first.split("\t")]
+    return [name.strip() for name in next(csv.reader(io.StringIO(first)), [])]
+
+
+def _no_columns(path: str | Path, names: Sequence[str], wanted: str) -> BadRow:
+    shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in names)
+    return BadRow(
+        path, 1, f"no {wanted} among {shown}", "add a header, or name the columns: --text=… --pair=… --label=…"
+    )
+
+
+def _text(record: Record, column: str, path: str | Path) -> str:
+    value = record.cells[column]
+    if not isinstance(value, str) or not value.strip():
+        what = f"the text in {column} is empty" if isinstance(value, str) else f"{column} is {value!r}, expected a text"
+        raise BadRow(path, record.line, what, "fill it in, or remove the row")
+    check_characters(value, path, record.line)
+    return value
+
+
+def _score(record: Record, column: str, path: str | Path) -> float:
+    value = record.cells[column]
+    number = None if isinstance(value, bool) else a_number(str(value).strip())
+    if number is None:
+        what = f"{column} is {value!r}, expected a number such as 4.5"
+        raise BadRow(path, record.line, what, "correct or remove it; pairs without scores have no such column")
+    return number

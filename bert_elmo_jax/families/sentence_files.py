@@ -1,0 +1,279 @@
+"""The files of sentence-transformers: `modules.json`, the pooling, dense layers, normalisation and prompts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.heads.sentence_head import MODES, NAME, Dense, SentenceHead
+from bert_elmo_jax.weights.huggingface_files import read_folder
+
+MODULES = "modules.json"
+SETTINGS = "config_sentence_transformers.json"
+# Every version of sentence-transformers knows the types by these names.
+TYPE = "sentence_transformers.models."
+KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
+# The file with the length of a text, next to the weights; for some families it was written under other names.
+LENGTH, LENGTHS = "sentence_bert_config.json", "sentence_*_config.json"
+# The names of the pooling modes before sentence-transformers 6: one truth value each.
+OLD_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+SIZES = ("embedding_dimension", "word_embedding_dimension")  # of a piece, today and before
+ACTIVATIONS = {  # ours -> the class of PyTorch
+    "identity": "torch.nn.modules.linear.Identity",
+    **{name.lower(): f"torch.nn.modules.activation.{name}" for name in ("Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")},
+}
+DENSE_FIELDS = ("in_features", "out_features", "bias", "activation_function")
+VECTOR = "sentence_embedding"  # what modules after the pooling read and write
+
+
+class SentenceFolder(NamedTuple):
+    """The folder of the encoder, the head, and the parameters of its dense layers."""
+
+    encoder: Path
+    head: SentenceHead
+    params: dict[str, Any]
+
+
+def is_sentence_folder(path: Path) -> bool:
+    """Return True for a folder with a `modules.json`."""
+    return (path / MODULES).is_file()
+
+
+def read_sentence_folder(folder: Path) -> SentenceFolder:
+    """Read all of a folder of sentence-transformers except the encoder; raise on what would change its vectors."""
+    modules = list(_read_modules(folder / MODULES))
+    kinds = [kind for kind, _ in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds[2:]) <= {"Dense", "Normalize"}:
+        raise ValueError(
+            f"{folder / MODULES} lists {', '.join(kinds)}; expected Transformer, Pooling, and then only Dense and "
+            "Normalize: other models are not supported"
+        )
+    encoder = folder / modules[0][1]
+    pooling, include_prompt = _read_pooling(folder / modules[1][1] / "config.json")
+    layers: list[Any] = []
+    params: dict[str, Any] = {}
+    for kind, path in modules[2:]:
+        if kind == "Normalize":
+            _check_whole_vector(folder / path / "config.json")
+            layers.append("normalize")
+        else:
+            layer, params[f"dense_{len(params)}"] = _read_dense(folder / path)
+            layers.append(layer)
+    try:
+        head = SentenceHead(
+            pooling, tuple(layers), include_prompt=include_prompt, **_read_length(encoder), **_read_settings(folder)
+        )
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    return SentenceFolder(encoder, head, params)
+
+
+def _read_modules(file: Path) -> Any:
+    """Yield the kind and the folder of each module."""
+    try:
+        modules = json.loads(read_text(file))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file} is not JSON ({error}): copy it again") from None
+    if not isinstance(modules, list) or not all(isinstance(m, dict) and {"type", "path"} <= m.keys() for m in modules):
+        raise ValueError(f"{file} is not a list of modules, each with a type and a path: copy it again")
+    for module in modules:
+        kind = str(module["type"]).rpartition(".")[2]
+        if kind not in KINDS or not str(module["type"]).startswith("sentence_transformers."):
+            hint = did_you_mean(kind, KINDS)
+            raise ValueError(
+                f"{file}: the module type {module['type']!r} is not supported; known are {', '.join(KINDS)}{hint}"
+            )
+        path = Path(str(module["path"]))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{file} names a module outside its folder, which is refused: {module['path']!r}")
+        yield kind, path
+
+
+def _read_pooling(file: Path) -> tuple[tuple[str, ...], bool]:
+    """Return the modes, from either form of the file, and whether a prompt is pooled."""
+    fields = _read_object(file, "the pooling")
+    known = {*OLD_MODES, *SIZES, "pooling_mode", "include_prompt"}
+    unknown = [name for name in fields if name not in known and fields[name] not in (False, None)]
+    if unknown:
+        raise ValueError(
+            f"{file}: {unknown[0]} is not supported; known are pooling_mode ({', '.join(MODES)}) and include_prompt"
+            f"{did_you_mean(unknown[0], known)}"
+        )
+    given: Any = fields.get("pooling_mode")
+    modes: Any = [given] if isinstance(given, str) else given
+    if given is None:
+        modes = [mode for name, mode in OLD_MODES.items() if fields.get(name)]
+        if not modes:
+            raise ValueError(f"{file} turns on no pooling; one of {', '.join(OLD_MODES)} must be true")
+    wrong = [mode for mode in modes if mode not in MODES] if isinstance(modes, list) else [modes]
+    if wrong or not modes:
+        hint = did_you_mean(str(wrong[0]), MODES) if wrong else ""
+        raise ValueError(f"{file}: the pooling {given!r} is not known; known are {', '.join(MODES)}{hint}")
+    return tuple(modes), fields.get("include_prompt", True) is not False
+
+
+def _read_dense(folder: Path) -> tuple[Dense, dict[str, np.ndarray]]:
+    """Return a dense layer and its parameters, with the kernel as [in, out]."""
+    file = folder / "config.json"
+    fields = _read_object(file, "the dense layer")
+    _check_whole_vector(file)
+    if fields.get("use_residual"):
+        raise ValueError(f"{file}: use_residual is not supported")
+    missing = [name for name in DENSE_FIELDS[:2] if not isinstance(fields.get(name), int)]
+    if missing:
+        raise ValueError(f"{file} lacks {' and '.join(missing)}, whole numbers: copy it again")
+    full = fields.get("activation_function", ACTIVATIONS["tanh"])
+    known = {name: ours for ours, name in ACTIVATIONS.items()}
+    if full not in known:
+        raise ValueError(f"{file}: activation_function {full!r} is not known; known are {', '.join(known)}")
+    layer: Any = Dense(fields["in_features"], fields["out_features"], fields.get("bias", True), known[full])
+    source, stored = read_folder(folder)
+    params = {}
+    for ours, theirs, shape in (
+        ("kernel", "linear.weight", (layer.outputs, layer.inputs)),
+        *((("bias", "linear.bias", (layer.outputs,)),) if layer.bias else ()),
+    ):
+        if theirs not in stored or stored[theirs].shape != shape:
+            found = f"has {theirs} of shape {stored[theirs].shape}" if theirs in stored else f"lacks {theirs}"
+            raise ValueError(f"{source} {found}; {file} says {shape}")
+        value = np.asarray(stored[theirs].read(), np.float32)
+        params[ours] = np.ascontiguousarray(value.T)
+    return layer, params
+
+
+def _check_whole_vector(file: Path) -> None:
+    """Raise if a module reads or writes something else than the vector of a text."""
+    fields = read_json(file, default={})
+    for name in ("module_input_name", "module_output_name"):
+        if fields.get(name) not in (None, VECTOR):
+            raise ValueError(f"{file}: {name} is {fields[name]!r}; only {VECTOR!r} is supported")
+
+
+def _read_length(encoder: Path) -> dict[str, Any]:
+    """Return the length of a text, and whether it is lower-cased."""
+    fields: dict[str, Any] = next((read_json(file) for file in sorted(encoder.glob(LENGTHS))), {})
+    length = fields.get("max_seq_length")
+    if length is None:
+        # Newer versions write it here; models without a limit have a very large number.
+        length = read_json(encoder / "tokenizer_config.json", default={}).get("model_max_length")
+        length = int(length) if isinstance(length, int | float) and length < 10**6 else None
+    if length is not None and (type(length) is not int or length < 3):
+        raise ValueError(f"{encoder}: max_seq_length is {length!r}; expected a whole number, 3 or more")
+    return {"max_length": length, "lowercase": bool(fields.get("do_lower_case", False))}
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    """Return the prompts and the similarity."""
+    file = folder / SETTINGS
+    fields = read_json(file, default={})
+    prompts = fields.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
+        raise ValueError(f"{file}: prompts is {prompts!r:.60}; expected an object of texts")
+    return {
+        "prompts": tuple((name, text or "") for name, text in prompts.items()),
+        "default_prompt": fields.get("default_prompt_name"),
+        "similarity": fields.get("similarity_fn_name") or "cosine",
+    }
+
+
+def _read_object(file: Path, what: str) -> dict[str, Any]:
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is missing, which describes {what}: copy it there")
+    return read_json(file)
+
+
+def save_sentences(encoder: Any, folder: str | Path) -> None:
+    """Write a folder that sentence-transformers can load, and `load`, too: the encoder, its tokenizer and the head.
+
+    Pretraining and task heads are left out.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax import load
+    >>> folder = Path(tempfile.mkdtemp()) / "sentences"
+    >>> load("tests/goldens/bert_tiny").save_sentences(folder)
+    >>> load(folder).sentence_head.pooling
+    ('mean',)
+    """
+    writers = [form.write for form in encoder.family.formats.values() if form.write]
+    if not writers:
+        raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
+    tokenizer = encoder.tokenizer  # raises without one
+    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
+    tokenizer.save(Path(folder))
+    write_sentence_files(Path(folder), encoder.sentence_head, encoder.params, encoder.config)
+
+
+def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, Any], config: Any) -> None:
+    """Write the files of sentence-transformers next to a model that transformers can load."""
+    size = config.hidden_size
+    head.width(size)  # raises if the layers do not fit each other
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    old = {name: mode in head.pooling for name, mode in OLD_MODES.items()}
+    pooling: dict[str, Any] = {"word_embedding_dimension": size, **old, "include_prompt": head.include_prompt}
+    if tuple(mode for mode in MODES if mode in head.pooling) != head.pooling:  # another order, which old names lack
+        pooling = {"embedding_dimension": size, "pooling_mode": list(head.pooling)}
+        pooling["include_prompt"] = head.include_prompt
+    files: dict[str, Any] = {"1_Pooling/config.json": pooling}
+    dense = 0
+    for n, layer in enumerate(head.layers, start=2):
+        kind = "Normalize" if layer == "normalize" else "Dense"
+        path = f"{n}_{kind}"
+        modules.append((path, kind))
+        (folder / path).mkdir(parents=True, exist_ok=True)
+        if isinstance(layer, Dense):
+            values = layer.inputs, layer.outputs, layer.bias, ACTIVATIONS[layer.activation]
+            files[f"{path}/config.json"] = dict(zip(DENSE_FIELDS, values))
+            own = params[NAME][f"dense_{dense}"]
+            theirs = {"linear.weight": own["kernel"].T, **({"linear.bias": own["bias"]} if layer.bias else {})}
+            tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in theirs.items()}
+            save_file(tensors, folder / path / "model.safetensors", metadata={"format": "pt"})
+            dense += 1
+        else:
+            files[f"{path}/config.json"] = {}
+    length = head.max_length or config.max_positions
+    files[LENGTH] = {"max_seq_length": length, "do_lower_case": head.lowercase}
+    files[SETTINGS] = {
+        "__version__": {},
+        "prompts": dict(head.prompts),
+        "default_prompt_name": head.default_prompt,
+        "similarity_fn_name": head.similarity,
+    }
+    listed = [{"idx": n, "name": str(n), "path": path, "type": TYPE + kind} for n, (path, kind) in enumerate(modules)]
+    for name, content in {**files, MODULES: listed}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def head_to_json(head: SentenceHead) -> dict[str, Any]:
+    """Return a head as plain values, for `model.json`.
+
+    >>> head_from_json(head_to_json(SentenceHead(("cls",), ("normalize",)))) == SentenceHead(("cls",), ("normalize",))
+    True
+    """
+    layers: Sequence[Any] = [vars(layer) if isinstance(layer, Dense) else layer for layer in head.layers]
+    return {**vars(head), "pooling": list(head.pooling), "layers": list(layers), "prompts": dict(head.prompts)}
+
+
+def head_from_json(fields: Mapping[str, Any], source: str = "model.json") -> SentenceHead:
+    """Return the head from the result of `head_to_json`; raise on invalid fields."""
+    try:
+        layers = tuple(Dense(**layer) if isinstance(layer, Mapping) else str(layer) for layer in fields["layers"])
+        own = {"pooling": tuple(fields["pooling"]), "layers": layers, "prompts": tuple(fields["prompts"].items())}
+        if any(isinstance(layer, str) and layer != "normalize" for layer in layers):
+            raise ValueError(f"layers is {fields['layers']!r}; expected dense layers and 'normalize'")
+        return SentenceHead(**{**fields, **own})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{source}: sentences: {error}; copy it again from the run") from error

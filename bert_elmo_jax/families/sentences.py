@@ -1,0 +1,168 @@
+"""Vectors of texts from an encoder fed with pieces: the method `sentences`, whose texts share rows as in `encode`."""
+
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import Float32
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.packed_rows import plan_packed, plan_padded
+from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.encoders import arguments
+from bert_elmo_jax.encoders.encoder import BAR_FROM
+from bert_elmo_jax.encoders.layout import Windows
+from bert_elmo_jax.encoders.rows import Row, Text, shorten, to_row
+from bert_elmo_jax.families.forward import Wanted
+from bert_elmo_jax.heads.sentence_head import NAME, SentenceHead, sentence_vectors
+
+ROUND = 16_384  # texts that are tokenised and packed together; only their pieces are in memory
+ANY_LENGTH = 2**31 - 1
+LongTexts = Literal["raise", "truncate"] | None  # for a text that is too long; None: cut it, and warn once
+
+_pool = jax.jit(sentence_vectors, static_argnames=("head", "number", "skip"))
+
+
+def encode_sentences(
+    encoder: Any,
+    texts: Sequence[Text],
+    *,
+    prompt: str | None = None,
+    batch_size: int = 32,
+    overflow: LongTexts = None,
+    progress: bool | None = None,
+) -> Float32[np.ndarray, "N E"]:
+    """Return one vector per text: strings, or lists of words.
+
+    A folder of sentence-transformers (`modules.json`) says how pieces are pooled, and which layers follow. Any other
+    model gives the mean of the last layer over all pieces of a text, special ones included, not normalised.
+
+    `prompt` is the name of one of the model's prompts, or a text of more than one word, such as "query: ", which is put
+    before each text; "" turns off the model's default prompt. A text with more pieces than the model takes is cut, with
+    one warning for each model; `overflow` is "raise" to refuse it, or "truncate" for no warning.
+
+    >>> from bert_elmo_jax import load
+    >>> load("tests/goldens/bert_tiny").sentences(["[MASK] [MASK]", "[MASK]"]).shape
+    (2, 64)
+    """
+    arguments.check_list(texts)
+    batch_size = arguments.check_whole("batch_size", batch_size, 1)
+    if overflow not in (None, "raise", "truncate"):
+        raise ValueError(
+            f"overflow={shorten(overflow)} is not known for sentences, which have one vector each; "
+            "use 'raise' or 'truncate'"
+        )
+    head: SentenceHead = encoder.sentence_head
+    before = find_prompt(head, prompt)
+    skip = 0 if head.include_prompt or not before else _count_pieces(encoder, head, before)
+    vectors = np.zeros((len(texts), head.width(encoder.config.hidden_size)), np.float32)
+    with tqdm(
+        total=len(texts),
+        desc="encoding",
+        unit="texts",
+        disable=not (len(texts) >= BAR_FROM if progress is None else progress),
+    ) as bar:
+        for first in range(0, len(texts), ROUND):
+            chosen = range(first, min(first + ROUND, len(texts)))
+            rows = [read_row(encoder, head, add_prompt(texts[n], before, n), n, overflow) for n in chosen]
+            _fill(encoder, head, vectors[first : first + ROUND], rows, batch_size, skip, bar)
+    return vectors
+
+
+def _fill(
+    encoder: Any,
+    head: SentenceHead,
+    target: Float32[np.ndarray, "N E"],
+    rows: Sequence[Row],
+    batch_size: int,
+    skip: int,
+    bar: Any,
+) -> None:
+    """Compute rows, and write their vectors."""
+    windows = Windows(rows)
+    plan = plan_packed if encoder.family.packs else plan_padded
+    params = encoder.params.get(NAME, {})
+    waiting: tuple[Any, Any] | None = None
+
+    def write(batch: Any, found: jax.Array) -> None:
+        target[batch.texts] = np.asarray(found)[batch.rows, batch.slots]
+        bar.update(len(batch.texts))
+
+    # The device computes a batch while the host reads the vectors of the one before.
+    for batch in plan(windows.lengths, batch_size, encoder.config.max_positions):
+        arrays = windows.lay_out(batch, encoder.config.pad_id)
+        output = encoder._compute(arrays, Wanted())
+        number = arrays.firsts.shape[1] if encoder.family.packs else 1
+        found = _pool(head, params, output.last, arrays.segments, arrays.positions, number=number, skip=skip)
+        encoder.work.add(int(windows.lengths[batch.texts].sum()), batch.positions)
+        if waiting is not None:
+            write(*waiting)
+        waiting = batch, found
+    if waiting is not None:
+        write(*waiting)
+
+
+def most_pieces(encoder: Any, head: SentenceHead) -> int:
+    """Return the largest number of pieces of a text."""
+    return min(head.max_length or encoder.config.max_positions, encoder.config.max_positions)
+
+
+def read_row(encoder: Any, head: SentenceHead, text: Text, number: int, overflow: LongTexts) -> Row:
+    """Return the row of a text, cut to the most pieces that the model takes."""
+    if head.lowercase:
+        text = text.lower() if isinstance(text, str) else [word.lower() for word in text]  # type: ignore[union-attr]
+    read = functools.partial(to_row, text, number, encoder.tokenizer, stride=None)
+    size = most_pieces(encoder, head)
+    row = read(size=ANY_LENGTH if overflow is None else size, overflow=overflow or "raise")
+    if len(row) <= size:
+        return row
+    if not encoder.warned_of_length:
+        encoder.warned_of_length = True
+        warnings.warn(
+            f"{encoder.source}: text {number} has {len(row):,} pieces and is cut to {size}, as sentence-transformers "
+            'does; so are all others of more. overflow="truncate" leaves out this line, overflow="raise" refuses them',
+            stacklevel=4,
+        )
+    return read(size=size, overflow="truncate")
+
+
+def add_prompt(text: Any, before: str, number: int) -> Any:
+    """Return a text with a prompt before it; raise on what cannot have a vector of its own."""
+    if isinstance(text, tuple):
+        raise TypeError(f"text {number} is a pair, {shorten(text)}: a vector belongs to one text, so give both alone")
+    if not before:
+        return text
+    if isinstance(text, str):
+        if not text.strip():  # the prompt alone would get a vector
+            raise ValueError(f"text {number} is empty: {shorten(text)}")
+        return before + text
+    return [*before.split(), *text] if isinstance(text, list) else text
+
+
+def find_prompt(head: SentenceHead, prompt: str | None) -> str:
+    """Return the text of a prompt, "" for none.
+
+    >>> head = SentenceHead(prompts=(("query", "query: "),))
+    >>> find_prompt(head, "query"), find_prompt(head, "Represent: "), find_prompt(head, None)
+    ('query: ', 'Represent: ', '')
+    """
+    known = dict(head.prompts)
+    if prompt is None:
+        return known[head.default_prompt] if head.default_prompt is not None else ""
+    if prompt in known:
+        return known[prompt]
+    if prompt and not any(sign.isspace() or sign == ":" for sign in prompt):
+        names = f"it has {', '.join(known)}{did_you_mean(prompt, known)}" if known else "it has none"
+        raise ValueError(
+            f"prompt={prompt!r} is not the name of a prompt of this model: {names}. "
+            "A prompt's own text has a space or a colon, such as 'query: '"
+        )
+    return prompt
+
+
+def _count_pieces(encoder: Any, head: SentenceHead, before: str) -> int:
+    """Return the number of pieces of a prompt, with the first special one."""
+    return len(read_row(encoder, head, before, 0, "truncate")) - 1

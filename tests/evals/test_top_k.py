@@ -1,0 +1,62 @@
+"""Exact search beside a full sort, in chunks and from files, and wrong inputs."""
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax.evals import top_k
+from bert_elmo_jax.evals.top_k import VectorIndex, write_vectors
+
+DRAW = np.random.default_rng(0)
+CORPUS = DRAW.normal(size=(100, 6)).astype(np.float32)
+CORPUS[[20, 70]] = CORPUS[3]  # a tie over several chunks
+QUERIES = np.concatenate([DRAW.normal(size=(4, 6)), CORPUS[3:4]]).astype(np.float32)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 200])
+def test_the_same_as_a_full_sort(monkeypatch, similarity, count):
+    monkeypatch.setattr(top_k, "CHUNK", 16)
+    found = VectorIndex(CORPUS).search(QUERIES, count, similarity)
+    scores = QUERIES.astype(np.float64) @ CORPUS.T.astype(np.float64)
+    if similarity == "cosine":
+        scores /= np.linalg.norm(QUERIES, axis=1)[:, None] * np.linalg.norm(CORPUS, axis=1)
+    expected = np.argsort(-np.round(scores, 5), axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(found.rows, expected)
+    np.testing.assert_allclose(found.scores, np.take_along_axis(scores, expected, 1), rtol=1e-4, atol=1e-6)
+    assert found.scores.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_files_are_mapped(tmp_path, dtype):
+    path = write_vectors(tmp_path / "v.npy", (CORPUS[at : at + 30] for at in range(0, 100, 30)), 100, dtype)
+    index = VectorIndex(path)
+    assert isinstance(index.vectors, np.memmap) and repr(index) == f"VectorIndex(100 × 6, {dtype})"
+    np.testing.assert_array_equal(
+        index.search(QUERIES, 3).rows[:, 0], VectorIndex(CORPUS).search(QUERIES, 3).rows[:, 0]
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["v.npy"]
+
+
+def test_zeros_are_near_to_nothing():
+    found = VectorIndex(np.array([[0.0, 0.0], [1.0, 0.0]], np.float32)).search(np.array([[1.0, 0.0]], np.float32))
+    assert found.rows.tolist() == [[1, 0]] and found.scores.tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: VectorIndex(CORPUS).search(QUERIES[:, :4]), r"queries have shape \(5, 4\); expected \[Q, 6\]"),
+        (lambda f: VectorIndex(CORPUS).search(QUERIES, 0), "count=0"),
+        (lambda f: VectorIndex(CORPUS).search(QUERIES, 1, "euclid"), "similarity='euclid' is not known"),
+        (lambda f: VectorIndex(CORPUS[:0]), "at least one"),
+        (lambda f: write_vectors(f / "v.txt", [CORPUS], 100), "ends in .npy"),
+        (lambda f: write_vectors(f / "v.npy", [CORPUS], 99), "more than 99 vectors"),
+        (lambda f: write_vectors(f / "v.npy", [CORPUS], 101), "100 vectors were given for .* expected 101"),
+        (lambda f: write_vectors(f / "v.npy", [CORPUS * 1e6], 100, "float16"), "too large for float16"),
+        (lambda f: write_vectors(f / "v.npy", [CORPUS], 100, "int8"), "dtype='int8' is not known"),
+    ],
+)
+def test_wrong_inputs(as_users_run, tmp_path, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,130 @@
+"""The layout of sentence-transformers, read and written."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.heads.sentence_head import Dense, SentenceHead, init_sentence_head
+from bert_elmo_jax.inference.convert import convert
+
+HEAD = SentenceHead(
+    ("mean",), (Dense(64, 8, True, "tanh"), "normalize"), 20, True, (("query", "[MASK] "), ("text", "")), "query", False
+)
+TEXTS = ["[MASK] [MASK]", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def folder(goldens, tmp_path_factory):
+    """A sentence model with every part."""
+    encoder = load(goldens / "bert_tiny")
+    encoder.sentence_head = HEAD
+    encoder.params["sentence"] = init_sentence_head(HEAD, jax.random.key(0))
+    folder = tmp_path_factory.mktemp("sentences") / "model"
+    encoder.save_sentences(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def change(file, **fields):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def test_round_trip(folder, tmp_path):
+    first = load(folder)
+    assert first.sentence_head == HEAD
+    vectors = first.sentences(TEXTS)
+    assert vectors.shape == (2, 8)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    first.save_sentences(tmp_path / "again")
+    again = load(tmp_path / "again")
+    assert again.sentence_head == HEAD and again.fingerprint == first.fingerprint
+    for name in sorted(file.relative_to(folder) for file in folder.rglob("*.json")):
+        assert (tmp_path / "again" / name).read_text() == (folder / name).read_text()
+
+
+def test_convert_to_a_run_directory_and_back(folder, tmp_path):
+    vectors = load(folder).sentences(TEXTS)
+    convert(str(folder), tmp_path / "run", to_format="run")
+    assert load(tmp_path / "run").sentence_head == HEAD
+    assert np.array_equal(load(tmp_path / "run").sentences(TEXTS), vectors)
+    convert(str(tmp_path / "run"), tmp_path / "back", to_format="huggingface")
+    assert np.array_equal(load(tmp_path / "back").sentences(TEXTS), vectors)
+
+
+def test_files_of_other_versions(copy):
+    """The encoder in a folder of its own, the pooling by one name, the length with the tokenizer."""
+    expected = load(copy).sentences(TEXTS)
+    (copy / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        (copy / name).rename(copy / "0_Transformer" / name)
+    modules = json.loads((copy / "modules.json").read_text())
+    modules[0] |= {"path": "0_Transformer", "type": "sentence_transformers.base.modules.transformer.Transformer"}
+    (copy / "modules.json").write_text(json.dumps(modules))
+    pooling = {"embedding_dimension": 64, "pooling_mode": "mean", "include_prompt": False}
+    (copy / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    change(copy / "0_Transformer" / "tokenizer_config.json", model_max_length=20)
+    (copy / "0_Transformer" / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    shutil.rmtree(copy / "3_Normalize")  # which git does not keep if it is empty
+    assert load(copy).sentence_head == HEAD
+    assert np.array_equal(load(copy).sentences(TEXTS), expected)
+    pooling["pooling_mode"] = ["lasttoken", "cls"]
+    (copy / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    with pytest.raises(ValueError, match="a dense layer reads vectors of 64, but gets 128: its modules"):
+        load(copy)
+
+
+def test_a_plain_folder_has_a_mean_without_normalisation(goldens):
+    assert load(goldens / "bert_tiny").sentence_head == SentenceHead()
+
+
+def break_modules(copy, number, **fields):
+    modules = json.loads((copy / "modules.json").read_text())
+    modules[number] |= fields
+    (copy / "modules.json").write_text(json.dumps(modules))
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda f: change(f / "1_Pooling/config.json", pooling_mode="meen"), "the pooling 'meen' is not known; known"),
+        (lambda f: change(f / "1_Pooling/config.json", pooling_mode=3), "the pooling 3 is not known"),
+        (lambda f: change(f / "1_Pooling/config.json", pooling_mode_attention=True), "pooling_mode_attention is not"),
+        (lambda f: change(f / "1_Pooling/config.json", pooling_mode_mean_tokens=False), "turns on no pooling"),
+        (lambda f: (f / "1_Pooling/config.json").unlink(), "is missing, which describes the pooling"),
+        (lambda f: break_modules(f, 2, type="sentence_transformers.models.LSTM"), "'.*LSTM' is not supported; known"),
+        (lambda f: break_modules(f, 2, type="my.Dense"), "module type 'my.Dense' is not supported"),
+        (lambda f: break_modules(f, 1, type="sentence_transformers.models.Dense"), "lists Transformer, Dense, Dense"),
+        (lambda f: break_modules(f, 1, path="../1_Pooling"), "outside its folder"),
+        (lambda f: (f / "modules.json").write_text("{}"), "is not a list of modules"),
+        (lambda f: (f / "modules.json").write_text("["), "is not JSON"),
+        (lambda f: change(f / "2_Dense/config.json", activation_function="torch.nn.Softmax"), "'torch.nn.Softmax'"),
+        (lambda f: change(f / "2_Dense/config.json", use_residual=True), "use_residual is not supported"),
+        (lambda f: change(f / "2_Dense/config.json", out_features=9), "has linear.weight of shape .*says .9, 64."),
+        (lambda f: change(f / "2_Dense/config.json", in_features=None), "lacks in_features"),
+        (lambda f: change(f / "2_Dense/config.json", module_input_name="token_embeddings"), "only 'sentence_embeddi"),
+        (lambda f: change(f / "sentence_bert_config.json", max_seq_length=1), "max_seq_length is 1"),
+        (lambda f: change(f / "config_sentence_transformers.json", prompts=["a"]), "expected an object of texts"),
+        (lambda f: change(f / "config_sentence_transformers.json", default_prompt_name="b"), "default prompt 'b'"),
+    ],
+)
+def test_wrong_folders(as_users_run, copy, harm, message):
+    harm(copy)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load(copy)
+
+
+def test_a_damaged_description(as_users_run, folder, tmp_path):
+    convert(str(folder), tmp_path / "run", to_format="run")
+    facts = json.loads((tmp_path / "run" / "model.json").read_text())
+    facts["sentences"]["pooling"] = ["meen"]
+    (tmp_path / "run" / "model.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=r"model[.]json: sentences: pooling 'meen' is not known"):
+        load(tmp_path / "run")
