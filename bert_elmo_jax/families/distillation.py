@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 from bert_elmo_jax.families.family import Family, Objective, Params
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.piece_objective import Sums, count_work, encode_rows, score_pieces
@@ -58,7 +60,7 @@ def distil(
         scores = scores[..., : logits.shape[-1]]
         found = {"soft": soft_cross_entropy(logits, scores, batch["mlm_weights"], temperature)}
         if "cosine" in terms:
-            found["cosine"] = cosine_distance(hidden, theirs, batch["segments"] > 0)
+            found["cosine"] = cosine_distance(hidden, theirs, (batch["segments"] > 0).astype(jnp.int32))
         return {name: found[name] for name in terms}
 
     def init(key: Any) -> Params:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 from ml_collections import ConfigDict
 from optax import GradientTransformation
 
@@ -97,9 +96,9 @@ def pretrain(
             say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
         state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(rows))
         rules = (*family.sharding, *train.RULES)
-        run = distribute(step, state, mesh, rules, objective.constants)
-        # Under pmap, one device evaluates.
-        alone = {} if mesh else jax.device_put(dict(objective.constants))
+        kept = objective.constants
+        run = train.over_mesh(step, state, mesh, rules, kept) if mesh else train.over_pmap(step, 2, kept)
+        alone = {} if mesh else jax.device_put(dict(kept))  # for evaluations, which use one device under pmap
         put: Any = run.put if mesh else lambda batch: {**batch, **alone}
         means = train.make_evaluate(objective.held_out_loss, held_out, put=put, carry=objective.carry(rows))
 
@@ -136,15 +135,6 @@ def pretrain(
             page = train.write_report(workdir, [suggest_next(workdir, family.inputs)])
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
-
-
-def distribute(
-    step: Step, state: train.State, mesh: Mesh | None, rules: train.parallel.Rules, constants: Mapping[str, Any]
-) -> train.Parallel:
-    """Compile a step for a mesh, or for `pmap` without one; every batch also has the `constants`."""
-    if mesh is None:
-        return train.over_pmap(step, carry_axis=2, constants=constants)
-    return train.over_mesh(step, state, mesh, rules, constants)
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:

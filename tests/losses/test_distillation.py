@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax import losses
-from bert_elmo_jax.losses import distillation
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
@@ -122,9 +121,3 @@ def test_bf16_is_summed_in_float32():
 def test_temperatures_that_are_refused(temperature):
     with pytest.raises(ValueError, match=r"temperature=.*: expected a number above 0; DistilBERT uses 2\.0"):
         losses.check_temperature(temperature)
-
-
-def test_examples():
-    import doctest
-
-    assert doctest.testmod(distillation).failed == 0
