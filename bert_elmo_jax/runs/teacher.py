@@ -86,8 +86,8 @@ def check_tokenizer(read: Read, tokenizer: Any) -> None:
     if read.tokenizer != tokenizer.fingerprint:
         source = read.teacher.source
         raise ValueError(
-            f"the data was not prepared with the tokenizer of config.teacher={source}, and a student reads the same pieces: "
-            f"prepare it again with --tokenizer={source}"
+            f"the data was not prepared with the tokenizer of config.teacher={source}, which a student shares: prepare "
+            f"it again with --tokenizer={source}"
         )
 
 

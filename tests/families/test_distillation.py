@@ -1,6 +1,7 @@
 """A teacher's terms: by hand, equal in every way of computing a step, and what is refused."""
 
 import dataclasses
+import functools
 import re
 
 import jax
@@ -13,6 +14,7 @@ from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.distillation import Teacher, adopt_layers, choose_layers, distil
 from bert_elmo_jax.families.family import Objective, Phase
+from bert_elmo_jax.families.forward import Wanted, run
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import piece_loss
 from bert_elmo_jax.train.parallel import DEVICES
@@ -66,10 +68,10 @@ def test_terms_by_hand(learned):
     places = {name: batch[name] for name in ("tokens", "types", "positions", "segments")}
     outputs = []
     for family, model, tree in ((STUDENT, MODEL, params), (BERT, TEACHER, teacher.params)):
-        last = family.build(model, pooler=False).apply({"params": tree["encoder"]}, **places).last
-        words = tree["encoder"]["embeddings"]["word"]
-        logits = family.head("mlm", model).apply({"params": tree["mlm"]}, last, words, batch["mlm_positions"])
-        outputs.append((np.asarray(last, np.float64), np.asarray(logits, np.float64)))
+        wanted = Wanted(head="mlm")
+        output = jax.jit(functools.partial(run, family, model, wanted=wanted))(tree, **places)
+        logits = np.take_along_axis(np.asarray(output.logits), batch["mlm_positions"][..., None], axis=1)
+        outputs.append((np.asarray(output.last, np.float64), logits.astype(np.float64)))
     (ours, scores), (theirs, wanted) = outputs
     p, q = (np.exp(side / 2) / np.exp(side / 2).sum(-1, keepdims=True) for side in (wanted, scores))
     soft = 4 * (batch["mlm_weights"] * -(p * np.log(q)).sum(-1)).sum()
@@ -114,11 +116,11 @@ def update(objective, params, devices, accumulate):
     state = train.new_state(params, optax.sgd(1.0), jax.random.key(0))
     if devices:
         mesh = train.make_mesh(fsdp=4 if devices > 1 else 1, devices=jax.devices()[:devices])
-        run = train.over_mesh(step, state, mesh, (*STUDENT.sharding, *train.RULES), objective.constants)
+        parallel = train.over_mesh(step, state, mesh, (*STUDENT.sharding, *train.RULES), objective.constants)
     else:
-        run = train.over_pmap(step, carry_axis=2, constants=objective.constants)
-    state, metrics = run.step(run.place(state), run.put(make_batch()))
-    return jax.device_get((run.gather(state).params, metrics["loss"]))
+        parallel = train.over_pmap(step, carry_axis=2, constants=objective.constants)
+    state, metrics = parallel.step(parallel.place(state), parallel.put(make_batch()))
+    return jax.device_get((parallel.gather(state).params, metrics["loss"]))
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "one device"])
