@@ -68,6 +68,10 @@ class Objective(NamedTuple):
     size: Callable[[Mapping[str, Any]], int]  # tokens in a batch
     carry: Callable[[int], Any] = lambda rows: None  # the state before the first step, for this many rows
     step: Mapping[str, Any] = {}  # further arguments of `train.make_step`
+    # Entries of every batch that no step changes, such as a teacher's parameters: on the devices, in no checkpoint.
+    constants: Mapping[str, Any] = {}
+    # Of an objective of masked pieces: the loss with the terms of `compare(batch, hidden, logits)` added.
+    extend: Callable[[Callable[..., Any]], Any] | None = None
 
     @property
     def long_steps(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
@@ -16,39 +17,55 @@ from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
 
 Sums = dict[str, tuple[Any, Any]]
 Loss = Callable[[Any, Mapping[str, Any], PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
+Compare = Callable[[Mapping[str, Any], Any, Any], Sums]  # (batch, last hidden states, logits) -> further terms
 
 
-def piece_loss(family: Family, config: Any, pairs: bool = False, packed: bool = True) -> Loss:
+def piece_loss(
+    family: Family, config: Any, pairs: bool = False, packed: bool = True, compare: Compare | None = None
+) -> Loss:
     """Return `loss(params, batch, key, carry)` with the term `mlm`, and `nsp` for batches of sentence pairs.
 
     With `packed=False`, no row holds more than one sequence: attention gets lengths, and a GPU needs no mask for them.
     The batch decides what `mlm` predicts: masked pieces, or for a causal model and `Masking("next")` the next piece.
-    Without a key there is no dropout. The carry is passed on.
+    Without a key there is no dropout. The carry is passed on. `compare` returns further terms, such as a teacher's.
     """
     module = family.build(config, pooler=pairs)
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
-        segments = batch["segments"]
-        rows = {"segments": segments} if packed else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
-        output: Any = module.apply(
-            {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], **rows,
-            deterministic=key is None, rngs={} if key is None else {"dropout": key},
-            **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
-        )  # fmt: skip
-        table = params["encoder"]["embeddings"]["word"]
-        logits: Any = family.head("mlm", config).apply(
-            {"params": params["mlm"]}, output.last, table, batch["mlm_positions"]
-        )
+        output = encode_rows(module, params, batch, packed, pairs, key)
+        logits = score_pieces(family, config, params, output.last, batch)
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
         terms, metrics = {"mlm": cross_entropy(*pieces)}, {"mlm_accuracy": accuracy(*pieces)}
         if pairs:
             follows: Any = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
             order = (follows, batch["nsp_targets"], batch["nsp_weights"])
             terms["nsp"], metrics["nsp_accuracy"] = cross_entropy(*order), accuracy(*order)
+        if compare is not None:
+            terms |= compare(batch, output.last, logits)
         return terms, metrics, carry
 
     return loss
+
+
+def encode_rows(
+    module: nn.Module, params: Any, batch: Mapping[str, Any], packed: bool, pairs: bool = False,
+    key: PRNGKeyArray | None = None,
+) -> Any:  # fmt: skip
+    """Return the module's output for a batch of pieces; with `packed=False` attention gets the lengths of the rows."""
+    segments = batch["segments"]
+    rows = {"segments": segments} if packed else {"lengths": (segments > 0).sum(axis=1, dtype=jnp.int32)}
+    return module.apply(
+        {"params": params["encoder"]}, batch["tokens"], batch["types"], batch["positions"], **rows,
+        deterministic=key is None, rngs={} if key is None else {"dropout": key},
+        **({"nsp_positions": batch["nsp_positions"]} if pairs else {}),
+    )  # fmt: skip
+
+
+def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Mapping[str, Any]) -> Any:
+    """Return the logits of the head `mlm` at the positions that a batch predicts."""
+    table = params["encoder"]["embeddings"]["word"]
+    return family.head("mlm", config).apply({"params": params["mlm"]}, hidden, table, batch["mlm_positions"])
 
 
 def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool = False) -> Objective:
@@ -61,14 +78,6 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
         how = (config.short_share, config.short_per, masking, config.sequences, config.copies)
         return Phase(steps, rows, PieceExamples(length, config.objective, *how))
 
-    def work(params: Any, length: int) -> float:
-        layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
-        head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
-        share = masking.places(length) / length  # of the positions that the head sees
-        seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
-        maps = 2 * model.hidden_size * seen
-        return 6.0 * (count_weights(layers) + share * head + maps)
-
     long = round(config.steps * config.long_share)
     phases = [phase(config.steps - long, config.batch_size, config.length)]
     phases += [phase(long, config.long_batch_size or config.batch_size, config.long_length)] if long else []
@@ -79,11 +88,22 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
         held_out_loss=loss,
         coefficients=dict.fromkeys(heads, 1.0),
         phases=tuple(phases),
-        work=work,
+        work=lambda params, length: count_work(params, model, masking, length),
         figures=name_figures,
         score="held_out/mlm_accuracy",
         size=lambda batch: int((batch["segments"] > 0).sum()),
+        extend=lambda compare: piece_loss(family, model, pairs, config.sequences > 1, compare),
     )
+
+
+def count_work(params: Any, model: Any, masking: Masking, length: int, per_weight: float = 6.0) -> float:
+    """Return the operations per token, with six per weight for a step and two for a forward pass."""
+    layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
+    head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
+    share = masking.places(length) / length  # of the positions that the head sees
+    seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
+    maps = 2 * model.hidden_size * seen
+    return per_weight * (count_weights(layers) + share * head + maps)
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
-from bert_elmo_jax.train.parallel import BATCH, RULES, Rules, check_rows, over_mesh, shardings
+from bert_elmo_jax.train.parallel import BATCH, EMPTY, RULES, Rules, check_rows, over_mesh, shardings
 from bert_elmo_jax.train.step import State, Step
 
 # The TPU compiler's messages about needed and available memory: in total, or for one part that does not fit.
@@ -58,21 +58,32 @@ class Compiled:
 
 
 def lower_step(
-    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+    step: Step,
+    state: State,
+    batch: Mapping[str, jax.ShapeDtypeStruct],
+    mesh: Mesh,
+    rules: Rules = RULES,
+    constants: Mapping[str, Any] = EMPTY,
 ) -> Any:
-    """Trace the step as `over_mesh` runs it on a mesh; `state` and `batch` are shapes."""
+    """Trace the step as `over_mesh` runs it on a mesh; `state`, `batch` and `constants` are shapes."""
     check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"])
     rows = NamedSharding(mesh, BATCH)
     placed = jax.tree.map(_place, state, shardings(state, mesh, rules))
     run: Any = over_mesh(step, state, mesh, rules).step
-    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()})
+    kept = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
+    return run.lower(placed, {name: _place(values, rows) for name, values in batch.items()} | kept)
 
 
 def compile_step(
-    step: Step, state: State, batch: Mapping[str, jax.ShapeDtypeStruct], mesh: Mesh, rules: Rules = RULES
+    step: Step,
+    state: State,
+    batch: Mapping[str, jax.ShapeDtypeStruct],
+    mesh: Mesh,
+    rules: Rules = RULES,
+    constants: Mapping[str, Any] = EMPTY,
 ) -> Compiled:
     """Compile the step like `lower_step`; raise `TooLarge` if it does not fit into memory."""
-    lowered = lower_step(step, state, batch, mesh, rules)
+    lowered = lower_step(step, state, batch, mesh, rules, constants)
     start = time.perf_counter()
     try:
         compiled = lowered.compile()
@@ -127,7 +138,8 @@ def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tri
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
     """Print a report of each phase, with `tries` for a larger batch; return True if all fit in `memory`."""
     config = apply_compute(config, topology.devices[0].platform)
-    family, objective = build_objective(config, vocab_size)
+    family, objective = build_objective(config, vocab_size, teacher=True)
+    teacher = {"constants": jax.eval_shape(lambda: dict(objective.constants))} if objective.constants else {}
     rules = (*family.sharding, *train.RULES)
     mesh = train.make_mesh(**config.mesh, devices=topology.devices)
     params = jax.eval_shape(objective.init, jax.random.key(0))
@@ -149,7 +161,8 @@ def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory:
             rows = units * unit
             try:
                 with trace_for(topology.devices[0].platform):
-                    compiled = compile_step(*build_inputs(config, objective, phase, rows, mesh), mesh, rules)
+                    inputs = build_inputs(config, objective, phase, rows, mesh)
+                    compiled = compile_step(*inputs, mesh, rules, **teacher)
                 if memory is not None and compiled.total > memory:
                     raise TooLarge(compiled.total, memory)
             except TooLarge as error:

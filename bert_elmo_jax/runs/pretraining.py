@@ -32,13 +32,15 @@ from bert_elmo_jax.runs.initial_state import (
     fill_missing,
 )
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
+from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.parallel import DEVICES
 from bert_elmo_jax.train.step import Step
 
-# Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding).
-FREE = ("data", "workers", "mesh", "log_every", "checkpoint_every", "keep")
+# Fields that may change when a run is resumed: they affect speed and comfort, not the numbers (beyond rounding). Data
+# and teacher may have moved; others than before are refused.
+FREE = ("data", "teacher", "workers", "mesh", "log_every", "checkpoint_every", "keep")
 BEFORE = "before.json"  # the held-out figures of given weights, before the first step
 
 
@@ -67,6 +69,9 @@ def pretrain(
         tokenizer = load_corpus_tokenizer(corpora, family.inputs)
         model, stored = start_model(family, config, init, tokenizer)
         objective = family.objective(config, model)
+        teacher = start_teacher(config, workdir, init, tokenizer)
+        if teacher is not None:
+            objective = add_teacher(objective, config, family, model, teacher)
         params = objective.init(jax.random.key(config.seed))
         if stored is not None:
             params = fill_missing(params, stored, report=not is_run_directory(workdir))
@@ -86,11 +91,15 @@ def pretrain(
         if first:  # after all checks: a refused run leaves no run.json
             train.same_run(workdir, asked, FREE)
             describe_run(workdir, model, params, tokenizer)
+            if teacher is not None:
+                record_teacher(workdir, teacher, params, config.init_from_teacher)
             say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
         state = train.new_state(params, method, jax.random.key(config.seed), objective.carry(rows))
         rules = (*family.sharding, *train.RULES)
-        run = train.over_mesh(step, state, mesh, rules) if mesh else train.over_pmap(step, carry_axis=2)
-        put: Any = run.put if mesh else dict
+        kept = objective.constants
+        run = train.over_mesh(step, state, mesh, rules, kept) if mesh else train.over_pmap(step, 2, kept)
+        alone = {} if mesh else jax.device_put(dict(kept))  # for evaluations, which use one device under pmap
+        put: Any = run.put if mesh else lambda batch: {**batch, **alone}
         means = train.make_evaluate(objective.held_out_loss, held_out, put=put, carry=objective.carry(rows))
 
         # The loop.
@@ -176,14 +185,21 @@ def start_model(
     return adopt_config(stored.config, asked), stored.params
 
 
-def build_objective(config: ConfigDict, vocab_size: int | None) -> tuple[Family, Objective]:
-    """Return family and objective of a config; the vocabulary's size is by default the data's or the released one."""
+def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool = False) -> tuple[Family, Objective]:
+    """Return family and objective of a config; the vocabulary's size is by default the data's or the released one.
+
+    With `teacher`, the teacher of a config that has one is read, and its terms are added.
+    """
     family = get_family(config.family)
     if vocab_size is None and config.data == "toyworld":
         vocab_size = config.toyworld.vocab_size
     elif vocab_size is None and config.data:
         vocab_size = load_corpus_tokenizer(load_corpora(config, Path(), family.inputs), family.inputs).vocab_size
-    return family, family.objective(config, family.config(vocab_size=vocab_size or family.vocab_size, **config.model))
+    model = family.config(vocab_size=vocab_size or family.vocab_size, **config.model)
+    objective = family.objective(config, model)
+    if teacher and has_teacher(config):
+        objective = add_teacher(objective, config, family, model, read_teacher(config.teacher))
+    return family, objective
 
 
 def build_step(

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -30,6 +31,7 @@ Rules = Sequence[tuple[str, P]]
 # The first pattern found in a path decides; a parameter that matches none is replicated. Moments of an optimiser lie
 # under the path of their parameter, so they follow it. Families put their own rules before these.
 RULES: Rules = ((r"/kernel$", P("fsdp")),)
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
@@ -111,14 +113,21 @@ class Parallel:
     gather: Callable[[State], State]
 
 
-def over_mesh(step: Step, state: State, mesh: Mesh, rules: Rules = RULES) -> Parallel:
-    """Compile the step for a mesh; `state` may consist of shapes only."""
+def over_mesh(
+    step: Step, state: State, mesh: Mesh, rules: Rules = RULES, constants: Mapping[str, Any] = EMPTY
+) -> Parallel:
+    """Compile the step for a mesh; `state` may consist of shapes only.
+
+    `put` adds `constants` to every batch: trees that are placed once, by the same rules as parameters.
+    """
     placed, rows = shardings(state, mesh, rules), NamedSharding(mesh, BATCH)
     run = jax.jit(step, donate_argnums=0, out_shardings=(placed, NamedSharding(mesh, P())))
+    kept = jax.tree.map(_place, dict(constants), shardings(dict(constants), mesh, rules))
 
-    def put(batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:  # each process passes its own rows
+    def put(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:  # each process passes its own rows
         check_rows(batch, mesh.shape["data"] * mesh.shape["fsdp"] // jax.process_count() or 1)
-        return {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
+        placed = {name: jax.make_array_from_process_local_data(rows, values) for name, values in batch.items()}
+        return placed | kept
 
     return Parallel(lambda state: jax.tree.map(_place, state, placed), put, run, lambda state: state)
 
@@ -136,10 +145,13 @@ def _place(leaf: Any, sharding: NamedSharding) -> jax.Array:
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 
-def over_pmap(step: Step, carry_axis: int = 0) -> Parallel:
-    """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters."""
+def over_pmap(step: Step, carry_axis: int = 0, constants: Mapping[str, Any] = EMPTY) -> Parallel:
+    """Run the step (made with `axis=DEVICES`) on this process's devices, each with all parameters and `constants`."""
     count = jax.local_device_count()
     run = jax.pmap(step, axis_name=DEVICES, donate_argnums=0)
+    kept: Any = {}
+    if constants:  # copied to the devices once, not in every step
+        kept = jax.pmap(lambda _, tree: tree, in_axes=(0, None))(np.zeros(count), dict(constants))
 
     def place(state: State) -> State:
         repeat = jax.tree.map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), dataclasses.replace(state, carry=None))
@@ -151,9 +163,9 @@ def over_pmap(step: Step, carry_axis: int = 0) -> Parallel:
         carry = jax.tree.map(lambda a: jnp.concatenate(list(a), carry_axis), state.carry)
         return dataclasses.replace(first, carry=carry)
 
-    def put(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def put(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
         check_rows(batch, count)
-        return {name: values.reshape(count, -1, *values.shape[1:]) for name, values in batch.items()}
+        return {name: values.reshape(count, -1, *values.shape[1:]) for name, values in batch.items()} | kept
 
     def one(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
         state, metrics = run(state, batch)

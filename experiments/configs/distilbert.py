@@ -1,4 +1,4 @@
-"""DistilBERT: recipes for pretraining it on masked words, without a teacher."""
+"""DistilBERT: recipes for pretraining it, on masked words alone or with a teacher."""
 
 from ml_collections import ConfigDict, config_dict
 
@@ -56,4 +56,29 @@ def base() -> ConfigDict:
     return c
 
 
-get_config = choose_recipe(toy, base)
+def distil_toy() -> ConfigDict:
+    r"""A DistilBERT of one layer, which learns from the two of `bert.py:toy` on the same text.
+
+    Expected score: `docs/guides/pretrain.md` has a short comparison with masked words alone.
+    Cost: a step takes about as long as one of `bert.py:toy`. Command, after `bert.py:toy` in `runs/bert_toy`:
+      python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil_toy \
+          --config.teacher=runs/bert_toy --config.data=runs/bert_toy/toyworld --workdir=runs/distil_toy
+    """
+    c = pretraining.distil(toy())
+    c.model.num_layers = 1
+    return c
+
+
+def distil() -> ConfigDict:
+    r"""DistilBERT-base as in the paper: half of BERT-base's layers, every second one copied at the start.
+
+    Paper and expected score: Sanh et al. 2019, https://arxiv.org/abs/1910.01108: GLUE 77.0 on average (table 1), 97 %
+    of BERT-base. Temperature and coefficients are those of its training script. Cost: 90 hours on eight V100 GPUs in
+    the paper. Prepare the data with `--tokenizer=google-bert/bert-base-uncased`. Command:
+      python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil --config.data=data/wiki \
+          --config.teacher=google-bert/bert-base-uncased --workdir=runs/distil
+    """
+    return pretraining.distil(base())
+
+
+get_config = choose_recipe(toy, base, distil_toy, distil)

@@ -38,3 +38,14 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.toyworld = ConfigDict({"language": "en,ko", "topics": 24, "words": 6, "documents": 5_000})
     c.toyworld.update({"vocab_size": 2048, "heldout": 0.02})
     return c
+
+
+def distil(c: ConfigDict) -> ConfigDict:
+    """Return a recipe of masked pieces with the fields of a run that learns from a teacher."""
+    c.teacher = ""  # a model with a head for masked pieces: anything `load` understands
+    c.temperature = 2.0  # of both softmaxes in the term `soft`
+    c.init_from_teacher = True  # copy evenly spaced layers, embeddings and head, where path and shape agree
+    # Soft cross entropy at masked positions, masked pieces, cosine distance of last hidden states; 0 leaves `soft` or
+    # `cosine` out.
+    c.coefficients.update({"soft": 5.0, "mlm": 2.0, "cosine": 1.0})
+    return c

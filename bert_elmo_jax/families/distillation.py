@@ -1,0 +1,172 @@
+"""Distillation: a teacher's logits and hidden states as further terms of an objective of masked pieces.
+
+After DistilBERT: Sanh et al. 2019, https://arxiv.org/abs/1910.01108. The term `soft` compares the logits at the masked
+positions, `cosine` the last hidden states at all real positions. The teacher's parameters are constants of the step:
+they are in every batch as `teacher`, have no gradient, and are in no checkpoint.
+"""
+
+import dataclasses
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from bert_elmo_jax.families.family import Family, Objective, Params
+from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.families.piece_objective import Sums, count_work, encode_rows, score_pieces
+from bert_elmo_jax.losses import check_temperature, cosine_distance, soft_cross_entropy
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+TERMS = ("soft", "cosine")
+
+
+class Teacher(NamedTuple):
+    """A model with a head for masked pieces; `source` is its name in messages."""
+
+    family: Family
+    config: Any
+    params: Mapping[str, Any]
+    source: str
+
+
+def distil(
+    objective: Objective,
+    student: Family,
+    model: Any,
+    teacher: Teacher,
+    *,
+    temperature: float,
+    terms: Collection[str] = TERMS,
+    init_from_teacher: bool = False,
+) -> Objective:
+    """Return the objective of a student's `model` with terms that compare it with its teacher on the same rows.
+
+    The teacher has no dropout, and computes with the model's dtype and kind of attention. `init_from_teacher` starts
+    the model from `adopt_layers`. Raise ValueError if the two do not fit together.
+    """
+    if objective.extend is None:
+        raise ValueError("only an objective of masked pieces learns from a teacher: leave config.teacher out")
+    check_temperature(temperature)
+    check_teacher(objective, student, model, teacher, terms)
+    config, family = _compute_alike(teacher.config, model), teacher.family
+    module, examples = family.build(config, pooler=False), objective.phases[0].examples
+    params = _select(teacher.params, param_shapes(family, config, ("mlm",), pooler=False))
+
+    def compare(batch: Mapping[str, Any], hidden: Any, logits: Any) -> Sums:
+        theirs = encode_rows(module, batch["teacher"], batch, packed=examples.sequences > 1).last
+        scores = score_pieces(family, config, batch["teacher"], theirs, batch)
+        # A teacher's table may have more rows than the tokenizer has pieces.
+        scores = scores[..., : logits.shape[-1]]
+        found = {"soft": soft_cross_entropy(logits, scores, batch["mlm_weights"], temperature)}
+        if "cosine" in terms:
+            found["cosine"] = cosine_distance(hidden, theirs, (batch["segments"] > 0).astype(jnp.int32))
+        return {name: found[name] for name in terms}
+
+    def init(key: Any) -> Params:
+        fresh = objective.init(key)
+        return adopt_layers(fresh, params)[0] if init_from_teacher else fresh
+
+    loss = objective.extend(compare)
+    return objective._replace(
+        init=init,
+        loss=loss,
+        held_out_loss=loss,
+        coefficients={**objective.coefficients, **dict.fromkeys(terms, 1.0)},
+        work=lambda own, length: (
+            objective.work(own, length) + count_work(params, config, examples.masking, length, per_weight=2.0)
+        ),
+        step={**objective.step, "shared": (*objective.step.get("shared", ()), "teacher")},
+        constants={**objective.constants, "teacher": params},
+    )
+
+
+def check_teacher(objective: Objective, student: Family, model: Any, teacher: Teacher, terms: Collection[str]) -> None:
+    """Raise ValueError if a model cannot learn from a teacher."""
+    causal = student.causal(model)
+    family, config, said = teacher.family, teacher.config, f"the teacher {teacher.source}"
+    if family.inputs != "pieces":
+        raise ValueError(f"{said} is {family.called}, which reads words: use a model that reads pieces")
+    if "mlm" not in teacher.params:
+        has = ", ".join(name for name in teacher.params if name != "encoder") or "none"
+        raise ValueError(f"{said} has no head `mlm` for masked pieces (its heads: {has}): use a pretrained model")
+    if config.vocab_size < model.vocab_size:
+        raise ValueError(f"{said} has {config.vocab_size} pieces, and the model {model.vocab_size}: they must agree")
+    longest = max(phase.examples.length for phase in objective.phases)
+    if longest > config.max_positions:
+        raise ValueError(
+            f"{said} has {config.max_positions} positions, and the rows {longest}: lower config.length "
+            "(and config.long_length)"
+        )
+    if objective.phases[0].examples.sequences > 1 and not family.packs:
+        raise ValueError(f"{said} cannot read packed rows: use --config.sequences=1")
+    if family.causal(config) != causal:
+        sees = {True: "only the pieces before it", False: "all pieces"}
+        raise ValueError(
+            f"a piece of {said} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
+        )
+    if "cosine" in terms and config.hidden_size != model.hidden_size:
+        raise ValueError(
+            f"{said} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the term "
+            "`cosine` needs equal widths; use --config.coefficients.cosine=0"
+        )
+
+
+def choose_layers(teacher: int, student: int) -> list[int]:
+    """Return the teacher's layer for each layer of a student, evenly spaced from its first to its last.
+
+    >>> choose_layers(12, 6)
+    [0, 2, 4, 7, 9, 11]
+    >>> choose_layers(4, 1)
+    [0]
+    """
+    if student == 1:
+        return [0]
+    return [(2 * layer * (teacher - 1) + student - 1) // (2 * (student - 1)) for layer in range(student)]
+
+
+def adopt_layers(fresh: Params, teacher: Mapping[str, Any]) -> tuple[Params, list[str]]:
+    """Return parameters with the teacher's numbers wherever path and shape agree, and the paths that stay fresh.
+
+    The layers are those of `choose_layers`; embeddings and heads keep their paths.
+    """
+    theirs, ours = flatten(teacher), flatten(fresh)
+    chosen = choose_layers(count_layers(teacher), count_layers(fresh))
+    found: dict[str, Any] = {}
+    for path, value in ours.items():
+        layer = re.match(r"encoder/layer_(\d+)/", path)
+        source = path if layer is None else f"encoder/layer_{chosen[int(layer[1])]}/{path[layer.end() :]}"
+        if source in theirs and theirs[source].shape == value.shape:
+            found[path] = theirs[source]
+    return _replace(fresh, found), [path for path in ours if path not in found]
+
+
+def count_layers(params: Mapping[str, Any]) -> int:
+    """Return the number of layers of a model's parameters."""
+    return sum(name.startswith("layer_") for name in params["encoder"])
+
+
+def _replace(tree: Mapping[str, Any], values: Mapping[str, Any], prefix: str = "") -> Params:
+    return {
+        name: _replace(part, values, f"{prefix}{name}/")
+        if isinstance(part, Mapping)
+        else values.get(prefix + name, part)
+        for name, part in tree.items()
+    }
+
+
+def _select(tree: Mapping[str, Any], paths: Collection[str], prefix: str = "") -> Params:
+    """Return the entries at the given paths: without a pooler and other heads, which a comparison does not read."""
+    kept: Params = {}
+    for name, part in tree.items():
+        if not isinstance(part, Mapping):
+            kept |= {name: part} if prefix + name in paths else {}
+        elif inner := _select(part, paths, f"{prefix}{name}/"):
+            kept[name] = inner
+    return kept
+
+
+def _compute_alike(config: Any, model: Any) -> Any:
+    """Return the teacher's configuration with the dtype and the attention of the model."""
+    names = {field.name for field in dataclasses.fields(config)} & {field.name for field in dataclasses.fields(model)}
+    return dataclasses.replace(config, **{name: getattr(model, name) for name in names & {"dtype", "implementation"}})
