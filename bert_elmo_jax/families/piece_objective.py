@@ -67,7 +67,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
     def work(params: Any, length: int) -> float:
         layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
         head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
-        share = held_out.masking.places(length) / length  # of the positions that the head sees
+        share = phases[-1].examples.masking.places(length) / length  # of the positions that the head sees
         seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
         maps = 2 * model.hidden_size * seen
         return 6.0 * (count_weights(layers) + share * head + maps)

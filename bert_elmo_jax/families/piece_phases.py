@@ -42,8 +42,9 @@ def plan_phases(config: ConfigDict) -> tuple[Phase, ...]:
         grown = first >= steps - long and long > 0
         rows = config.long_batch_size or config.batch_size if grown else few[_last(few, first)]
         rate = rates[max(_last(rates, first), causal)]
-        examples = _examples(config, config.long_length if grown else config.length, rate, first < causal)
-        phases.append(Phase(end - first, rows, examples))
+        length = config.long_length if grown else config.length
+        masking = _training_masking(config, length, rate, next_pieces=first < causal)
+        phases.append(Phase(end - first, rows, _examples(config, length, masking)))
     return tuple(phases)
 
 
@@ -56,16 +57,19 @@ def held_out_examples(config: ConfigDict) -> PieceExamples:
     """Return the examples of evaluations: those of the first length, masked at the last rate."""
     m = config.masking
     rate = m.rate if m.get("end_rate") is None else m.end_rate
-    return _examples(config, config.length, rate, next_pieces=False)
+    return _examples(config, config.length, Masking(m.kind, rate, m.predictions, tuple(m.split)))
 
 
-def _examples(config: ConfigDict, length: int, rate: float, next_pieces: bool) -> PieceExamples:
+def _training_masking(config: ConfigDict, length: int, rate: float, next_pieces: bool) -> Masking:
     m = config.masking
     predictions = m.predictions
     if predictions is None and m.get("end_rate") is not None:
         # One width for all rates, so that the step is compiled once.
         predictions = Masking(m.kind, max(m.rate, m.end_rate)).places(length)
-    masking = Masking("next" if next_pieces else m.kind, rate, predictions, tuple(m.split))
+    return Masking("next" if next_pieces else m.kind, rate, predictions, tuple(m.split))
+
+
+def _examples(config: ConfigDict, length: int, masking: Masking) -> PieceExamples:
     how = (config.short_share, config.short_per, masking, config.sequences, config.copies)
     return PieceExamples(length, config.objective, *how)
 

@@ -88,7 +88,7 @@ class ModernLayer(nn.Module):
         maps: bool = False,
         angles: Angles | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Return the outputs and attention maps; `angles` rotate queries and keys, without a key there is no dropout."""
+        """Return the outputs and attention maps; `angles` rotate queries and keys; no key: no dropout."""
         keys = (None, None, None) if key is None else jax.random.split(key, 3)
         attend = ModernAttention(self.config, name="attention")
         x, attentions = attend(x, segments, lengths, keys[0], keys[1], maps, angles)

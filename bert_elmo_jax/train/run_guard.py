@@ -21,6 +21,9 @@ class Diverged(RuntimeError):
     """The loss was not finite too many times in a row."""
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 @contextlib.contextmanager
 def only_process(run: str | Path) -> Iterator[None]:
     """Lock a run directory, creating it if needed; raise if another process holds it.
@@ -48,10 +51,7 @@ def only_process(run: str | Path) -> Iterator[None]:
 
 
 def same_run(
-    run: str | Path,
-    asked: Mapping[str, Any],
-    free: tuple[str, ...] = (),
-    added: Mapping[str, Any] = MappingProxyType({}),
+    run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = (), added: Mapping[str, Any] = NOTHING
 ) -> None:
     """Write the configuration to `run.json`, or raise if an existing one differs, listing every difference.
 

@@ -24,9 +24,7 @@ def fields(preset: str) -> ConfigDict:
     c.masking.rates = config_dict.placeholder(int)  # the number of different rates on this way; empty: 16
     # The first steps, this share of them, have fewer rows: each of these numbers for as many steps as the others.
     c.batch_warmup = ConfigDict({n: config_dict.placeholder(t) for n, t in (("rows", tuple), ("share", float))})
-    c.causal_share = config_dict.placeholder(
-        float
-    )  # of the steps: the first ones predict the next piece, not masked ones
+    c.causal_share = config_dict.placeholder(float)  # of the steps: the first predict the next piece, not masked ones
     return c
 
 

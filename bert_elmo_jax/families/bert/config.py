@@ -68,9 +68,9 @@ class BertConfig:
 
     Four fields choose what later papers changed. `norm` is after each part of a layer ("post", as in the original) or
     before it ("pre", with one more norm after the last layer). `feed_forward` has two dense layers or a gated unit
-    ("gated": GeGLU with the activation "gelu", SwiGLU with "silu"). `position` is a learned embedding, or rotates queries
-    and keys ("rotary", by angles with the base `rotary_theta`). With `layer_bias=False`, layers and their norms have no
-    biases; the norm of the embeddings, the pooler and the heads keep theirs.
+    ("gated": GeGLU with the activation "gelu", SwiGLU with "silu"). `position` is a learned embedding, or rotates
+    queries and keys ("rotary", by angles with the base `rotary_theta`). With `layer_bias=False`, layers and their norms
+    have no biases; the norm of the embeddings, the pooler and the heads keep theirs.
 
     The last four fields change neither the parameters nor (beyond rounding, for `dtype`) the numbers: `implementation`
     of attention ("reference", "fused", or on a TPU "splash"), `remat` (the backward pass computes the layers again),

@@ -52,8 +52,9 @@ class Bert(nn.Module):
 
         `types` default to 0, `positions` count from 0 along the row (packed rows must give theirs). `segments` are 0
         for padding and 1, 2, … for the sequences of a row; rows of one sequence can give `lengths` instead; with
-        neither, every token is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last, the
-        only one after the final norm of a model with pre-norm). The pooled vector is taken at the row's first token, or at `nsp_positions`.
+        neither, every token is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last; with
+        pre-norm, the last is the only one that is normalised). The pooled vector is taken at the row's first token, or
+        at `nsp_positions`.
         """
         c = self.config
         wanted = layer_numbers(layers, c.num_layers)
