@@ -50,10 +50,10 @@ def base() -> ConfigDict:
 
     Paper and expected score: none for exactly this mixture. MosaicBERT-base has 79.6 on GLUE's development set (on
     average) after 1.13 hours on eight A100 of 80 GB; falling from 30 to 15 percent masked is worth 0.46 on the same
-    average (BERT-base, Ankner et al.). Cost: an estimate, not a measurement. 36,000 steps of 1,024 rows of 512 (at first
-    256 rows) are 18 billion pieces, and at 6 operations per weight of the layers and the head, with the attention maps,
-    1.2e19 operations. At 40 percent of the peak in bfloat16 this takes 8 hours on an H100 (990 TFLOP/s), 27 on an A100
-    (312), 42 on a TPU v5e chip (197). `experiments.plan` counts operations and memory for a device. Command:
+    average (BERT-base, Ankner et al.). Cost: an estimate, not a measurement. 36,000 steps of 1,024 rows of 512 (fewer
+    at first) are 18 billion pieces and 1.1e19 operations: six per weight of the layers and of the head, and the
+    attention maps. At 40 percent of the peak in bfloat16 this takes 8 hours on an H100 (990 TFLOP/s), 24 on an A100
+    (312), 38 on a TPU v5e chip (197). `experiments.plan` counts operations and memory for a device. Command:
       python -m experiments.pretrain --config=experiments/configs/bert_modern.py:base --config.data=data/web \
           --config.compute=auto --workdir=runs/bert_modern
     """

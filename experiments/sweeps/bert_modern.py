@@ -44,12 +44,12 @@ FEWER_ROWS: dict[str, Settings] = {
 }
 ROWS = (
     "classic", "dropout", "no dropout", "30% to 15% masked", "pre-norm", "gated units", "rotary positions", "no biases",
-    "fewer rows first", "warm-up–stable–decay", "causal first", "all but causal",
+    "fewer rows first", "stable rate, then decay", "causal first", "all but causal",
 )  # fmt: skip
 PAPER = Paper.without_figures(TUNED, ROWS, "classic", "several papers, see above")
 NOTES = {
-    "toy": "The classic row has no dropout here, like every pretraining at this scale, and no second objective, because "
-    "causal steps cannot have one."
+    "toy": "The classic row has no dropout here, like every pretraining at this scale, and no second objective, "
+    "because causal steps cannot have one."
 }
 
 
@@ -63,7 +63,7 @@ def changes(scale: str) -> dict[str, Settings]:
         "rotary positions": ROTARY,
         "no biases": NO_BIASES,
         "fewer rows first": FEWER_ROWS[scale],
-        "warm-up–stable–decay": COOLDOWN,
+        "stable rate, then decay": COOLDOWN,
     }
     together = {name: value for settings in single.values() for name, value in settings.items()}
     rows: dict[str, Settings] = {"classic": {}, **single, "causal first": CAUSAL, "all but causal": together}

@@ -116,7 +116,6 @@ def test_a_batch_of_next_pieces_is_causal():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"norm": "none"}, r"norm is 'none'; it is one of post, pre"),
         ({"position": "rotary", "hidden_size": 12}, r"heads of size 3, but position='rotary' rotates them in pairs"),
         ({"rotary_theta": 0.0}, r"rotary_theta is 0.0; it must be above 0"),
     ],
