@@ -30,12 +30,14 @@ def asked(recipe, corpus):
     return config
 
 
+@pytest.mark.long
 def test_a_modern_bert_resumes_exactly_and_is_loaded(corpus, tmp_path):
     config = asked("bert_modern.py:toy", corpus)
     config.update(causal_share=0.25)
     config.model.dropout = 0.1  # so that a key that went wrong would show
     config.masking.rates = 3
-    config.batch_warmup.update(rows=(8,), share=0.5)
+    config.batch_warmup.update(rows=(8,), share=0.25)
+    config.optimizer.cooldown = 4.0  # steps
     run, other = tmp_path / "run", tmp_path / "other"
     assert pretrain(config, run) == 0
     lines = read_metrics(run)
