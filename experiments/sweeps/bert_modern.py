@@ -3,7 +3,7 @@
 Every row is the classic BERT without a second objective and with one change; the last row has all changes but the
 causal steps. Pretraining has no dropout at toy scale, so the row "dropout" turns it on there, in place of "no dropout".
 
-Papers and expected scores: the rows come from papers with other data, models and tables, so there are no figures to
+Papers, expected score: the rows come from papers with other data, models and tables, so there are no figures to
 compare with cell by cell. Ankner et al. 2023, https://arxiv.org/abs/2305.15096: GLUE +0.46 on average for BERT-base
 when the mask rate falls from 30 to 15 percent. Wettig et al. 2023, https://arxiv.org/abs/2202.08005: 40 percent better
 than 15 for BERT-large on GLUE and SQuAD (see bert_mask_rate). Portes et al. 2023 (MosaicBERT),
