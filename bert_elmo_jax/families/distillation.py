@@ -105,6 +105,8 @@ def check_teacher(objective: Objective, student: Family, model: Any, teacher: Te
         raise ValueError(
             f"a piece of {said} sees {sees[not causal]}, and one of the model {sees[causal]}: use models of one kind"
         )
+    if not causal and any(phase.examples.masking.kind == "next" for phase in objective.phases):
+        raise ValueError(f"{said} sees all pieces, but config.causal_share has steps that do not: set it to 0")
     if "cosine" in terms and config.hidden_size != model.hidden_size:
         raise ValueError(
             f"{said} has hidden states of {config.hidden_size} numbers, and the model of {model.hidden_size}: the term "

@@ -72,11 +72,13 @@ class Objective(NamedTuple):
     constants: Mapping[str, Any] = {}
     # Of an objective of masked pieces: the loss with the terms of `compare(batch, hidden, logits)` added.
     extend: Callable[[Callable[..., Any]], Any] | None = None
+    long_steps: int = 0  # the number of last steps that have their own schedule
+    held_out: Any = None  # the examples of evaluations; None: those of the first phase
 
     @property
-    def long_steps(self) -> int:
-        """The number of last steps that have their own schedule."""
-        return sum(phase.steps for phase in self.phases[1:])
+    def held_out_examples(self) -> Any:
+        """The examples of evaluations."""
+        return self.phases[0].examples if self.held_out is None else self.held_out
 
 
 class WeightFormat(NamedTuple):

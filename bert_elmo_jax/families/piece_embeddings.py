@@ -17,7 +17,8 @@ class Embeddings(nn.Module):
     """Word, position and type embeddings, summed and normalised.
 
     `types` is the number of types, 0 for a family without. `size` is the width, by default `hidden_size`. Position 0 is
-    row `first` of the table of positions, which has `first` rows more than `max_positions`.
+    row `first` of the table of positions, which has `first` rows more than `max_positions`; `learned=False` leaves the
+    table out.
     """
 
     config: Any  # needs vocab_size, hidden_size, max_positions, initializer_range, norm_eps, dtype
@@ -25,6 +26,7 @@ class Embeddings(nn.Module):
     size: int | None = None
     first: int = 0
     init_positions: Callable[..., Array] | None = None
+    learned: bool = True  # positions have embeddings
 
     @nn.compact
     def __call__(
@@ -42,8 +44,9 @@ class Embeddings(nn.Module):
             positions = jnp.broadcast_to(jnp.arange(t)[None, :], (b, t))
         size, init = self.size or c.hidden_size, truncated_normal(c.initializer_range)
         x = embed(parameter(self, "word", init, (c.vocab_size, size)), tokens)
-        table = parameter(self, "position", self.init_positions or init, (c.max_positions + self.first, size))
-        x = x + embed(table, positions + self.first if self.first else positions)
+        if self.learned:
+            table = parameter(self, "position", self.init_positions or init, (c.max_positions + self.first, size))
+            x = x + embed(table, positions + self.first if self.first else positions)
         if self.types:
             types = jnp.zeros((b, t), jnp.int32) if types is None else types
             x = x + embed(parameter(self, "type", init, (self.types, size)), types)

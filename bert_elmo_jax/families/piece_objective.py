@@ -1,5 +1,6 @@
 """Pretraining objectives for families fed with pieces: masked or next pieces, with or without sentence pairs."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,10 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
 
-from bert_elmo_jax.data.rows.masking import Masking
-from bert_elmo_jax.data.rows.pieces import PieceExamples
-from bert_elmo_jax.families.family import Family, Objective, Phase
+from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.piece_phases import held_out_examples, plan_phases
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
 
 Sums = dict[str, tuple[Any, Any]]
@@ -26,13 +26,14 @@ def piece_loss(
     """Return `loss(params, batch, key, carry)` with the term `mlm`, and `nsp` for batches of sentence pairs.
 
     With `packed=False`, no row holds more than one sequence: attention gets lengths, and a GPU needs no mask for them.
-    The batch decides what `mlm` predicts: masked pieces, or for a causal model and `Masking("next")` the next piece.
+    The batch decides what `mlm` predicts: masked pieces, or the next piece. A batch of `Masking("next")` has the entry
+    `causal`: a piece sees only those before it, also if the model is bidirectional otherwise.
     Without a key there is no dropout. The carry is passed on. `compare` returns further terms, such as a teacher's.
     """
-    module = family.build(config, pooler=pairs)
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
+        module = family.build(as_causal(family, config) if "causal" in batch else config, pooler=pairs)
         output = encode_rows(module, params, batch, packed, pairs, key)
         logits = score_pieces(family, config, params, output.last, batch)
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
@@ -69,25 +70,27 @@ def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: M
 
 
 def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool = False) -> Objective:
-    """Return the objective of a run's config: masked pieces, with pairs if asked, in one phase or two."""
+    """Return the objective of a run's config: masked or next pieces, with pairs if asked, in one phase or more."""
     heads = ("mlm", "nsp") if pairs else ("mlm",)
-    m = config.masking
-    masking = Masking(m.kind, m.rate, m.predictions, tuple(m.split))
+    phases, held_out = plan_phases(config), held_out_examples(config)
+    if config.masking.kind == "next" and not family.causal(model):
+        raise ValueError(
+            "config.masking.kind='next' predicts each piece from those before it, but the model sees all: use "
+            "model.attention=causal, or masking.kind=token, word or span"
+        )
+    if any(phase.examples.masking.kind == "next" for phase in phases):
+        as_causal(family, model)  # raises for a family without causal attention
 
-    def phase(steps: int, rows: int, length: int) -> Phase:
-        how = (config.short_share, config.short_per, masking, config.sequences, config.copies)
-        return Phase(steps, rows, PieceExamples(length, config.objective, *how))
-
-    long = round(config.steps * config.long_share)
-    phases = [phase(config.steps - long, config.batch_size, config.length)]
-    phases += [phase(long, config.long_batch_size or config.batch_size, config.long_length)] if long else []
+    masking = phases[-1].examples.masking
     loss = piece_loss(family, model, pairs, packed=config.sequences > 1)
     return Objective(
         init=lambda key: init_params(family, model, key, heads, pooler=pairs),
         loss=loss,
         held_out_loss=loss,
         coefficients=dict.fromkeys(heads, 1.0),
-        phases=tuple(phases),
+        phases=phases,
+        long_steps=round(config.steps * config.long_share),
+        held_out=held_out,
         work=lambda params, length: count_work(params, model, masking, length),
         figures=name_figures,
         score="held_out/mlm_accuracy",
@@ -104,6 +107,18 @@ def count_work(params: Any, model: Any, masking: Masking, length: int, per_weigh
     seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
     maps = 2 * model.hidden_size * seen
     return per_weight * (count_weights(layers) + share * head + maps)
+
+
+def as_causal(family: Family, config: Any) -> Any:
+    """Return a configuration with causal attention, which has the same parameters."""
+    if family.causal(config):
+        return config
+    if "attention" not in {field.name for field in dataclasses.fields(config)}:
+        raise ValueError(
+            f"config.masking.kind='next' and config.causal_share need causal attention, which {family.called} does not "
+            "have: use masking.kind=token, word or span, and no causal_share"
+        )
+    return dataclasses.replace(config, attention="causal")
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:

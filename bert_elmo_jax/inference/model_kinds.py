@@ -234,14 +234,15 @@ def _check_fields(facts: Mapping[str, Any], kinds: Mapping[str, str], file: str)
 
 
 def read_config(fields: Mapping[str, Any], family: str, file: str) -> Any:
-    """Return the configuration; raise unless every field is given."""
+    """Return the configuration; raise unless every field is given, except for those added after the first runs."""
     kind = get_kind(family)
     known: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind.config)}
     for name, value in fields.items():
         if name not in known:
             raise ValueError(f"{file}: no field {name!r} in {kind.called}'s config{did_you_mean(name, known)}")
         check_kind(file, name, value, "a string" if get_origin(known[name]) is Literal else TYPES[known[name]])
-    missing = [name for name in known if name not in fields]
+    added = getattr(kind.config, "ADDED", ())  # their defaults are what earlier versions computed
+    missing = [name for name in known if name not in fields and name not in added]
     if missing:  # a default could silently give another model
         raise ValueError(f"{file}: the config lacks {', '.join(missing)}; copy it again from the run")
     try:

@@ -20,6 +20,7 @@ from bert_elmo_jax.nn.attention import SelfAttention
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
 from bert_elmo_jax.nn.parameter import parameter
+from bert_elmo_jax.nn.rotary import Angles
 
 Params = Mapping[str, Any]
 
@@ -101,11 +102,13 @@ def run_layers(
     *,
     wanted: Sequence[int] = (),
     maps: bool = False,
+    angles: Angles | None = None,
 ) -> Encoded:
     """Run the layers of `parent.config` on the embeddings `x`; call it in the compact method of `parent`.
 
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
-    `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return.
+    `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
+    that rotates queries and keys gets `angles`.
     """
     c: Any = parent.config
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
@@ -117,9 +120,11 @@ def run_layers(
         for name in (f"layer_{i}" for i in range(c.num_layers))
     ]
 
+    rotary = () if angles is None else (angles,)
+
     def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
         p, key = of_layer
-        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps)
+        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *rotary)
         return y[0], (y[0] if wanted else None, y[1])
 
     embeddings = x

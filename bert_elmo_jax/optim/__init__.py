@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         linear_after_warmup,
         linear_from_start,
         phases,
+        warmup_stable_decay,
     )
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

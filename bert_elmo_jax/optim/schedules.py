@@ -49,6 +49,27 @@ def cosine(peak: float, warmup: int, steps: int) -> Schedule:
     return after_warmup(peak, warmup, decayed, steps)
 
 
+def warmup_stable_decay(peak: float, warmup: int, steps: int, cooldown: int) -> Schedule:
+    """Warm up to the peak, stay there, and in the last `cooldown` steps decay to 0 as 1 - √(share of them).
+
+    Hägele et al. 2024, https://arxiv.org/abs/2405.18392: a run can be prolonged from any checkpoint before the decay.
+
+    >>> schedule = warmup_stable_decay(1.0, warmup=10, steps=200, cooldown=100)
+    >>> [round(float(schedule(step)), 3) for step in (0, 5, 10, 100, 101, 125, 164, 200, 201)]
+    [0.0, 0.5, 1.0, 1.0, 0.9, 0.5, 0.2, 0.0, 0.0]
+    """
+    if not 1 <= cooldown <= steps - warmup:
+        raise ValueError(
+            f"a cooldown of {cooldown} steps in a schedule of {steps} with a warm-up of {warmup}: expected 1 to "
+            f"{steps - warmup}"
+        )
+
+    def decayed(step: Array) -> Array:
+        return 1.0 - jnp.sqrt(jnp.clip((step - (steps - cooldown)) / cooldown, 0.0, 1.0))
+
+    return after_warmup(peak, warmup, decayed, steps)
+
+
 def inverse_square_root(peak: float, warmup: int) -> Schedule:
     """Warm up to the peak, then decay as `peak · √(warmup / step)` without end.
 

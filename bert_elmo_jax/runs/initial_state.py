@@ -20,6 +20,7 @@ ROW_SPARSE = ("adagrad",)
 # The fields that suit a device. Fused attention stores no attention maps, so it has no dropout on them.
 _FAST = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0}
 COMPUTE = {"cpu": {"dtype": "float32", "implementation": "reference"}, "gpu": _FAST, "tpu": _FAST}
+COOLDOWN = 0.2  # the share of the steps in which warm-up–stable–decay decays, if the config does not say
 # What `auto` chooses on a CPU whose matrix products are faster in bfloat16.
 FAST_CPU = {"dtype": "bfloat16", "implementation": "reference"}
 
@@ -80,22 +81,25 @@ def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bo
 def build_schedule(o: ConfigDict, steps: int, long: int = 0) -> optim.Schedule:
     """Return the schedule of `config.optimizer`; the last `long` steps may have their own."""
     if long and o.long_learning_rate:
-        first = _build_phase(o.schedule, o.learning_rate, o.warmup, steps - long)
-        second = _build_phase(o.schedule, o.long_learning_rate, o.long_warmup, long)
+        first = _build_phase(o, o.learning_rate, o.warmup, steps - long)
+        second = _build_phase(o, o.long_learning_rate, o.long_warmup, long)
         return optim.phases((first, steps - long), (second, long))
-    return _build_phase(o.schedule, o.learning_rate, o.warmup, steps)
+    return _build_phase(o, o.learning_rate, o.warmup, steps)
 
 
-def _build_phase(name: str, peak: float, warmup: float, steps: int) -> optim.Schedule:
+def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int) -> optim.Schedule:
     warm = round(warmup * steps) if warmup < 1 else int(warmup)
+    asked = COOLDOWN if o.get("cooldown") is None else o.cooldown
+    cooldown = round(asked * steps) if asked < 1 else int(asked)
     named = {
         "linear_from_start": lambda: optim.linear_from_start(peak, warm, steps),
         "linear_after_warmup": lambda: optim.linear_after_warmup(peak, warm, steps),
         "cosine": lambda: optim.cosine(peak, warm, steps),
+        "warmup_stable_decay": lambda: optim.warmup_stable_decay(peak, warm, steps, cooldown),
         "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
         "constant": lambda: optim.constant(peak, warm),
     }
-    return choose("optimizer.schedule", name, named)()
+    return choose("optimizer.schedule", o.schedule, named)()
 
 
 def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:

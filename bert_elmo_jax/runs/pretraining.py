@@ -58,8 +58,9 @@ def pretrain(
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}
+        added = added_fields(family)
         if (workdir / "run.json").is_file():
-            train.same_run(workdir, asked, FREE)
+            train.same_run(workdir, asked, FREE, added)
         train.meet("run directory")
         share_compiled()
         mesh = None if parallel == "pmap" else train.make_mesh(**config.mesh)
@@ -81,7 +82,7 @@ def pretrain(
         feed: Any = functools.partial(train_batches, corpora, seed=config.seed, workers=config.workers, **here)
         phases = [(phase.steps, feed(phase.examples, phase.rows)) for phase in objective.phases]
         batches: Any = phases[0][1] if family.inputs == "words" else Phases(phases)
-        examples, rows = objective.phases[0].examples, config.batch_size
+        examples, rows = objective.held_out_examples, config.batch_size
         held_out = functools.partial(eval_batches, corpora, examples, rows, limit=config.eval_batches, **here)
 
         # The step.
@@ -89,7 +90,7 @@ def pretrain(
         if config.optimizer.warmup > config.steps:
             say(f"the warm-up, {config.optimizer.warmup:,.0f} steps, is longer than the run: its rate is not reached")
         if first:  # after all checks: a refused run leaves no run.json
-            train.same_run(workdir, asked, FREE)
+            train.same_run(workdir, asked, FREE, added)
             describe_run(workdir, model, params, tokenizer)
             if teacher is not None:
                 record_teacher(workdir, teacher, params, config.init_from_teacher)
@@ -135,6 +136,12 @@ def pretrain(
             page = train.write_report(workdir, [suggest_next(workdir, family.inputs)])
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
+
+
+def added_fields(family: Family) -> dict[str, Any]:
+    """Return the fields of a config that the first runs of a family did not have, with the values that they meant."""
+    added = getattr(family.config, "ADDED", ())
+    return {f"model.{name}": getattr(family.config, name) for name in added}
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:

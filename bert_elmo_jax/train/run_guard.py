@@ -5,7 +5,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from bert_elmo_jax.files import Held, lock, write_text
@@ -19,6 +19,9 @@ DIVERGED = 76  # too many steps in a row without a finite loss
 
 class Diverged(RuntimeError):
     """The loss was not finite too many times in a row."""
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @contextlib.contextmanager
@@ -47,10 +50,13 @@ def only_process(run: str | Path) -> Iterator[None]:
         yield
 
 
-def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = ()) -> None:
+def same_run(
+    run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = (), added: Mapping[str, Any] = NOTHING
+) -> None:
     """Write the configuration to `run.json`, or raise if an existing one differs, listing every difference.
 
-    Fields in `free` may change when a run is restarted.
+    Fields in `free` may change when a run is restarted. A file of an earlier version lacks fields of `added`, which has
+    the values that it meant: `{"model.norm": "post"}`.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()
@@ -68,6 +74,7 @@ def same_run(run: str | Path, asked: Mapping[str, Any], free: tuple[str, ...] = 
     except ValueError as error:
         raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
     then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (there, asked))
+    then = {name: json.dumps(value) for name, value in added.items() if name in now} | then
     pairs = {name: (then.get(name, "nothing"), now.get(name, "nothing")) for name in sorted({*then, *now})}
     changed = [f"{name}: {before} then, {after} now" for name, (before, after) in pairs.items() if before != after]
     if changed:

@@ -20,6 +20,11 @@ def fields(preset: str) -> ConfigDict:
     c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over, as in the original
     c.masking = ConfigDict({"kind": "token", "rate": 0.15, "split": (0.8, 0.1, 0.1)})  # word, span, next
     c.masking.predictions = config_dict.placeholder(int)  # per row; empty: rate · length
+    c.masking.end_rate = config_dict.placeholder(float)  # the rate changes evenly to this one; empty: it stays
+    c.masking.rates = config_dict.placeholder(int)  # the number of different rates on this way; empty: 16
+    # The first steps, this share of them, have fewer rows: each of these numbers for as many steps as the others.
+    c.batch_warmup = ConfigDict({n: config_dict.placeholder(t) for n, t in (("rows", tuple), ("share", float))})
+    c.causal_share = config_dict.placeholder(float)  # of the steps: the first predict the next piece, not masked ones
     return c
 
 

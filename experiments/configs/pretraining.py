@@ -28,6 +28,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer = ConfigDict()
     c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
     c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
+    # … and warmup_stable_decay, which decays in the last `cooldown` steps, or below 1 a share of them; empty: 0.2.
+    c.optimizer.cooldown = config_dict.placeholder(float)
     c.optimizer.learning_rate = 1e-4
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule

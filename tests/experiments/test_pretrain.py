@@ -290,7 +290,8 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 
 RECIPES = [
     (family, recipe)
-    for family in ("bert", "distilbert", "elmo", "modernbert")  # a family fed with pieces reads the corpus of bert
+    # A family fed with pieces reads the corpus of bert.
+    for family in ("bert", "bert_modern", "distilbert", "elmo", "modernbert")
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bert_elmo_jax.optim import constant, cosine, inverse_square_root, linear_after_warmup, linear_from_start, phases
+from bert_elmo_jax.optim import (
+    constant,
+    cosine,
+    inverse_square_root,
+    linear_after_warmup,
+    linear_from_start,
+    phases,
+    warmup_stable_decay,
+)
 
 STEPS = (0, 1, 9_999, 10_000, 500_000, 1_000_000, 1_000_001)
 BY_HAND = {
@@ -60,6 +68,15 @@ def test_rates_rise_if_warmup_exceeds_steps(make):
     assert [round(float(make(1.0, 100, 10)(step)), 3) for step in (0, 5, 9)] == [0.0, 0.05, 0.09]
 
 
+def test_a_stable_rate_that_decays_at_the_end():
+    schedule = jax.jit(warmup_stable_decay(2e-3, warmup=100, steps=1_000, cooldown=200))
+    for step in (0, 50, 100, 500, 800):
+        np.testing.assert_allclose(float(schedule(jnp.int32(step))), 2e-3 * min(1, step / 100), rtol=1e-6)
+    for step in (801, 850, 999, 1_000, 1_500):
+        expected = 2e-3 * (1 - min(1, (step - 800) / 200) ** 0.5)
+        np.testing.assert_allclose(float(schedule(jnp.int32(step))), expected, rtol=1e-5, atol=1e-12)
+
+
 def test_two_phases_of_lamb():
     """65,536 sequences at 128 for 7,038 steps, then 32,768 at 512 for 1,563 steps: warm-up 28.43% and 12.8%."""
     first, second = linear_after_warmup(6e-3, 2001, 7038), linear_after_warmup(4e-3, 200, 1563)
@@ -78,6 +95,8 @@ def test_two_phases_of_lamb():
         (lambda: cosine(float("nan"), 1, 2), r"peak learning rate of nan"),
         (lambda: inverse_square_root(1.0, -1), r"warm-up of -1 steps"),
         (lambda: cosine(1.0, 0, 0), r"schedule of 0 steps"),
+        (lambda: warmup_stable_decay(1.0, 10, 20, 11), r"a cooldown of 11 steps .* expected 1 to 10"),
+        (lambda: warmup_stable_decay(1.0, 10, 20, 0), r"a cooldown of 0 steps"),
         (lambda: phases(), r"no phase was given"),
         (lambda: phases((constant(1.0), 0)), r"a phase of 0 steps"),
     ],

@@ -320,6 +320,17 @@ def test_another_configuration_is_refused(tmp_path):
         same_run(tmp_path, asked)
 
 
+def test_fields_that_an_earlier_version_did_not_have(tmp_path):
+    same_run(tmp_path, {"steps": 10, "model": {"layers": 2}})
+    added = {"model.norm": "post", "model.theta": 1e4}
+    now = {"steps": 10, "model": {"layers": 2, "norm": "post", "theta": 1e4, "later": None}}
+    same_run(tmp_path, now, added=added)
+    with pytest.raises(ValueError, match=r'configuration:\nmodel.norm: "post" then, "pre" now\nResume'):
+        same_run(tmp_path, {**now, "model": {**now["model"], "norm": "pre"}}, added=added)
+    with pytest.raises(ValueError, match=r"model.theta: nothing then, 10000.0 now"):
+        same_run(tmp_path, now, added={"model.norm": "post"})
+
+
 def test_a_torn_last_line_is_dropped(tmp_path, alone):
     with pytest.raises(FileNotFoundError):
         run(tmp_path, Batches(fail=10))

@@ -5,6 +5,7 @@ checkpoint to the number of workers, so each worker returns the position after a
 """
 
 import bisect
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -15,6 +16,8 @@ import numpy as np
 
 from bert_elmo_jax.data.pipeline.feeds import Batch, Examples, Places, Reader, Recipe, check_corpora
 from bert_elmo_jax.data.pipeline.windows import WINDOW, Place
+from bert_elmo_jax.data.rows.masking import Masking
+from bert_elmo_jax.data.rows.pieces import PieceExamples
 
 BUFFER = 4  # batches that each worker keeps ready
 
@@ -78,11 +81,29 @@ class Batches(Iterator[Batch]):
         self.close()
         self._places, self.epoch = places, epoch
 
+    def continues(self, before: "Batches") -> bool:
+        """Return True if these batches have the same rows as others, but for their number and their masking."""
+        return _rows_of(self.recipe) == _rows_of(before.recipe)
+
+    def follow(self, before: "Batches") -> None:
+        """Go on where other batches ended, and take over what they hold in memory."""
+        self.close()
+        self._places, self.epoch = before._places, before.epoch
+        self._feed.tracks, before._feed.tracks = before._feed.tracks, self._feed.tracks
+
     def close(self) -> None:
         """End the worker processes, if there are any; the next batch starts them again."""
         if self._ready is not None:
             self._ready.close()
             self._ready = None
+
+
+def _rows_of(recipe: Recipe) -> Any:
+    """Return what determines the rows of a recipe before masking."""
+    examples = recipe.examples
+    if isinstance(examples, PieceExamples):
+        examples = dataclasses.replace(examples, masking=Masking())
+    return recipe.corpora, examples, recipe.seed, recipe.window, recipe.part
 
 
 def _places_of(state: Mapping[str, Any]) -> Places:
@@ -93,7 +114,8 @@ def _places_of(state: Mapping[str, Any]) -> Places:
 class Phases(Iterator[Batch]):
     """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
 
-    BERT trained 90 percent of the steps at length 128, and the rest at 512.
+    BERT trained 90 percent of the steps at length 128, and the rest at 512. Batches whose rows differ from those before
+    only in number and masking go on in the data where those ended; others start at its beginning.
     """
 
     def __init__(self, parts: Sequence[tuple[int, Batches]]):
@@ -105,6 +127,8 @@ class Phases(Iterator[Batch]):
         phase = min(bisect.bisect_right(self._ends, self._done), len(self._parts) - 1)
         for before in self._parts[:phase]:
             before.close()
+        if phase and self._done == self._ends[phase - 1] and self._parts[phase].continues(self._parts[phase - 1]):
+            self._parts[phase].follow(self._parts[phase - 1])
         batch = next(self._parts[phase])
         self._done += 1
         return batch

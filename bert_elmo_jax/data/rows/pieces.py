@@ -70,6 +70,8 @@ class PieceExamples:
         widths = dict.fromkeys(("tokens", "types", "positions", "segments"), self.length)
         widths |= {f"mlm_{name}": self.places for name in ("positions", "targets", "weights")}
         widths |= {f"nsp_{name}": self.sequences for name in ("positions", "targets", "weights")}
+        if self.masking.kind == "next":
+            widths["causal"] = 1  # its presence says that a piece sees only those before it
         return {name: ((rows, width), np.float32 if "weights" in name else np.int32) for name, width in widths.items()}
 
 
@@ -132,6 +134,8 @@ def piece_batch(
     ):
         batch[name] = np.zeros((len(count), asked.sequences), kind)
         batch[name][row, slot] = values
+    if asked.masking.kind == "next":
+        batch["causal"] = np.ones((len(count), 1), np.int32)
     return batch
 
 

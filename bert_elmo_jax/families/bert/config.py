@@ -1,9 +1,10 @@
 """BERT's configuration, and its conversion from and to Google's and Hugging Face's JSON files."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bert_elmo_jax.families.family import check_choices, choose_preset
 from bert_elmo_jax.families.huggingface_config import ConfigFile, check_sizes
@@ -65,6 +66,12 @@ FILE = ConfigFile(
 class BertConfig:
     """The sizes of a BERT and how to compute it; from `preset`, `from_json`, or by hand.
 
+    Four fields choose what later papers changed. `norm` is after each part of a layer ("post", as in the original) or
+    before it ("pre", with one more norm after the last layer). `feed_forward` has two dense layers or a gated unit
+    ("gated": GeGLU with the activation "gelu", SwiGLU with "silu"). `position` is a learned embedding, or rotates
+    queries and keys ("rotary", by angles with the base `rotary_theta`). With `layer_bias=False`, layers and their norms
+    have no biases; the norm of the embeddings, the pooler and the heads keep theirs.
+
     The last four fields change neither the parameters nor (beyond rounding, for `dtype`) the numbers: `implementation`
     of attention ("reference", "fused", or on a TPU "splash"), `remat` (the backward pass computes the layers again),
     `scan` (one layer is compiled and looped over), `dtype` ("float32" or "bfloat16" for the layers; parameters,
@@ -86,14 +93,45 @@ class BertConfig:
     initializer_range: float = 0.02
     pad_id: int = 0
     attention: Literal["bidirectional", "causal"] = "bidirectional"
+    norm: Literal["post", "pre"] = "post"
+    feed_forward: Literal["dense", "gated"] = "dense"
+    position: Literal["learned", "rotary"] = "learned"
+    rotary_theta: float = 10_000.0
+    layer_bias: bool = True
     implementation: Literal["reference", "fused", "splash"] = "reference"
     remat: bool = False
     scan: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
 
+    # Fields that the first runs did not have: their default is the original, so older files mean it.
+    ADDED: ClassVar[tuple[str, ...]] = ("norm", "feed_forward", "position", "rotary_theta", "layer_bias")
+
     def __post_init__(self) -> None:
         check_sizes(self, "BERT")
         check_choices(self)
+        if not 0 < self.rotary_theta < math.inf:
+            raise ValueError(f"rotary_theta is {self.rotary_theta}; it must be above 0")
+        if self.position == "rotary" and self.head_size % 2:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} and num_heads {self.num_heads} give heads of size {self.head_size}, "
+                "but position='rotary' rotates them in pairs: choose num_heads so that the size is even"
+            )
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The fields in which this model is not the original BERT, with their values.
+
+        >>> BertConfig(norm="pre", rotary_theta=500.0).changed
+        {'norm': 'pre'}
+        """
+        defaults = {field.name: field.default for field in fields(self) if field.name in self.ADDED}
+        del defaults["rotary_theta"]  # it says nothing without rotary positions, which are named themselves
+        return {name: getattr(self, name) for name in defaults if getattr(self, name) != defaults[name]}
+
+    @property
+    def is_original(self) -> bool:
+        """True if the layers are those of the original BERT."""
+        return not self.changed
 
     @property
     def causal(self) -> bool:
@@ -126,5 +164,10 @@ class BertConfig:
             raise ValueError(
                 f"Hugging Face's config.json for an encoder cannot say attention={self.attention!r}; only "
                 "bidirectional models are written"
+            )
+        for name, value in self.changed.items():
+            raise ValueError(
+                f"Hugging Face's config.json for a BERT cannot say {name}={value!r}; only models with "
+                f"{name}={getattr(BertConfig, name)!r} are written"
             )
         return FILE.write(self, heads)

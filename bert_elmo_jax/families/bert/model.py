@@ -3,20 +3,25 @@
 The original is https://github.com/google-research/bert. The encoder has embeddings, `num_layers` times attention and
 feed-forward (each followed by dropout, the residual and a layer norm), and the pooler. The parameter tree has one
 entry per layer, also for `scan`.
+
+The fields `norm`, `feed_forward`, `position` and `layer_bias` of the configuration choose what later papers changed; a
+model with pre-norm normalises the outputs of its last layer.
 """
 
 from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Float32, Int
 
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.family import Output
 from bert_elmo_jax.families.piece_embeddings import Embeddings
-from bert_elmo_jax.nn import Dense, dropout
+from bert_elmo_jax.nn import Dense, LayerNorm, dropout, rotary_angles
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.modern_layer import ModernLayer
 from bert_elmo_jax.nn.transformer import Layer, MaskedLM, Pooler, at_positions, run_layers
 
 # `MaskedLM` and `at_positions` are shared with other families.
@@ -47,21 +52,30 @@ class Bert(nn.Module):
 
         `types` default to 0, `positions` count from 0 along the row (packed rows must give theirs). `segments` are 0
         for padding and 1, 2, … for the sequences of a row; rows of one sequence can give `lengths` instead; with
-        neither, every token is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last). The pooled
-        vector is taken at the row's first token, or at `nsp_positions`.
+        neither, every token is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last; with
+        pre-norm, the last is the only one that is normalised). The pooled vector is taken at the row's first token, or
+        at `nsp_positions`.
         """
         c = self.config
         wanted = layer_numbers(layers, c.num_layers)
         # One key for the embeddings and one per layer, for every way to run the layers.
         keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
 
-        x = Embeddings(c, c.type_vocab_size, name="embeddings")(tokens, types, positions)
+        rotary = c.position == "rotary"
+        x = Embeddings(c, c.type_vocab_size, learned=not rotary, name="embeddings")(tokens, types, positions)
         x = dropout(x, c.dropout, None if keys is None else keys[0])
 
+        if rotary and positions is None:
+            positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None, :], tokens.shape)
         x, hidden, maps = run_layers(
-            self, Layer(c, parent=None), x, segments, lengths, None if keys is None else keys[1:],
-            wanted=wanted, maps=attentions,
+            self, (Layer if c.is_original else ModernLayer)(c, parent=None), x, segments, lengths,
+            None if keys is None else keys[1:], wanted=wanted, maps=attentions,
+            angles=rotary_angles(positions, c.head_size, c.rotary_theta) if rotary and positions is not None else None,
         )  # fmt: skip
+        if c.norm == "pre":
+            x = LayerNorm(c.norm_eps, c.layer_bias, name="norm")(x)
+            if hidden is not None:
+                hidden = jnp.stack([x if n == c.num_layers else hidden[i] for i, n in enumerate(wanted)])
         pooled = Pooler(c, name="pooler")(x, nsp_positions) if self.add_pooler else None
         return Output(x, hidden, maps, pooled)
 

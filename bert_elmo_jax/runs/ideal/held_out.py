@@ -29,7 +29,7 @@ def read_held_out(run: Path, asked: ConfigDict, corpus: Any, limit: int | None =
     """Return the model of a run, its objective, and the batches of held-out text that it is evaluated on."""
     model = read_model(run)
     objective = get_family(model.kind).objective(asked, model.config)
-    return model, objective, [*eval_batches(corpus, objective.phases[0].examples, asked.batch_size, limit=limit)]
+    return model, objective, [*eval_batches(corpus, objective.held_out_examples, asked.batch_size, limit=limit)]
 
 
 def build_means(loss: Any, params: Any, carry: Any = None) -> Callable[[Sequence[Batch]], dict[str, float]]:
