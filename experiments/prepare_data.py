@@ -31,7 +31,7 @@ def define() -> None:
     flags.DEFINE_string("text_field", "text", "The field of .jsonl records that holds the text.")
     flags.DEFINE_enum("on_bad", "error", ["error", "skip"], "Report an unusable line, or skip and count it.")
     flags.DEFINE_float("max_line_mb", 4.0, "Longer lines are bad input.")
-    flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece or words, trained; or the folder of one.")
+    flags.DEFINE_string("tokenizer", "wordpiece", "wordpiece, sentencepiece, byte_bpe or words; or a folder.")
     flags.DEFINE_integer("vocab_size", 8192, "Size of a trained vocabulary, special pieces included.")
     flags.DEFINE_float("sample_mb", 32.0, "Text to train it on.")
     flags.DEFINE_bool("lowercase", False, "Lower-case, for a trained WordPiece vocabulary (Hangul stays composed).")

@@ -116,7 +116,7 @@ def pool_words(
 ) -> Float32[np.ndarray, "words D"]:
     """Return the vectors of a text's words."""
     real = np.flatnonzero(text.word_ids >= 0)
-    word = text.word_ids[real] + counts[0] * (text.types[real] == 1)
+    word = text.word_ids[real] + counts[0] * (text.texts[real] == 1)
     out = np.zeros((sum(counts), vectors.shape[1]), np.float32)
     if how == "mean":
         np.add.at(out, word, vectors[real])

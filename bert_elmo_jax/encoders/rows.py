@@ -75,11 +75,11 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
     first, second = _parts(text, number)
     encoding = _encode(tokenizer, first, second, number)
     words = (_count_words(first, encoding, 0), _count_words(second, encoding, 1))
-    if len(encoding) == (2 if second is None else 3):
+    if (encoding.word_ids < 0).all():
         raise BadText(number, f"is empty, or has nothing the tokenizer knows: {shorten(text)}")
     if overflow == "truncate" and len(encoding) > size:
-        encoding = _truncate(encoding, second is not None, size, number)
-    prefix = 1 if second is None else int(np.flatnonzero(encoding.types == 1)[0])
+        encoding = _truncate(encoding, size, number)
+    prefix = 1 if encoding.second is None else encoding.second
     body, room = len(encoding) - prefix - 1, size - prefix - 1
     if body <= room:
         return Row(encoding, prefix, ((0, body),), words)
@@ -92,9 +92,10 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
     if room < 2 and second is None:
         raise BadText(number, f"has {body} pieces, and a window of {size} has room for one; use max_length=4 or more")
     if room < 2:
+        taken = int((encoding.word_ids[:prefix] >= 0).sum())
         raise BadText(
             number,
-            f"has a first part of {prefix - 2} pieces, which leaves no window for the second among {size}: "
+            f"has a first part of {taken} pieces, which leaves no window for the second among {size}: "
             f'{shorten(text)}; give the long part second, or use overflow="truncate"',
         )
     step = stride or max(1, room // 2)
@@ -133,25 +134,29 @@ def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None
 
 def _count_words(part: str | Words | None, encoding: Encoding, kind: int) -> int:
     known = len(part) if isinstance(part, list) else 0
-    return known or int(encoding.word_ids[encoding.types == kind].max(initial=-1)) + 1
+    return known or int(encoding.word_ids[encoding.texts == kind].max(initial=-1)) + 1
 
 
-def _truncate(encoding: Encoding, pair: bool, size: int, number: int) -> Encoding:
+def _truncate(encoding: Encoding, size: int, number: int) -> Encoding:
     """Cut the end of the longer text until both fit, as the original does."""
-    first = int((encoding.types == 0).sum()) - 2
-    second = len(encoding) - first - 3 if pair else 0
-    room = size - (3 if pair else 2)
+    pair = encoding.second is not None
+    added, texts = encoding.word_ids < 0, encoding.texts
+    first, second = (int((~added & (texts == text)).sum()) for text in (0, 1))
+    room = size - int(added.sum())
     if room < 1 + pair:
-        raise BadText(number, f"is a pair, and max_length={size} has no room for a piece of each part; use at least 5")
+        least = size - room + 2
+        raise BadText(
+            number, f"is a pair, and max_length={size} has no room for a piece of each part; use at least {least}"
+        )
     # The longer text loses one piece at a time, the second on a tie, so the shorter keeps up to half of the room.
     keep_second = min(second, max(room // 2, room - first)) if pair else 0
     keep_first = min(first, room - keep_second)
-    kept = [0, *range(1, 1 + keep_first), first + 1]
-    if pair:
-        kept += [*range(first + 2, first + 2 + keep_second), len(encoding) - 1]
+    place = np.cumsum(~added) - 1 - first * texts  # of each piece in its text
+    kept = np.flatnonzero(added | (place < np.where(texts == 0, keep_first, keep_second)))
     e = encoding
     tokens = tuple(e.tokens[i] for i in kept)
-    return Encoding(e.ids[kept], e.types[kept], e.offsets[kept], e.word_ids[kept], tokens)
+    cut = None if e.second is None else e.second - (first - keep_first)
+    return Encoding(e.ids[kept], e.types[kept], e.offsets[kept], e.word_ids[kept], tokens, cut)
 
 
 def lone_surrogate(text: str | Words) -> str | None:

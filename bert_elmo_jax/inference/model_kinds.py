@@ -178,8 +178,19 @@ def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> Non
 
 
 def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", "tokenizer.json", "*.model")
-    return load_tokenizer(folder, lowercase=lowercase) if any(any(folder.glob(name)) for name in names) else None
+    names = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "*.model")
+    if not any(any(folder.glob(name)) for name in names):
+        return None
+    tokenizer = load_tokenizer(folder, lowercase=lowercase)
+    pad = getattr(config, "pad_id", tokenizer.pad_id)
+    # A generative tokenizer has no pad piece of its own.
+    if tokenizer.pad_id not in (pad, tokenizer.sep_id):
+        raise ValueError(
+            f"{folder}: the pad piece of the tokenizer is {tokenizer.tokens[tokenizer.pad_id]!r} with the id "
+            f"{tokenizer.pad_id}, that of the model has the id {pad}: they do not belong together. Copy the tokenizer "
+            "of this model there, or correct pad_token_id in config.json."
+        )
+    return tokenizer
 
 
 def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | None:

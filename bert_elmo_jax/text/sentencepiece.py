@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
-from bert_elmo_jax.files import read_json, write_bytes, write_json
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.tokenizer import (
     CLS,
     MASK,
@@ -23,6 +23,7 @@ from bert_elmo_jax.text.tokenizer import (
     Tokenizer,
     check_fingerprint,
     check_ids,
+    encode_json,
     encoding_of,
     find_model,
     reject_text,
@@ -101,11 +102,10 @@ class SentencePiece(Tokenizer):
         data = b"".join([self._written[number] for number in check_ids(ids, self.vocab_size)])
         return self._plain(data.decode(errors="replace"))
 
-    def save(self, folder: str | Path) -> None:
-        """Write `tokenizer_config.json` and `sentencepiece.model`."""
-        folder = Path(folder)
-        write_json(folder / "tokenizer_config.json", {OWN_KEY: {"fingerprint": self.fingerprint}}, indent=2)
-        write_bytes(folder / "sentencepiece.model", self._model)
+    def files(self) -> dict[str, bytes]:
+        """Return `tokenizer_config.json` and `sentencepiece.model`."""
+        config = {OWN_KEY: {"fingerprint": self.fingerprint}}
+        return {"tokenizer_config.json": encode_json(config), "sentencepiece.model": self._model}
 
     def _bytes_of(self, number: int) -> bytes:
         if self._library.is_byte(number):

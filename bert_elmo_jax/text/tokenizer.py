@@ -1,5 +1,6 @@
-"""The tokenizer interface, the special pieces and the result of encoding, and loading a tokenizer of either kind."""
+"""The tokenizer interface, the special pieces and the result of encoding, and loading a tokenizer of any kind."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
+from bert_elmo_jax.files import write_bytes
+
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
+BPE_FILES = ("vocab.json", "merges.txt")
 MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 
@@ -20,9 +24,11 @@ OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 class Encoding:
     """The pieces of one or two texts, with the characters and words they came from.
 
-    `types` is 0 in the first text (with its special pieces) and 1 in the second. `offsets` are (start, end) in the
-    original text, or in the word for `encode_words`. `word_ids` number the words of each text from 0. Special pieces
-    that the tokenizer added have the offsets (0, 0) and the word id -1.
+    `types` are what the model reads: 0 in the first text (with its special pieces) and 1 in the second, or 0
+    everywhere, as the tokenizer says. `texts` is 0 in the first text and 1 in the second for every tokenizer; `second`
+    is the place where the second begins. `offsets` are (start, end) in the original text, or in the word for
+    `encode_words`. `word_ids` number the words of each text from 0. Special pieces that the tokenizer added have the
+    offsets (0, 0) and the word id -1.
 
     >>> from bert_elmo_jax.text import train_wordpiece
     >>> train_wordpiece(["배를 타고"] * 9, vocab_size=30).encode("타고 배를").offsets.tolist()
@@ -34,9 +40,50 @@ class Encoding:
     offsets: Int32[np.ndarray, "T 2"]
     word_ids: Int32[np.ndarray, "T"]
     tokens: tuple[str, ...]
+    second: int | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def texts(self) -> Int32[np.ndarray, "T"]:
+        """Return the text of each piece, 0 or 1; special pieces between the texts belong to the first."""
+        return np.zeros_like(self.types) if self.second is None else (np.arange(len(self)) >= self.second).astype("i4")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special pieces around one text and around a pair, and the types of the two texts.
+
+    >>> Frame(before=(2,), between=(3,), after=(3,))  # [CLS] a [SEP] b [SEP]
+    Frame(before=(2,), between=(3,), after=(3,), types=(0, 1))
+    """
+
+    before: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    types: tuple[int, int] = (0, 1)
+
+    def count(self, pair: bool) -> int:
+        """Return the number of special pieces of one text or a pair."""
+        return len(self.before) + len(self.between) * pair + len(self.after)
+
+    def join(
+        self, first: Int32[np.ndarray, "A"], second: Int32[np.ndarray, "B"] | None = None
+    ) -> tuple[Int32[np.ndarray, "T"], Int32[np.ndarray, "T"]]:
+        """Return the ids and types of one text or a pair with its special pieces.
+
+        >>> [array.tolist() for array in Frame((2,), (3,), (3,)).join(np.array([7, 8], "i4"), np.array([9], "i4"))]
+        [[2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1]]
+        """
+        before, between, after = (np.array(part, np.int32) for part in (self.before, self.between, self.after))
+        head = [before, first] if second is None else [before, first, between]
+        tail = [after] if second is None else [second, after]
+        ids = np.concatenate([*head, *tail])
+        types = np.full(len(ids), self.types[0], np.int32)
+        if second is not None:
+            types[sum(map(len, head)) :] = self.types[1]
+        return ids, types
 
 
 def encoding_of(
@@ -52,24 +99,38 @@ def encoding_of(
     )
 
 
-def join_texts(first: Encoding, second: Encoding | None, cls: Encoding | None, sep: Encoding | None) -> Encoding:
-    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None."""
-    parts = [(part, 0) for part in (cls, first, sep) if part is not None]
-    if second is not None:
+def join_texts(
+    first: Encoding,
+    second: Encoding | None,
+    cls: Encoding | None,
+    sep: Encoding | None,
+    between: Encoding | None = None,
+    types: tuple[int, int] = (0, 1),
+) -> Encoding:
+    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None.
+
+    `between` takes the place of the first `[SEP]` in a pair, and `types` are the types of the two texts.
+    """
+    pair = second is not None
+    parts = [(part, 0) for part in (cls, first, sep if between is None or not pair else between) if part is not None]
+    start = sum(len(part) for part, _ in parts)
+    if pair:
         parts += [(part, 1) for part in (second, sep) if part is not None]
     return Encoding(
         ids=np.concatenate([part.ids for part, _ in parts]),
-        types=np.concatenate([np.full(len(part), number, np.int32) for part, number in parts]),
+        types=np.concatenate([np.full(len(part), types[number], np.int32) for part, number in parts]),
         offsets=np.concatenate([part.offsets for part, _ in parts]),
         word_ids=np.concatenate([part.word_ids for part, _ in parts]),
         tokens=tuple(token for part, _ in parts for token in part.tokens),
+        second=start if pair else None,
     )
 
 
 class Tokenizer(ABC):
-    """Converts text to ids and back; implemented by `WordPiece` and `SentencePiece`.
+    """Converts text to ids and back; implemented by `WordPiece`, `SentencePiece` and `TokenizerFile`.
 
     `tokens` lists the pieces by id. `word_starts` is True for pieces that begin a word and False for special pieces.
+    `frame` holds the special pieces around a text and a pair.
     `fingerprint` hashes everything that changes ids: tokenizers with the same fingerprint are interchangeable.
 
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -89,7 +150,7 @@ class Tokenizer(ABC):
     fingerprint: str
 
     def encode(self, text: str, pair: str | None = None, *, specials: bool = True) -> Encoding:
-        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]`, without truncating.
+        """Encode a text, or two as `[CLS] text [SEP] pair [SEP]` (see `frame`), without truncating.
 
         A literal special piece in the text is read as that piece.
         """
@@ -120,20 +181,42 @@ class Tokenizer(ABC):
         """Return the normalised text of ids, with `[UNK]` and `[MASK]` but without the other special pieces."""
 
     @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """Return the contents of the files that `save` writes, by name, the configuration first."""
+
     def save(self, folder: str | Path) -> None:
-        """Write the files that `load_tokenizer` reads."""
+        """Write the files that `load_tokenizer` reads; transformers reads them too, except a SentencePiece model."""
+        for name, content in self.files().items():
+            write_bytes(Path(folder) / name, content)
+
+    def files_for_transformers(self, *, max_positions: int, types: bool = True) -> dict[str, bytes]:
+        """Return `files` with the length limit of a model, and without types (token_type_ids) if it has none."""
+        files = self.files()
+        config = json.loads(files["tokenizer_config.json"]) | {"model_max_length": max_positions}
+        if not types:
+            config["model_input_names"] = ["input_ids", "attention_mask"]
+        return files | {"tokenizer_config.json": encode_json(config)}
 
     @abstractmethod
     def _encode(self, text: str | list[str]) -> Encoding:
         """Encode a text or a list of words, without adding special pieces."""
 
+    @cached_property
+    def frame(self) -> Frame:
+        """The special pieces around a text and around a pair."""
+        return Frame((self.cls_id,), (self.sep_id,), (self.sep_id,))
+
     def _join(self, first: Encoding, second: Encoding | None, specials: bool) -> Encoding:
-        return join_texts(first, second, *(self._boundaries if specials else (None, None)))
+        before, between, after = self._boundaries if specials else (None, None, None)
+        return join_texts(first, second, before, after, between, self.frame.types)
 
     @cached_property
-    def _boundaries(self) -> tuple[Encoding, Encoding]:
-        cls, sep = (encoding_of([i], [(0, 0)], [-1], [self.tokens[i]]) for i in (self.cls_id, self.sep_id))
-        return cls, sep
+    def _boundaries(self) -> tuple[Encoding, Encoding, Encoding]:
+        before, between, after = (
+            encoding_of(ids, [(0, 0)] * len(ids), [-1] * len(ids), [self.tokens[number] for number in ids])
+            for ids in (self.frame.before, self.frame.between, self.frame.after)
+        )
+        return before, between, after
 
 
 def reject_text(texts: Iterable[object], error: Exception) -> NoReturn:
@@ -176,6 +259,11 @@ def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> N
         )
 
 
+def encode_json(content: Any) -> bytes:
+    """Return readable JSON as the bytes of a file."""
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
 def find_vocabulary(folder: Path) -> Path | None:
     """Return the WordPiece vocabulary of a folder, or None."""
     return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
@@ -189,7 +277,10 @@ def find_model(folder: Path) -> Path | None:
 
 
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
-    """Load the tokenizer in a folder, or from a `vocab.txt` or `.model` file.
+    """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
+
+    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (byte-level BPE), a SentencePiece
+    model, or a `tokenizer.json`; the rules of normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -199,34 +290,61 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     'wordpiece'
     """
     path = Path(folder)
-    if path.is_file():
-        vocabulary, model = (None, path) if path.suffix == ".model" else (path, None)
-    else:
-        vocabulary, model = find_vocabulary(path), find_model(path)
-    if vocabulary and model:
-        if vocabulary.name == "vocab.txt":
-            raise ValueError(
-                f"{path} holds both vocab.txt and {model}: choose one with load_wordpiece or load_sentencepiece"
-            )
-        vocabulary = None  # the tokenizer.json repeats the model
-    if vocabulary:
+    kind = _find_kind(path)
+    if kind == "wordpiece":
         from bert_elmo_jax.text.wordpiece import load_wordpiece
 
         return load_wordpiece(path, lowercase=lowercase)
-    if model:
-        if lowercase is not None:
-            raise ValueError(
-                f"lowercase={lowercase} was given, but a SentencePiece model ({path}) carries its own "
-                "normalisation: leave lowercase out"
-            )
+    if lowercase is not None:
+        raise ValueError(
+            f"lowercase={lowercase} was given, but a {'SentencePiece model' if kind == 'sentencepiece' else kind} "
+            f"({path}) carries its own normalisation: leave lowercase out"
+        )
+    if kind == "sentencepiece":
         from bert_elmo_jax.text.sentencepiece import load_sentencepiece
 
         return load_sentencepiece(path)
-    if not path.is_dir():
-        raise FileNotFoundError(f"no tokenizer at {path}: there is no such file or folder")
-    here = ", ".join(sorted(entry.name for entry in path.iterdir())) or "nothing"
-    hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (path / "words.txt").is_file() else ""
+    from bert_elmo_jax.text.tokenizer_file import load_tokenizer_file
+
+    return load_tokenizer_file(path)
+
+
+def _find_kind(path: Path) -> str:
+    """Return the kind at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
+    if path.is_file():
+        from bert_elmo_jax.text.wordpiece_files import is_wordpiece
+
+        if path.suffix == ".model":
+            return "sentencepiece"
+        if path.name in BPE_FILES:
+            return "byte-level BPE"
+        return "wordpiece" if path.suffix != ".json" or is_wordpiece(path) else "tokenizer.json"
+    return _find_kind_in(path)
+
+
+def _find_kind_in(folder: Path) -> str:
+    from bert_elmo_jax.text.shifted_pieces import prefers_file
+    from bert_elmo_jax.text.wordpiece_files import is_wordpiece
+
+    whole, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)
+    pairs = [name for name in BPE_FILES if (folder / name).is_file()]
+    if lines.is_file() and (model or pairs):
+        one = f"both vocab.txt and {model or ' and '.join(pairs)}"
+        raise ValueError(f"{folder} holds {one}: choose one with load_wordpiece or load_sentencepiece")
+    if model:
+        # A tokenizer.json usually repeats the model; where its ids differ, it is the one to read.
+        return "tokenizer.json" if prefers_file(folder) else "sentencepiece"
+    if whole.is_file():
+        return "wordpiece" if is_wordpiece(whole) else "tokenizer.json"
+    if lines.is_file():
+        return "wordpiece"
+    if pairs:
+        return "byte-level BPE"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no tokenizer at {folder}: there is no such file or folder")
+    here = ", ".join(sorted(entry.name for entry in folder.iterdir())) or "nothing"
+    hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (folder / "words.txt").is_file() else ""
     raise FileNotFoundError(
-        f"no tokenizer in {path}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {', '.join(MODEL_FILES)}"
-        f" or a single *.model (SentencePiece); there is {here}{hint}"
+        f"no tokenizer in {folder}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {' with '.join(BPE_FILES)} "
+        f"(byte-level BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
     )

@@ -7,13 +7,17 @@ fixed ids. The library also counts words slowly, so we count them and feed each 
 SentencePiece: the library normalises by NFKC, which replaces compatibility jamo (ㅋㅋ, ㅠㅠ). We store NFC as the
 model's own rules instead, so that the `.model` file behaves the same in every program. The library gets counted words
 in a fixed order and one thread, because several threads sum in varying order and find other pieces.
+
+Byte-level BPE: the library's merges depend only on the counts of the words, with ties broken by id, and the bytes get
+their ids in a fixed order. We count the words ourselves here, too.
 """
 
 import io
+import json
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import permutations
 from typing import Literal
@@ -112,20 +116,53 @@ def learn_pieces(words: Counter[str], vocab_size: int) -> list[str]:
     alphabet = choose_alphabet(words, vocab_size, lambda x: [x, f"##{x}"] if x in joining else [x])
     characters = {piece[-1] for piece in alphabet}
 
-    def lines() -> Iterator[str]:
-        for word, count in words.items():
-            if characters.issuperset(word):
-                for start in range(0, count, 1000):
-                    yield f"{word} " * min(1000, count - start)
-
     library = Tokenizer(models.WordPiece({UNK: 0}, unk_token=UNK))
     library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocab_size, min_frequency=2, show_progress=False, special_tokens=[*SPECIALS, *alphabet]
     )
-    library.train_from_iterator(lines(), trainer)
+    library.train_from_iterator(_repeat_words(words, characters), trainer)
     vocabulary = library.get_vocab()
     return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+def _repeat_words(words: Counter[str], characters: set[str]) -> Iterator[str]:
+    """Yield lines with each word of these characters as often as it occurs."""
+    for word, count in words.items():
+        if characters.issuperset(word):
+            for start in range(0, count, 1000):
+                yield f"{word} " * min(1000, count - start)
+
+
+def count_spaced_words(texts: Iterable[str], rules: Tokenizer) -> Counter[str]:
+    """Count the words of texts, written as bytes with the space before them, after normalising and splitting them."""
+
+    def split(string: str) -> list[str]:
+        return [word for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(string))]
+
+    return _count_parts(texts, split, 1000)
+
+
+def learn_merges(
+    words: Counter[str], vocab_size: int, alphabet: Sequence[str]
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return a vocabulary (special pieces, the alphabet, merged pieces in order of merging) and its merges."""
+    if not words:
+        raise ValueError("the texts hold no words (or only too long ones), so there is nothing to learn from")
+    least = len(SPECIALS) + len(alphabet)
+    if vocab_size < least:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: the {len(SPECIALS)} special pieces and the {len(alphabet)} bytes "
+            f"alone take {least}; add a few thousand (8192 suits English novels, 16000 Korean)"
+        )
+    library = Tokenizer(models.BPE())
+    library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, min_frequency=2, show_progress=False, special_tokens=[*SPECIALS, *sorted(alphabet)]
+    )
+    library.train_from_iterator(_repeat_words(words, set(alphabet)), trainer)
+    model = json.loads(library.to_str())["model"]
+    return model["vocab"], [(left, right) for left, right in model["merges"]]
 
 
 @cache

@@ -14,16 +14,18 @@ from tokenizers import AddedToken, models, pre_tokenizers
 from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
 
-from bert_elmo_jax.files import read_json, write_bytes, write_json
+from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.tokenizer import (
     OWN_KEY,
     SPECIALS,
     UNK,
     VOCABULARY_FILES,
     Encoding,
+    Frame,
     Tokenizer,
     check_fingerprint,
     check_ids,
+    encode_json,
     encoding_of,
     find_vocabulary,
     reject_text,
@@ -32,6 +34,7 @@ from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
     check_added,
     check_vocabulary,
+    has_one_type,
     read_options,
     read_vocabulary,
 )
@@ -51,13 +54,15 @@ class WordPiece(Tokenizer):
 
     kind = "wordpiece"
 
-    def __init__(self, pieces: Sequence[str], options: WordPieceOptions | None = None):
+    def __init__(self, pieces: Sequence[str], options: WordPieceOptions | None = None, *, one_type: bool = False):
         check_vocabulary(pieces, "this list of pieces")
         self.tokens: tuple[str, ...] = tuple(pieces)
         self.options = WordPieceOptions() if options is None else options
         self.vocab_size = len(self.tokens)
         index = {piece: number for number, piece in enumerate(self.tokens)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (index[piece] for piece in SPECIALS)
+        if one_type:  # the network has no types, or one
+            self.frame = Frame((self.cls_id,), (self.sep_id,), (self.sep_id,), (0, 0))
         self.word_starts: Bool[np.ndarray, "V"] = np.array([not piece.startswith("##") for piece in self.tokens])
         self.word_starts[[index[piece] for piece in SPECIALS]] = False
         facts = json.dumps([self.kind, asdict(self.options), self.tokens], sort_keys=True)
@@ -96,14 +101,17 @@ class WordPiece(Tokenizer):
         """Return the normalised text of ids, without `[CLS]`, `[SEP]` and `[PAD]`."""
         return "".join([self._written[number] for number in check_ids(ids, self.vocab_size)]).removeprefix(" ")
 
-    def save(self, folder: str | Path) -> None:
-        """Write `tokenizer_config.json` and `vocab.txt`, which Hugging Face's libraries read too."""
-        folder = Path(folder)
+    def files(self) -> dict[str, bytes]:
+        """Return `tokenizer_config.json` and `vocab.txt`, which Hugging Face's libraries read too."""
         config = self.options.config()
         config[OWN_KEY]["fingerprint"] = self.fingerprint
+        if self.frame.types == (0, 0):
+            config[OWN_KEY]["types"] = 1
         names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS))
-        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **names, **config}, indent=2)
-        write_bytes(folder / "vocab.txt", ("\n".join(self.tokens) + "\n").encode())
+        return {
+            "tokenizer_config.json": encode_json({"tokenizer_class": "BertTokenizer", **names, **config}),
+            "vocab.txt": ("\n".join(self.tokens) + "\n").encode(),
+        }
 
     def _encode(self, text: str | list[str]) -> Encoding:
         split = isinstance(text, list)
@@ -147,12 +155,13 @@ def load_wordpiece(path: str | Path, *, lowercase: bool | None = None) -> WordPi
     pieces = read_vocabulary(file)
     check_vocabulary(pieces, str(file))
     check_added(file.parent, pieces)
-    options = read_options(file.parent, pieces)
-    tokenizer = WordPiece(pieces, options)
-    check_fingerprint(read_json(file.parent / "tokenizer_config.json", default={}), tokenizer.fingerprint, file)
-    if lowercase is None or lowercase == options.lowercase:
-        return tokenizer
-    return WordPiece(pieces, read_options(file.parent, pieces, lowercase))
+    config = read_json(file.parent / "tokenizer_config.json", default={})
+    options = read_options(file.parent, pieces, lowercase)
+    tokenizer = WordPiece(pieces, options, one_type=has_one_type(file.parent, config))
+    if OWN_KEY in config:
+        saved = tokenizer if lowercase is None else WordPiece(pieces, read_options(file.parent, pieces))
+        check_fingerprint(config, saved.fingerprint, file)
+    return tokenizer
 
 
 def train_wordpiece(

@@ -4,6 +4,7 @@ Released BERTs have one switch: lower-casing also decomposes the text (NFD) and 
 into jamo. Vocabularies trained here compose text (NFC) and keep accents by default.
 """
 
+import logging
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,6 +54,10 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
 
     `lowercase` overrides `tokenizer_config.json`, which overrides `tokenizer.json`. Lower-casing strips accents, as in
     released BERTs, unless a file disagrees or, without a file, a piece has an accent.
+
+    A folder of transformers (one with `config.json`) that does not say its case is lower-cased, as transformers does,
+    and one line says so if the pieces look cased. In other folders the pieces decide: Google's programs, too, refuse to
+    lower-case a cased checkpoint.
     """
     config = _read_config(folder / "tokenizer_config.json")
     whole = _read_whole_options(folder / "tokenizer.json")
@@ -65,6 +70,8 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     if wrong:
         raise ValueError(f"{folder / 'tokenizer_config.json'}: {', '.join(wrong)}; expected true, false or null")
     said = found["do_lower_case"]
+    if said is None and lowercase is None and (folder / "config.json").is_file():
+        said = _choose_case(folder, guess_options(pieces))
     if lowercase is None:
         lowercase = guess_options(pieces).lowercase if said is None else said
     strip = found["strip_accents"]
@@ -79,6 +86,19 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     )
 
 
+def _choose_case(folder: Path, guess: WordPieceOptions) -> bool:
+    """Return True, the case of a folder of transformers that does not say its own; log it if the pieces disagree."""
+    if not (guess.lowercase and guess.strip_accents):
+        logging.getLogger(__name__).warning(
+            "%s does not say its case: its texts are lower-cased and lose their accents (Hangul is split into jamo), "
+            "as in transformers, although its pieces look %s. Write do_lower_case (true or false) into its "
+            "tokenizer_config.json, or give lowercase=.",
+            folder,
+            "accented" if guess.lowercase else "cased",
+        )
+    return True
+
+
 def _read_config(file: Path) -> dict[str, Any]:
     config = read_json(file, default={})
     for key, honoured in {"word_tokenizer_type": "basic", "do_word_tokenize": True, "do_basic_tokenize": True}.items():
@@ -90,11 +110,13 @@ def _read_config(file: Path) -> dict[str, Any]:
     return config
 
 
-def _read_whole_options(file: Path) -> dict[str, Any]:
-    """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
-    whole = read_json(file, default={})
-    if not whole:
-        return {}
+def is_wordpiece(file: Path) -> bool:
+    """Return True if a `tokenizer.json` is a WordPiece with BERT's own rules, which `WordPiece` reads."""
+    whole = read_json(file)
+    return not whole or not _find_misfits(whole)
+
+
+def _find_misfits(whole: dict[str, Any]) -> list[str]:
     model, normalizer, splitter = (whole.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
     expected = {
         "model type": (model.get("type"), "WordPiece"),
@@ -104,7 +126,16 @@ def _read_whole_options(file: Path) -> dict[str, Any]:
         "clean_text": (normalizer.get("clean_text", True), True),
         "pre_tokenizer": (splitter.get("type"), "BertPreTokenizer"),
     }
-    wrong = [f"{part} is {given!r} (expected {right!r})" for part, (given, right) in expected.items() if given != right]
+    return [f"{part} is {given!r} (expected {right!r})" for part, (given, right) in expected.items() if given != right]
+
+
+def _read_whole_options(file: Path) -> dict[str, Any]:
+    """Return the options in a `tokenizer.json` by their names in `tokenizer_config.json`."""
+    whole = read_json(file, default={})
+    if not whole:
+        return {}
+    model, normalizer = whole.get("model") or {}, whole.get("normalizer") or {}
+    wrong = _find_misfits(whole)
     if wrong:
         raise ValueError(
             f"{file} is not a BERT tokenizer: {', '.join(wrong)}. If vocab.txt is complete, remove {file.name} from a "
@@ -135,6 +166,12 @@ def _keeps_accents(pieces: Sequence[str]) -> bool:
         for piece in pieces
         if not piece.isascii()
     )
+
+
+def has_one_type(folder: Path, config: dict[str, Any]) -> bool:
+    """Return True if the network of a folder tells the texts of a pair apart by no types."""
+    types = read_json(folder / "config.json", default={}).get("type_vocab_size")
+    return types in (0, 1) or config.get(OWN_KEY, {}).get("types") == 1
 
 
 def read_vocabulary(path: Path) -> list[str]:

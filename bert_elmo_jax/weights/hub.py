@@ -10,7 +10,7 @@ from bert_elmo_jax.weights.huggingface_files import WEIGHTS
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
 SMALL = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
-SMALL += ["special_tokens_map.json", "added_tokens.json"]
+SMALL += ["special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "sentencepiece.bpe.model"]
 SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
 

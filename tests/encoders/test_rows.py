@@ -155,3 +155,30 @@ def test_shapes_are_few():
 
 def test_example_of_lone_surrogate():
     assert lone_surrogate(["강", "a\ud83d"])[:57] == "holds a lone surrogate, U+D83D at character 1 of word 1: "
+
+
+@pytest.mark.parametrize("size", [8, 9, 12, 30])
+def test_pairs_with_two_separators_are_truncated_and_windowed(goldens, size):
+    from bert_elmo_jax.text import load_tokenizer
+
+    tokenizer = load_tokenizer(goldens / "tokenizers" / "roberta_tiny")
+    first, second = (
+        tokenizer.encode("the ship", specials=False).ids,
+        tokenizer.encode("강을 건넜다", specials=False).ids,
+    )
+    whole = tokenizer.encode("the ship", "강을 건넜다")
+    row = to_row(("the ship", "강을 건넜다"), 0, tokenizer, size, "truncate", None)
+    ids = row.encoding.ids.tolist()
+    assert len(ids) == min(size, len(whole))
+    place = row.encoding.second
+    assert ids[0] == 0 and ids[place - 2 : place] == [2, 2] and ids[-1] == 2
+    assert ids[1 : place - 2] == first.tolist()[: place - 3]
+    assert ids[place:-1] == second.tolist()[: len(ids) - place - 1]
+    assert row.prefix == place
+    windows = to_row(("the ship", "강을 건넜다"), 0, tokenizer, len(first) + 8, "windows", None)
+    assert len(windows.windows) > 1
+    for window in range(len(windows.windows)):
+        taken = windows.take(whole.ids, window).tolist()
+        assert taken[: len(first) + 3] == [0, *first.tolist(), 2, 2] and taken[-1] == 2
+    with pytest.raises(BadText, match="is empty, or has nothing the tokenizer knows"):
+        to_row(("", ""), 0, tokenizer, 30, "raise", None)

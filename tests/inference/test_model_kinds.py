@@ -23,3 +23,18 @@ def test_example_of_read_features():
         repr(read_features({"layers": [1, 2], "combine": "mix"}, "model.json"))
         == "Features(layers=(1, 2), combine='mix', lstm_layers=0, lstm_size=768, dropout=0.1)"
     )
+
+
+def test_the_pad_piece_of_another_model_raises(goldens, tmp_path):
+    from types import SimpleNamespace
+
+    from bert_elmo_jax.inference.model_kinds import _find_pieces
+
+    folder = goldens / "tokenizers" / "roberta_tiny"
+    assert _find_pieces(folder, SimpleNamespace(pad_id=1), None).pad_id == 1
+    with pytest.raises(ValueError, match=r"pad piece of the tokenizer is '<pad>' with the id 1, that of the model has"):
+        _find_pieces(folder, SimpleNamespace(pad_id=0), None)
+    assert _find_pieces(goldens / "tokenizers" / "gpt2_tiny", SimpleNamespace(pad_id=7), None).pad_id == 0
+    (tmp_path / "vocab.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match=r"lacks merges\.txt"):
+        _find_pieces(tmp_path, SimpleNamespace(pad_id=0), None)

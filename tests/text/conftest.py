@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.text import SentencePiece, WordPiece, train_sentencepiece, train_wordpiece
+from bert_elmo_jax.text import (
+    SentencePiece,
+    TokenizerFile,
+    WordPiece,
+    train_byte_bpe,
+    train_sentencepiece,
+    train_wordpiece,
+)
 
 ENGLISH = """It was the best of times, it was the worst of times; it was the age of wisdom.
 The ship sailed on the river, and the keys to the old cabinet were in the captain's hand.
@@ -34,8 +41,15 @@ def sentencepiece() -> SentencePiece:
     return train_sentencepiece(TEXTS, 400)
 
 
-@pytest.fixture(scope="session", params=["wordpiece", "unigram", "bpe"])
-def tokenizer(request, wordpiece, sentencepiece) -> WordPiece | SentencePiece:
+@pytest.fixture(scope="session")
+def byte_bpe() -> TokenizerFile:
+    return train_byte_bpe(TEXTS, 600)
+
+
+@pytest.fixture(scope="session", params=["wordpiece", "unigram", "bpe", "byte_bpe"])
+def tokenizer(request, wordpiece, sentencepiece, byte_bpe) -> WordPiece | SentencePiece | TokenizerFile:
+    if request.param == "byte_bpe":
+        return byte_bpe
     if request.param == "bpe":
         return train_sentencepiece(TEXTS, 400, model="bpe")
     return wordpiece if request.param == "wordpiece" else sentencepiece

@@ -169,7 +169,7 @@ def test_longest_word_survives_saving(tmp_path):
     [
         (lambda whole: whole["model"].update(type="BPE"), "model type is 'BPE'"),
         (lambda whole: whole["normalizer"].update(type="Sequence"), "normalizer is 'Sequence'"),
-        (lambda whole: whole.update(normalizer=None), "normalizer is None"),
+        (lambda whole: whole["normalizer"].update(type="Fold"), "normalizer is 'Fold'"),
         (lambda whole: whole["pre_tokenizer"].update(type="Metaspace"), "pre_tokenizer is 'Metaspace'"),
         (lambda whole: whole["model"].update(vocab=[["a", 0.5]]), "holds no WordPiece vocabulary"),
         (lambda whole: whole["model"]["vocab"].update(gap=99), "ids of its 7 pieces are not 0 to 6"),
@@ -238,3 +238,35 @@ def test_only_line_feeds_end_a_piece(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes("[PAD]\r\n\u2028\r\n배\r\n\r\n".encode())
     assert read_vocabulary(path) == ["[PAD]", "\u2028", "배"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"), [(["Play", "play"], "cased"), (["배", "##를"], "cased"), (["play", "배"], "accented")]
+)
+def test_a_folder_that_does_not_say_its_case_is_lowercased_as_in_transformers(tmp_path, caplog, pieces, said):
+    folder = write(tmp_path, [*SPECIALS, *pieces])
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    both = WordPieceOptions(lowercase=True, strip_accents=True)
+    assert load_tokenizer(folder).options == both
+    [line] = caplog.messages
+    assert re.search(rf"does not say its case: .* although its pieces look {said}\. Write do_lower_case", line)
+    caplog.clear()
+    # One that says it is followed, silently, and so are pieces that agree and folders without config.json.
+    assert load_tokenizer(folder, lowercase=False).options == WordPieceOptions()
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert load_tokenizer(folder).options == WordPieceOptions()
+    agreeing = write(tmp_path / "b", [*SPECIALS, "play", "##ing"])
+    (agreeing / "config.json").write_text("{}")
+    assert load_tokenizer(agreeing).options == both
+    assert not caplog.messages
+
+
+def test_a_network_with_one_type_reads_pairs_without_types(tmp_path):
+    folder = write(tmp_path / "a", [*SPECIALS, "Play", "play"], {"do_lower_case": False})
+    (folder / "config.json").write_text('{"type_vocab_size": 1}')
+    tokenizer = load_tokenizer(folder)
+    encoding = tokenizer.encode("play", "Play")
+    assert encoding.ids.tolist() == [2, 6, 3, 5, 3]
+    assert (encoding.types.tolist(), encoding.texts.tolist()) == ([0] * 5, [0, 0, 0, 1, 1])
+    tokenizer.save(tmp_path / "b")
+    assert load_tokenizer(tmp_path / "b").frame == tokenizer.frame

@@ -23,11 +23,11 @@ from bert_elmo_jax.data.corpora.unpack import needs_unpacking, unpack
 from bert_elmo_jax.data.corpora.word_table import MERGED, choose_vocabulary, renumber_shard, write_table
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import Held, lock, read_json, write_json
-from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_sentencepiece, train_wordpiece
+from bert_elmo_jax.text import Tokenizer, load_tokenizer, train_byte_bpe, train_sentencepiece, train_wordpiece
 from bert_elmo_jax.text.words import WordVocabulary
 
 SHARD = 16 << 20  # bytes of text per shard; small, so that a laptop's corpus keeps several cores busy
-TRAINED = ("wordpiece", "sentencepiece", "words")
+TRAINED = ("wordpiece", "sentencepiece", "byte_bpe", "words")
 UNFINISHED = re.compile(r"^(\.lock|plan\.json.*|work|.*\.partial)$")  # files that exist before any step is finished
 Phase = Callable[[str, int], contextlib.AbstractContextManager[Report]]  # takes a name and the bytes to process
 
@@ -76,7 +76,7 @@ TOKENIZERS = {
     "sentencepiece_model": ("sentencepiece",),
     "word_rule": ("words",),
     "vocab_size": TRAINED,
-    "sample_mb": ("wordpiece", "sentencepiece"),
+    "sample_mb": ("wordpiece", "sentencepiece", "byte_bpe"),
 }
 
 
@@ -302,6 +302,8 @@ def _train(request: Request, sources: list[Source], phase: Phase) -> Tokenizer:
 
         if request.tokenizer == "wordpiece":
             return train_wordpiece(sample(), request.vocab_size, lowercase=request.lowercase)
+        if request.tokenizer == "byte_bpe":
+            return train_byte_bpe(sample(), request.vocab_size)
         return train_sentencepiece(sample(), request.vocab_size, model=request.sentencepiece_model)
 
 

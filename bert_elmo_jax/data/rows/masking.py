@@ -81,7 +81,7 @@ class Vocabulary:
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """Return the vocabulary of a WordPiece (`##` continues a word) or SentencePiece (▁ begins a word) tokenizer."""
+    """Return a tokenizer's vocabulary: `##` continues a word; ▁ (SentencePiece) or Ġ (byte-level BPE) begins one."""
     fixed = np.zeros(tokenizer.vocab_size, bool)
     fixed[[tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id]] = True
     continues = ~tokenizer.word_starts & ~fixed

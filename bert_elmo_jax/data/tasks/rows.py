@@ -95,15 +95,14 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
 
 def pair_ids(first: str, second: str | None, tokenizer: Tokenizer, length: int) -> tuple[Ids, Ids]:
     """Return ids and types of `[CLS] first [SEP] (second [SEP])`; the longer text loses pieces until both fit."""
+    frame = tokenizer.frame
+    room = length - frame.count(second is not None)
     a = tokenizer.encode(first, specials=False).ids
-    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     if second is None:
-        ids = np.concatenate([cls, a[: length - 2], sep])
-        return ids, np.zeros(len(ids), np.int32)
+        return frame.join(a[:room])
     b = tokenizer.encode(second, specials=False).ids
-    keep_a, keep_b = keep_of_pair(len(a), len(b), length - 3)
-    ids = np.concatenate([cls, a[:keep_a], sep, b[:keep_b], sep])
-    return ids, (np.arange(len(ids)) >= keep_a + 2).astype(np.int32)
+    keep_a, keep_b = keep_of_pair(len(a), len(b), room)
+    return frame.join(a[:keep_a], b[:keep_b])
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
@@ -147,9 +146,9 @@ def tag_places(
     around it. With `context`, rows are filled up with neighbouring pieces of the document. With `characters`, words are
     the characters of a text, and only characters that begin a piece have a place.
     """
-    room = length - 2
+    frame = tokenizer.frame
+    room = length - frame.count(pair=False)
     pieces = [_pieces(sentence, tokenizer, characters) for sentence in sentences]
-    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
 
     def document(number: int) -> tuple[str, int]:
         return (sentences[number].file, sentences[number].document if context else number)
@@ -168,8 +167,9 @@ def tag_places(
             for part, (a, b) in enumerate(parts):
                 mine = owners[at - begin] == part
                 if mine.any():
-                    row = np.concatenate([cls, stream[a:b], sep])
-                    yield number, row, np.stack([words[mine], at[mine] - a + 1], axis=1).astype(np.int32)
+                    row, _ = frame.join(stream[a:b])
+                    places = at[mine] - a + len(frame.before)
+                    yield number, row, np.stack([words[mine], places], axis=1).astype(np.int32)
             begin = end
 
 
@@ -231,13 +231,13 @@ def make_windows(
         raise ValueError(f"{length=}, {stride=}, {question_length=}: expected at least 5, 1, 1")
     windows: list[Window] = []
     context, pieces = None, None
-    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    frame = tokenizer.frame
     for number, question in enumerate(questions):
         # Questions about the same context are adjacent.
         if pieces is None or question.context != context:
             context, pieces = question.context, tokenizer.encode(question.context, specials=False)
         asked = tokenizer.encode(question.text, specials=False).ids[:question_length]
-        room = length - len(asked) - 3
+        room = length - len(asked) - frame.count(pair=True)
         if room < 1:
             what = f"length={length} leaves no room for the context after a question of {len(asked)} pieces"
             raise ValueError(f"{what}: increase length, or reduce question_length={question_length}")
@@ -248,16 +248,16 @@ def make_windows(
         owners = best_windows(parts, len(pieces))
         answer = find_parts(question.answers[0], pieces.offsets) if question.answers else None
         first, last = answer or (-1, -1)
-        shift = len(asked) + 2
+        shift = len(asked) + len(frame.before) + len(frame.between)
         for place, (begin, end) in enumerate(parts):
-            ids = np.concatenate([cls, asked, sep, pieces.ids[begin:end], sep])
+            ids, types = frame.join(asked, pieces.ids[begin:end])
             spans = np.full((len(ids), 2), -1, np.int32)
-            spans[shift:-1] = pieces.offsets[begin:end]
+            spans[shift : shift + end - begin] = pieces.offsets[begin:end]
             best = np.zeros(len(ids), bool)
-            best[shift:-1] = owners[begin:end] == place
+            best[shift : shift + end - begin] = owners[begin:end] == place
             inside = begin <= first and last < end
             right = (first - begin + shift, last - begin + shift) if inside else (0, 0)
-            windows.append(Window(number, ids, (np.arange(len(ids)) >= shift).astype(np.int32), spans, best, *right))
+            windows.append(Window(number, ids, types, spans, best, *right))
     return windows
 
 

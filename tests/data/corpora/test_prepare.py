@@ -163,6 +163,20 @@ def test_other_options_for_the_same_folder_raise(tmp_path, corpus, tokenizer_fol
         prepare(dataclasses.replace(request, inputs=(*request.inputs, str(more))), unwanted, no_bar)
 
 
+def test_a_byte_level_bpe_is_trained(tmp_path):
+    lines = ["강가의 은행에서 만나자", "the ship sailed on the river"]
+    (tmp_path / "a.txt").write_text("\n\n".join(lines * 40), "utf-8")
+    manifest = prepare(ask(tmp_path, tmp_path / "out", "byte_bpe", vocab_size=330), inline, no_bar)
+    tokenizer = load_tokenizer(tmp_path / "out" / "tokenizer")
+    assert manifest["tokenizer"] == {"kind": "byte_bpe", "vocab_size": 308, "fingerprint": tokenizer.fingerprint}
+    store = open_store(tmp_path / "out")
+    assert {tokenizer.decode(sentence) for document in store for sentence in document} == set(lines)
+    words = sum(len(tokenizer.decode(sentence).split()) for document in store for sentence in document)
+    assert (store.counts["words"], store.counts["unknown"]) == (words, 0)
+    with pytest.raises(ValueError, match="--lowercase has no effect with --tokenizer=byte_bpe"):
+        refuse_idle_options(Request(("a.txt",), "out", tokenizer="byte_bpe"), ["lowercase", "vocab_size", "sample_mb"])
+
+
 def test_suggested_remedy_works(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("강가의 은행에서 만나자\n".encode("cp949") * 50)

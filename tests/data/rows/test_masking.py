@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.rows.masking import DRAWS, Masking, Vocabulary, mask_rows, vocabulary_of
-from bert_elmo_jax.text import train_sentencepiece, train_wordpiece
+from bert_elmo_jax.text import train_byte_bpe, train_sentencepiece, train_wordpiece
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE, CONTINUING = 60, 40  # ids from 40 on continue a word
@@ -243,8 +243,8 @@ LINES = [
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [train_wordpiece(LINES * 9, 90), train_sentencepiece(LINES * 9, 90, model="bpe")],
-    ids=["wordpiece", "sentencepiece"],
+    [train_wordpiece(LINES * 9, 90), train_sentencepiece(LINES * 9, 90, model="bpe"), train_byte_bpe(LINES * 9, 330)],
+    ids=["wordpiece", "sentencepiece", "byte_bpe"],
 )
 def test_continuation_pieces_match_the_tokenizer(tokenizer):
     """The words of `continues` match the word numbers of the tokenizer."""
@@ -301,3 +301,22 @@ def test_example_of_vocabulary_of():
 
     pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "배", "##를"])
     assert np.flatnonzero(vocabulary_of(pieces).continues).tolist() == [6]
+
+
+def test_words_of_a_released_byte_level_vocabulary_are_masked_whole(goldens):
+    from bert_elmo_jax.text import load_tokenizer
+
+    tokenizer = load_tokenizer(goldens / "tokenizers" / "roberta_tiny")
+    row = tokenizer.encode("배를 타고 강을 건넜다. the river had risen").ids[None]
+    words = np.array([tokenizer.encode("배를 타고 강을 건넜다. the river had risen").word_ids])
+    draws = make_draws(40, row.shape[1])
+    rows, segments = np.repeat(row, 40, axis=0), np.ones((40, row.shape[1]), np.int32)
+    vocabulary = vocabulary_of(tokenizer)
+    masked, positions, _, weights = mask_rows(rows, segments, Masking("word", rate=0.3), vocabulary, draws)
+    for number in range(40):
+        picked = set(positions[number][weights[number] > 0].tolist())
+        assert not picked & {0, row.shape[1] - 1}, "the special pieces are never picked"
+        for word in {int(words[0, place]) for place in picked}:
+            assert set(np.flatnonzero(words[0] == word).tolist()) <= picked
+    assert (masked == tokenizer.mask_id).any()
+    assert ((masked != rows) & (masked != tokenizer.mask_id)).any(), "some become random pieces"

@@ -178,3 +178,23 @@ def test_example_of_check_length():
 
     with pytest.raises(ValueError, match=re.escape("max_length=600: use 8 to 512, the positions of this model")):
         check_length(task_named("sst2", max_length=600), 512)
+
+
+def test_rows_follow_the_frame_of_the_tokenizer(goldens):
+    from bert_elmo_jax.data.tasks.rows import make_windows
+    from bert_elmo_jax.text import load_tokenizer
+
+    tokenizer = load_tokenizer(goldens / "tokenizers" / "roberta_tiny")
+    for length in (9, 40):
+        ids, types = pair_ids("the ship", "강을", tokenizer, length)
+        whole = tokenizer.encode("the ship", "강을").ids.tolist()
+        assert len(ids) == min(length, len(whole)) and not types.any()
+        assert (ids == 2).sum() == 3 and ids[0] == 0 and ids[-1] == 2
+    assert ids.tolist() == whole
+    assert pair_ids("the ship", None, tokenizer, 40)[0].tolist() == tokenizer.encode("the ship").ids.tolist()
+    question = Question("q", "where ?", "the river, 강을", (), "dev.json", 1)
+    [window] = make_windows([question], tokenizer)
+    assert window.ids.tolist() == tokenizer.encode("where ?", "the river, 강을").ids.tolist()
+    inside = window.spans[:, 0] >= 0
+    assert window.spans[inside].tolist() == tokenizer.encode("the river, 강을", specials=False).offsets.tolist()
+    assert not window.types.any()

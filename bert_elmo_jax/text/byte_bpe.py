@@ -1,0 +1,129 @@
+"""Byte-level BPE: the files `vocab.json` and `merges.txt`, and vocabularies trained here."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.text.tokenizer import BPE_FILES, CLS, OWN_KEY, SEP, SPECIALS
+from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
+from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids
+
+# Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.
+NORMALIZER = {
+    "type": "Sequence",
+    "normalizers": [
+        {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": False}
+        | {"strip_accents": False, "lowercase": False},
+        {"type": "NFC"},
+        {"type": "Replace", "pattern": {"Regex": " +"}, "content": " "},
+        {"type": "Strip", "strip_left": True, "strip_right": True},
+    ],
+}
+
+
+def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spec:
+    """Return `vocab.json` and `merges.txt` of a folder as the contents of a `tokenizer.json`.
+
+    With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
+    """
+    missing = [name for name in BPE_FILES if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder} lacks {missing[0]}: a byte-level BPE is {' and '.join(BPE_FILES)} together, or a "
+            "tokenizer.json. Copy the file from the model's folder."
+        )
+    file = folder / BPE_FILES[0]
+    vocabulary = read_json(file)
+    if not all(type(number) is int for number in vocabulary.values()):
+        raise ValueError(f"{file} is not a BPE vocabulary: expected an object that maps pieces to whole numbers")
+    merges = read_merges(folder / BPE_FILES[1], vocabulary)
+    ids = find_special_ids(vocabulary, settings, str(file))
+    tokens = {number: piece for piece, number in vocabulary.items()}
+    cls, sep = ids["cls"], ids["sep"]
+    splitter = byte_level(prefix=bool(settings.get("add_prefix_space", False)))
+    frame = None
+    if cls != sep:
+        frame = splitter | {"type": "RobertaProcessing", "cls": [tokens[cls], cls], "sep": [tokens[sep], sep]}
+        del frame["use_regex"]
+    return byte_bpe_spec(vocabulary, merges, splitter, frame)
+
+
+def read_merges(file: Path, vocabulary: Mapping[str, int]) -> list[tuple[str, str]]:
+    r"""Return the merges of a `merges.txt`; raise on lines that are no merges of this vocabulary.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "merges.txt").write_text("#version: 0.2\nt h\n")
+    ...     read_merges(Path(folder, "merges.txt"), {"t": 0, "h": 1, "th": 2})
+    [('t', 'h')]
+    """
+    merges = []
+    for number, line in enumerate(read_text(file).split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, space, right = line.partition(" ")
+        if not (space and left and right) or " " in right:
+            raise ValueError(f"{file}: line {number} is {line!r:.60}; expected two pieces with a space between them")
+        unknown = [piece for piece in (left, right, left + right) if piece not in vocabulary]
+        if unknown:
+            raise ValueError(
+                f"{file} does not belong to the {BPE_FILES[0]} beside it: line {number} merges {line!r:.60}, and "
+                f"{unknown[0]!r} is not in that vocabulary. Copy both files from one model."
+            )
+        merges.append((left, right))
+    return merges
+
+
+def byte_level(*, prefix: bool) -> dict[str, Any]:
+    """Return the part of a spec that splits text into words and writes them as bytes."""
+    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
+
+
+def byte_bpe_spec(
+    vocabulary: Mapping[str, int],
+    merges: Iterable[tuple[str, str]],
+    splitter: dict[str, Any],
+    frame: dict[str, Any] | None,
+    normalizer: dict[str, Any] | None = None,
+) -> Spec:
+    """Return the contents of a `tokenizer.json` for a byte-level BPE."""
+    model: Spec = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": ""}
+    model |= {"end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
+    return {
+        "added_tokens": [],
+        "normalizer": normalizer,
+        "pre_tokenizer": splitter,
+        "post_processor": frame,
+        "decoder": byte_level(prefix=True),
+        "model": model | {"vocab": dict(vocabulary), "merges": [list(pair) for pair in merges]},
+    }
+
+
+def train_byte_bpe(texts: Iterable[str], vocab_size: int) -> TokenizerFile:
+    """Train a byte-level BPE on texts; the result does not depend on their order or the number of threads.
+
+    Text is cleaned as BERT cleans it and composed (NFC), and every word begins with a space. The five special pieces
+    have the ids 0 to 4, the 256 bytes the next ones, so no text is unknown; a small corpus may give fewer merges than
+    `vocab_size` has room for. The frame is `[CLS] a [SEP] b [SEP]`.
+
+    >>> train_byte_bpe(["the sea the ship"] * 9, vocab_size=300).encode("the ship", specials=False).tokens
+    ('Ġthe', 'Ġship')
+    """
+    from bert_elmo_jax.text.training import count_spaced_words, learn_merges
+
+    splitter = byte_level(prefix=True)
+    rules = compile_spec(byte_bpe_spec({}, [], splitter, None, NORMALIZER), "the rules")
+    vocabulary, merges = learn_merges(count_spaced_words(texts, rules), vocab_size, CHARACTERS)
+    steps = {name: [{"SpecialToken": {"id": CLS, "type_id": 0}}, *_steps("A", 0)] for name in ("single", "pair")}
+    steps["pair"] += _steps("B", 1)
+    ids = {piece: {"id": piece, "ids": [SPECIALS.index(piece)], "tokens": [piece]} for piece in (CLS, SEP)}
+    template = {"type": "TemplateProcessing", **steps, "special_tokens": ids}
+    frame = {"type": "Sequence", "processors": [splitter, template]}
+    spec = byte_bpe_spec(vocabulary, merges, splitter, frame, NORMALIZER)
+    return TokenizerFile(spec, {OWN_KEY: {"normalization": "NFC"}}, "the trained vocabulary")
+
+
+def _steps(text: str, kind: int) -> list[dict[str, Any]]:
+    return [{"Sequence": {"id": text, "type_id": kind}}, {"SpecialToken": {"id": SEP, "type_id": kind}}]

@@ -1,0 +1,191 @@
+"""The contents of a `tokenizer.json`: compiling them, and finding their special pieces and their frame.
+
+A *spec* is such a file as a dict. The library `tokenizers` runs it, so its rules of normalisation and splitting hold as
+they are written.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, UNK, Frame
+
+Spec = dict[str, Any]
+PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+CHILDREN = ("normalizers", "pretokenizers", "processors", "decoders")  # of a part that is a sequence
+KINDS = ("pad", "unk", "cls", "sep", "mask")
+USUAL_NAMES = {
+    "pad": (PAD, "<pad>"),
+    "unk": (UNK, "<unk>"),
+    "cls": (CLS, "<s>", "<cls>"),
+    "sep": (SEP, "</s>", "<sep>"),
+    "mask": (MASK, "<mask>"),
+}
+END = "<|endoftext|>"  # the only special piece of generative models
+EMPTY: Spec = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []} | dict.fromkeys(PARTS)
+TINY = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+
+
+def compile_spec(spec: Spec, source: str) -> LibraryTokenizer:
+    """Return the library's tokenizer; raise with the part that the library does not know.
+
+    Truncation and padding are dropped: they belong to batches, not to texts.
+    """
+    try:
+        return LibraryTokenizer.from_str(json.dumps(EMPTY | spec | {"truncation": None, "padding": None}))
+    except Exception as error:
+        raise ValueError(f"{source}: {_find_culprit(spec, error)}") from None
+
+
+def _find_culprit(spec: Spec, error: Exception) -> str:
+    wrong = []
+    for name in PARTS:
+        part = spec.get(name)
+        if isinstance(part, dict) and not _compiles({name: part}):
+            children = [child for key in CHILDREN for child in part.get(key) or []]
+            unknown = next((child for child in children if not _compiles({name: child})), part)
+            wrong.append(f"{name} is {(unknown.get('type') if isinstance(unknown, dict) else unknown)!r}")
+    if not wrong:
+        return f"the library tokenizers cannot read it ({error}); copy the file again"
+    return (
+        f"{', '.join(wrong)}, which the library tokenizers cannot run in this form ({error}); correct it, or "
+        "install the version of tokenizers that wrote the file"
+    )
+
+
+def _compiles(parts: Spec) -> bool:
+    try:
+        LibraryTokenizer.from_str(json.dumps(EMPTY | {"model": TINY} | parts))
+    except Exception:
+        return False
+    return True
+
+
+def find_parts(part: Any, kind: str) -> list[dict[str, Any]]:
+    """Return the parts of a type in a part of a spec, which may be a sequence of parts.
+
+    >>> find_parts({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}, "NFC")
+    [{'type': 'NFC'}]
+    """
+    if not isinstance(part, dict):
+        return []
+    inner = [found for key in CHILDREN for child in part.get(key) or [] for found in find_parts(child, kind)]
+    return [part, *inner] if part.get("type") == kind else inner
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return `tokenizer_config.json`, completed by the names of special pieces in `special_tokens_map.json`."""
+    names = read_json(folder / "special_tokens_map.json", default={})
+    return names | read_json(folder / "tokenizer_config.json", default={})
+
+
+def find_special_ids(index: Mapping[str, int], settings: Mapping[str, Any], source: str) -> dict[str, int]:
+    """Return the ids of the pad, unknown, cls, sep and mask pieces: those that the settings name, or usual names.
+
+    A vocabulary whose only special piece ends a text, as generative models have, gets that piece for all of them.
+
+    >>> find_special_ids({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, {}, "x")
+    {'pad': 1, 'unk': 3, 'cls': 0, 'sep': 2, 'mask': 4}
+    >>> find_special_ids({"<|endoftext|>": 0}, {}, "x")["sep"]
+    0
+    """
+    said = {kind: name_of(settings.get(f"{kind}_token")) for kind in (*KINDS, "eos")}
+    unknown = [f"{kind}_token {name!r}" for kind, name in said.items() if name is not None and name not in index]
+    if unknown:
+        raise ValueError(f"{source} does not hold {', '.join(unknown)} of its configuration files: one was replaced")
+    found = {
+        kind: next((index[name] for name in (said[kind] or "", *USUAL_NAMES[kind]) if name in index), None)
+        for kind in KINDS
+    }
+    end = said["eos"] or END
+    if end in index and found["cls"] is None and found["mask"] is None:
+        found = {kind: index[end] if number is None else number for kind, number in found.items()}
+    missing = [f"{kind} ({' or '.join(USUAL_NAMES[kind][:2])})" for kind, number in found.items() if number is None]
+    if missing:
+        raise ValueError(
+            f"{source} has no piece for: {', '.join(missing)}. Encoders need all of them: use the tokenizer of the "
+            "model, or name the pieces in tokenizer_config.json (mask_token and the like)."
+        )
+    return {kind: number for kind, number in found.items() if number is not None}
+
+
+def name_of(token: Any) -> str | None:
+    """Return the name of a special piece in a configuration, a string or an object with its `content`."""
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def add_specials(
+    spec: Spec, special_ids: Mapping[str, int], tokens: Mapping[int, str], settings: Mapping[str, Any]
+) -> Spec:
+    """Return the spec with its special pieces marked as such, so that literal ones differ from text."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    said = settings.get("added_tokens_decoder") or {}
+    added = {entry["id"]: dict(entry) for entry in spec.get("added_tokens") or []}
+    for kind, number in special_ids.items():
+        given = settings.get(f"{kind}_token")
+        own = said.get(str(number)) or (given if isinstance(given, dict) else {})
+        own = {name: own[name] for name in flags if name in own}
+        added[number] = flags | own | added.get(number, {}) | {"id": number, "content": tokens[number], "special": True}
+    return spec | {"added_tokens": [added[number] for number in sorted(added)]}
+
+
+def hide_specials(spec: Spec, numbers: Sequence[int]) -> Spec:
+    """Return the spec with special pieces under names that no text holds, so that a literal one is ordinary text."""
+    names = {number: f"\uffff{number}\uffff" for number in numbers}
+    model = spec["model"]
+    if isinstance(model["vocab"], dict):
+        vocabulary: Any = {names.get(number, piece): number for piece, number in model["vocab"].items()}
+    else:
+        vocabulary = [[names.get(number, piece), score] for number, (piece, score) in enumerate(model["vocab"])]
+    added = [entry | {"content": names.get(entry["id"], entry["content"])} for entry in spec["added_tokens"]]
+    return spec | {"added_tokens": added, "model": model | {"vocab": vocabulary}}
+
+
+def find_frame(spec: Spec, special_ids: Mapping[str, int], source: str) -> Frame:
+    """Return the special pieces that the post-processor puts around texts."""
+    part = spec.get("post_processor")
+    for processor in find_parts(part, "RobertaProcessing"):
+        cls, sep = (processor[name][1] for name in ("cls", "sep"))
+        return Frame((cls,), (sep, sep), (sep,), (0, 0))
+    for processor in find_parts(part, "BertProcessing"):
+        cls, sep = (processor[name][1] for name in ("cls", "sep"))
+        return Frame((cls,), (sep,), (sep,))
+    for processor in find_parts(part, "TemplateProcessing"):
+        return _read_template(processor, source)
+    cls, sep = special_ids["cls"], special_ids["sep"]
+    return Frame() if cls == sep == special_ids["mask"] else Frame((cls,), (sep,), (sep,))
+
+
+def _read_template(template: Mapping[str, Any], source: str) -> Frame:
+    specials = {name: tuple(entry["ids"]) for name, entry in template["special_tokens"].items()}
+    single, pair = ([_read_step(step, specials) for step in template[name]] for name in ("single", "pair"))
+    try:
+        [a] = [n for n, step in enumerate(pair) if step[0] == "A"]
+        [b] = [n for n, step in enumerate(pair) if step[0] == "B"]
+    except ValueError:
+        a, b = 0, 0
+    before, between, after = pair[:a], pair[a + 1 : b], pair[b + 1 :]
+    types = (pair[a][1], pair[b][1])
+    usual = (
+        a < b
+        and single == [*before, pair[a], *[(ids, types[0]) for ids, _ in after]]
+        and all(kind == types[0] for _, kind in before + between)
+        and all(kind == types[1] for _, kind in after)
+    )
+    if not usual:
+        raise ValueError(
+            f"{source}: the post_processor's template for pairs is not its template for one text, the pieces between "
+            "two texts and the second text: such a frame is not supported"
+        )
+    ids = [tuple(number for step, _ in part for number in step) for part in (before, between, after)]
+    return Frame(ids[0], ids[1], ids[2], types)
+
+
+def _read_step(step: Mapping[str, Any], specials: Mapping[str, Sequence[int]]) -> tuple[Any, int]:
+    if "Sequence" in step:
+        return step["Sequence"]["id"], step["Sequence"]["type_id"]
+    return specials[step["SpecialToken"]["id"]], step["SpecialToken"]["type_id"]
