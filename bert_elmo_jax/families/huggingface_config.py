@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json
@@ -58,6 +58,9 @@ class ConfigFile:
     names: Mapping[str, str]  # our field -> the name in the file; among them hidden_size and num_heads
     # The class of transformers for each set of heads, sorted by name; () is the encoder alone.
     architectures: Mapping[tuple[str, ...], str]
+    # Further values of `model_type`, each with the beginning of its classes: "xlm-roberta" -> "XLMRoberta". A family with
+    # some keeps the value in the field `model_type` of its configuration.
+    variants: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
@@ -90,12 +93,26 @@ class ConfigFile:
         if heads not in self.architectures:
             known = "; ".join(", ".join(some) or "none" for some in self.architectures)
             raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
+        model_type = getattr(config, "model_type", self.model_type)
         return {
-            "architectures": [self.architectures[heads]],
-            "model_type": self.model_type,
+            "architectures": [self.class_of(heads, model_type)],
+            "model_type": model_type,
             **self.written,
             **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
         }
+
+    def class_of(self, heads: tuple[str, ...], model_type: str | None = None) -> str | None:
+        """Return the class of transformers for a set of heads, of one of the family's `model_type`s.
+
+        >>> classes = {(): "RobertaModel", ("tag",): "RobertaForTokenClassification"}
+        >>> file = ConfigFile("a RoBERTa", "roberta", {}, classes, variants={"xlm-roberta": "XLMRoberta"})
+        >>> file.class_of(("tag",), "xlm-roberta")
+        'XLMRobertaForTokenClassification'
+        """
+        found = self.architectures.get(heads)
+        if found is None or model_type not in self.variants:
+            return found
+        return self.variants[model_type] + found.removeprefix(self.architectures[()].removesuffix("Model"))
 
     @property
     def _title(self) -> str:
@@ -103,7 +120,8 @@ class ConfigFile:
 
     def _problems(self, fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
         """Return a message for each field with an unsupported value or an unknown meaning."""
-        only = {"model_type": self.model_type, **ONLY, **self.only}
+        known_type = fields.get("model_type") if fields.get("model_type") in self.variants else self.model_type
+        only = {"model_type": known_type, **ONLY, **self.only}
         problems = [
             f"{name} is {fields[name]!r}; only {wanted!r} is supported"
             for name, wanted in only.items()
@@ -131,6 +149,8 @@ def _typed(config: type[Any], ours: str, theirs: str, value: Any, where: str | P
     kind = next(part.type for part in dataclasses.fields(config) if part.name == ours)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if kind in (str, bool) and isinstance(value, kind):
+        return value
+    if get_origin(kind) is Literal and isinstance(value, str):
         return value
     if kind is int and whole:
         return value

@@ -17,7 +17,7 @@ from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, read_model_type, tokenizer_files
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
     ancestors,
@@ -103,8 +103,9 @@ class WeightFile:
         source, stored = read_folder(folder)
         report = Report(source, extras=extras)
         if classifier is None:
-            classes, named = self.config_file.architectures, extras.get("architectures", ())
-            known = [head for head in CLASSIFIERS if classes.get((head,)) in named]
+            file, named = self.config_file, extras.get("architectures", ())
+            model_type = read_model_type(folder)
+            known = [head for head in CLASSIFIERS if file.class_of((head,), model_type) in named]
             classifier = known[0] if len(known) == 1 else None
 
         plain = _plain_names(stored, report.source)
@@ -261,7 +262,7 @@ class WeightFile:
         tasks = [head for head in heads if head in TASKS]
         content: dict[str, Any] = config.to_huggingface(tuple(head for head in heads if head not in TASKS))
         if tasks:
-            content["architectures"] = [self.config_file.architectures[head,] for head in tasks]
+            content["architectures"] = [self.config_file.class_of((head,), content["model_type"]) for head in tasks]
         content["dtype"] = "float32"
         if labels is not None and len(labels) != classes:
             raise ValueError(f"{len(labels)} labels were given for {classes} classes: {', '.join(map(str, labels))}")

@@ -290,7 +290,7 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 
 RECIPES = [
     (family, recipe)
-    for family in ("bert", "distilbert", "elmo")  # a family fed with pieces reads the corpus of bert
+    for family in ("bert", "distilbert", "elmo", "roberta")  # a family fed with pieces reads the corpus of bert
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
