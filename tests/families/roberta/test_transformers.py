@@ -1,7 +1,9 @@
 """Out to transformers and back, for every head: the same numbers there, the same bits again here."""
 
 import contextlib
+import json
 import logging
+import shutil
 import warnings
 
 import jax
@@ -10,8 +12,12 @@ import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.roberta.config import RobertaConfig
 from bert_elmo_jax.families.roberta.huggingface import read_weights, write
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.text import load_tokenizer, train_wordpiece
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from .test_huggingface import CONFIG, MODELS, random_params
@@ -107,3 +113,63 @@ def test_variants_are_read_and_written(peers, tmp_path, model_type, title):
     assert type(again) is type(model)
     for name, value in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], value), name
+
+
+def test_an_exported_byte_level_bpe_is_the_same_there(peers, goldens, tmp_path):
+    _, transformers = peers
+    convert(str(goldens / "roberta_tiny"), tmp_path / "out")
+    with their_warnings():
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    cases = json.loads((goldens / "roberta_tiny" / "encodings.json").read_text(encoding="utf-8"))
+    for case in cases["single"]:
+        assert theirs(case["text"])["input_ids"] == case["ids"], case["text"]
+    for case in cases["pairs"]:
+        assert theirs(case["a"], case["b"])["input_ids"] == case["ids"], case
+    assert theirs.model_max_length == 48 and theirs.mask_token == "<mask>"
+
+
+def test_a_small_xlmr_with_its_sentencepiece(peers, goldens, tmp_path):
+    torch, transformers = peers
+    folder = tmp_path / "theirs"
+    shutil.copytree(goldens / "tokenizers" / "xlmr_tiny", folder)
+    pieces = len(load_tokenizer(folder).tokens)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    with their_warnings():
+        config = transformers.XLMRobertaConfig(vocab_size=pieces, max_position_embeddings=66, type_vocab_size=1, **sizes)
+        model = transformers.XLMRobertaForMaskedLM(config).eval()
+        model.save_pretrained(folder)
+        theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = [("배를 타고", "the sea"), ("The ship", "강을 건넜다 <mask>")]
+    convert(str(folder), tmp_path / "ours")
+    ours, again = load(folder), load(tmp_path / "ours")
+    with their_warnings():
+        exported = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert exported.model_max_length == 64
+    for pair in texts:
+        ids = ours.tokenizer.encode(*pair).ids
+        assert ids.tolist() == theirs(*pair)["input_ids"] == exported(*pair)["input_ids"]
+        assert ids.tolist() == again.tokenizer.encode(*pair).ids.tolist()
+        with torch.no_grad():
+            hidden = model.roberta(**exported(*pair, return_tensors="pt")).last_hidden_state[0].numpy()
+        np.testing.assert_allclose(ours.encode([pair]).last[0], hidden, atol=1e-4)
+        np.testing.assert_allclose(again.encode([pair]).last[0], hidden, atol=1e-4)
+
+
+def test_a_wordpiece_for_two_types_is_exported_for_one(peers, tmp_path):
+    torch, transformers = peers
+    tokenizer = train_wordpiece(["the ship sank 배를 타고"] * 9, vocab_size=60)
+    config = RobertaConfig(tokenizer.vocab_size, 32, 2, 4, 48, 24, pad_id=tokenizer.pad_id)
+    params = random_params(("mlm",), config)
+    write_run_directory(tmp_path / "run", config, params, tokenizer, run={})
+    convert(str(tmp_path / "run"), tmp_path / "out")
+    pair = ("the ship", "배를 타고")
+    with their_warnings():
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+        model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
+        with torch.no_grad():
+            logits = model(**theirs(*pair, return_tensors="pt")).logits.numpy()
+    for folder in ("run", "out"):
+        ours = load(tmp_path / folder)
+        ids = ours.tokenizer.encode(*pair).ids[None]
+        np.testing.assert_allclose(ours.forward(ids).logits, logits, rtol=1e-4, atol=1e-3)
+    assert not ours.tokenizer.encode(*pair).types.any()
