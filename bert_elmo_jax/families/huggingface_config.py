@@ -58,8 +58,8 @@ class ConfigFile:
     names: Mapping[str, str]  # our field -> the name in the file; among them hidden_size and num_heads
     # The class of transformers for each set of heads, sorted by name; () is the encoder alone.
     architectures: Mapping[tuple[str, ...], str]
-    # Further values of `model_type`, each with the beginning of its classes: "xlm-roberta" -> "XLMRoberta". A family with
-    # some keeps the value in the field `model_type` of its configuration.
+    # Further values of `model_type`, each with the beginning of its classes: "xlm-roberta" -> "XLMRoberta". A family
+    # with such values keeps the one of a model in its configuration, as `model_type`.
     variants: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
@@ -110,9 +110,10 @@ class ConfigFile:
         'XLMRobertaForTokenClassification'
         """
         found = self.architectures.get(heads)
-        if found is None or model_type not in self.variants:
+        title = self.variants.get(model_type or "")
+        if found is None or title is None:
             return found
-        return self.variants[model_type] + found.removeprefix(self.architectures[()].removesuffix("Model"))
+        return title + found.removeprefix(self.architectures[()].removesuffix("Model"))
 
     @property
     def _title(self) -> str:

@@ -42,12 +42,13 @@ def toy() -> ConfigDict:
 
 
 def base() -> ConfigDict:
-    r"""RoBERTa-base: 12 layers of 768, 125 M parameters, masked words in rows of whole sentences, batches of 8,192 rows.
+    r"""RoBERTa-base: 12 layers of 768, 125 M parameters, rows of whole sentences, batches of 8,192 rows.
 
-    Paper: Liu et al. 2019, https://arxiv.org/abs/1907.11692; batches, rate and warm-up are those of its table 9. Expected
-    score: above its table 2, which compares objectives on BERT's corpus at 256 M rows (full sentences: SQuAD 2.0 79.1,
-    MNLI 84.7, SST-2 92.5). Adam's betas, decay and clipping are this project's. Cost: 2.1 T pieces, so a pod; 25,000
-    steps cost a twentieth. Command:
+    Paper: Liu et al. 2019, https://arxiv.org/abs/1907.11692; batches, rate and warm-up are those of table 9.
+    Expected score: better than in table 2, with a sixteenth of the rows and BERT's corpus (full sentences: SQuAD 2.0
+    79.1, MNLI 84.7, SST-2 92.5). Adam's betas, decay and clipping are this project's.
+    Cost: 2.1 T pieces, so a pod of accelerators for weeks; 25,000 steps cost a twentieth.
+    Command:
       python -m experiments.pretrain --config=experiments/configs/roberta.py:base --config.data=data/wiki \
           --workdir=runs/roberta_base
     """

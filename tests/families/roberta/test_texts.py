@@ -68,7 +68,8 @@ def test_a_prediction_depends_on_its_example_alone(model, name):
     encoder = {**params["encoder"], **model.params["encoder"]}
     params = jax.tree.map(lambda x: x * 8.0, params) | {"encoder": encoder}
     tuned = TaskModel(model.family, model.config, params, model.tokenizer, "a test", task)
-    rows = make_rows(task, [to_example(task, value, n) for n, value in enumerate(inputs)], model.tokenizer, labelled=False)
+    examples = [to_example(task, value, n) for n, value in enumerate(inputs)]
+    rows = make_rows(task, examples, model.tokenizer, labelled=False)
     for row in rows:
         for ids, types in zip(row.ids, row.types):
             assert len(ids) <= 32 and ids[0] == CLS and ids[-1] == SEP and not types.any()

@@ -135,7 +135,8 @@ def test_a_small_xlmr_with_its_sentencepiece(peers, goldens, tmp_path):
     pieces = len(load_tokenizer(folder).tokens)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     with their_warnings():
-        config = transformers.XLMRobertaConfig(vocab_size=pieces, max_position_embeddings=66, type_vocab_size=1, **sizes)
+        sizes |= {"max_position_embeddings": 66, "type_vocab_size": 1}
+        config = transformers.XLMRobertaConfig(vocab_size=pieces, **sizes)
         model = transformers.XLMRobertaForMaskedLM(config).eval()
         model.save_pretrained(folder)
         theirs = transformers.AutoTokenizer.from_pretrained(folder)
