@@ -112,14 +112,15 @@ class WeightFile:
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
         table = self.names(config.num_layers, classifier)
         found, expected = locate(table, plain, prefix, ".", self._outside(classifier))
+        unread = f"the head {classifier} does not read it"
+        if classifier is None:
+            unread = "the architectures in config.json do not say which head the classifier is; give classifier="
+            unread += "|".join(CLASSIFIERS)
         for scope in ancestors(prefix, "."):
             self._check_decoder(scope, plain, stored, found, report)
             for name in self._unclear():
                 if scope + name in plain and plain[scope + name] not in found.values():
-                    report.skipped[plain[scope + name]] = (
-                        "the architectures in config.json do not say which head the classifier is; give classifier="
-                        + "|".join(CLASSIFIERS)
-                    )
+                    report.skipped[plain[scope + name]] = unread
         for plain_name, name in plain.items():
             if plain_name.endswith(CONSTANTS):
                 report.skipped[name] = "a constant"

@@ -76,6 +76,15 @@ def test_a_classifiers_first_layer_is_the_pooler_and_a_bare_models_pooler_too(tm
     assert "pooler" in read_weights(tmp_path / "bare")[0]["encoder"]
 
 
+def test_a_pooler_that_the_classifier_does_not_read_is_left_out(tmp_path):
+    write(tmp_path, random_params(("classify",)), CONFIG)
+    stored, name = load_file(tmp_path / "model.safetensors"), "roberta.pooler.dense.weight"
+    save_file(stored | {name: np.ones((32, 32), np.float32)}, tmp_path / "model.safetensors")
+    params, report = read_weights(tmp_path)
+    np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored["classifier.dense.weight"].T)
+    assert report.skipped == {name: "the head classify does not read it"}
+
+
 def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
     write(tmp_path, random_params(("mlm",)), CONFIG)
     stored = load_file(tmp_path / "model.safetensors")
