@@ -54,7 +54,7 @@ def base() -> ConfigDict:
     """
     c = fields("base")
     c.update(batch_size=8_192, accumulate=64, steps=500_000)
-    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=6e-4, warmup=24_000.0)
+    c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=6e-4, warmup=0.048)
     return c
 
 

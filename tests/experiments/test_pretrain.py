@@ -300,6 +300,7 @@ def shrunk(family, recipe, corpora):
     """The config with small sizes."""
     config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora["elmo" if family == "elmo" else "bert"]), "batch_size": 4, "steps": 10})
+    config.accumulate = 1
     if family != "elmo":
         config.update({"length": 32, "long_length": 64, "long_batch_size": 0})
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})

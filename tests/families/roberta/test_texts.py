@@ -10,7 +10,10 @@ import pytest
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import task_named
-from bert_elmo_jax.families.init_params import init_task_params
+from bert_elmo_jax.families.init_params import init_params, init_task_params
+from bert_elmo_jax.families.roberta.config import RobertaConfig
+from bert_elmo_jax.families.roberta.family import FAMILY
+from bert_elmo_jax.families.roberta.huggingface import write
 from bert_elmo_jax.inference import TaskModel
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.task_model import make_head, to_example
@@ -87,3 +90,19 @@ def test_an_exported_folder_is_read_with_its_tokenizer(model, goldens, tmp_path)
     assert again.tokenizer.encode(*PAIR).ids.tolist() == model.tokenizer.encode(*PAIR).ids.tolist()
     config = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text(encoding="utf-8"))
     assert config["model_max_length"] == 48 and config["model_input_names"] == ["input_ids", "attention_mask"]
+
+
+def test_klues_wordpiece_with_pad_1_and_no_types(tmp_path):
+    pieces = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "배", "##를", "강", "Ship"]
+    config = RobertaConfig(len(pieces), 16, 1, 2, 32, 24)
+    write(tmp_path, init_params(FAMILY, config, jax.random.key(0), ("mlm",), pooler=False), config)
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    about = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    model = load(tmp_path)
+    encoding = model.tokenizer.encode("배를 [MASK]", "강 Ship")
+    assert encoding.ids.tolist() == [0, 5, 6, 4, 2, 7, 8, 2] and not encoding.types.any()
+    assert encoding.texts.tolist() == [0] * 5 + [1] * 3
+    vectors = model.forward(encoding.ids[None], encoding.types[None]).last[0]
+    np.testing.assert_allclose(model.encode([("배를 [MASK]", "강 Ship"), "강"]).last[0], vectors, atol=2e-6)
+    assert len(model.fill_mask("배를 [MASK]", top=3)) == 3
