@@ -32,14 +32,15 @@ class BadText(ValueError):
 class Row:
     """The pieces of a text, in one window or several.
 
-    Every window begins with the first `prefix` pieces and ends with the last. `windows` are (first, end) among the
-    pieces between them. A text that fits has one window.
+    Every window begins with the first `prefix` pieces and ends with the last `suffix`. `windows` are (first, end) among
+    the pieces between them. A text that fits has one window.
     """
 
     encoding: Encoding
     prefix: int
     windows: tuple[tuple[int, int], ...]
     words: tuple[int, int]  # numbers of words of the two texts, including words without pieces
+    suffix: int = 1
 
     def __len__(self) -> int:
         return len(self.encoding)
@@ -47,13 +48,13 @@ class Row:
     def length(self, window: int) -> int:
         """Return the number of pieces of a window, special ones included."""
         start, end = self.windows[window]
-        return self.prefix + end - start + 1
+        return self.prefix + end - start + self.suffix
 
     def columns(self, window: int) -> Int[np.ndarray, "columns"]:
         """Return the pieces of a window, as places in the text."""
         start, end = self.windows[window]
         body = self.prefix + np.arange(start, end)
-        return np.concatenate([np.arange(self.prefix), body, [len(self) - 1]])
+        return np.concatenate([np.arange(self.prefix), body, np.arange(len(self) - self.suffix, len(self))])
 
     def take(self, values: Int[np.ndarray, "pieces"], window: int) -> Int[np.ndarray, "columns"]:
         """Return the values of a window's pieces."""
@@ -65,9 +66,9 @@ class Row:
         # Windows have one size, so a piece has more context in the window with the nearer centre. Two windows meet
         # halfway between their centres (doubled here, to keep whole numbers), and a tie goes to the first.
         centres = starts + ends - 1
-        place = np.arange(len(self) - self.prefix - 1)
+        place = np.arange(len(self) - self.prefix - self.suffix)
         best = np.searchsorted(centres[:-1] + centres[1:], 4 * place, side="left")
-        return np.concatenate([np.zeros(self.prefix, np.int64), best, [len(self.windows) - 1]])
+        return np.concatenate([np.zeros(self.prefix, np.int64), best, np.full(self.suffix, len(self.windows) - 1)])
 
 
 def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: Overflow, stride: int | None) -> Row:
@@ -79,10 +80,11 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
         raise BadText(number, f"is empty, or has nothing the tokenizer knows: {shorten(text)}")
     if overflow == "truncate" and len(encoding) > size:
         encoding = _truncate(encoding, size, number)
-    prefix = 1 if encoding.second is None else encoding.second
-    body, room = len(encoding) - prefix - 1, size - prefix - 1
+    frame = tokenizer.frame
+    prefix, suffix = len(frame.before) if encoding.second is None else encoding.second, len(frame.after)
+    body, room = len(encoding) - prefix - suffix, size - prefix - suffix
     if body <= room:
-        return Row(encoding, prefix, ((0, body),), words)
+        return Row(encoding, prefix, ((0, body),), words, suffix)
     if overflow == "raise":
         raise BadText(
             number,
@@ -102,7 +104,7 @@ def to_row(text: Text, number: int, tokenizer: Tokenizer, size: int, overflow: O
     if not 0 < step <= room:
         raise BadText(number, f"gets gaps from stride={stride}: a window holds {room} pieces of it; use 1 to {room}")
     starts = [*range(0, body - room, step), body - room]
-    return Row(encoding, prefix, tuple((start, start + room) for start in starts), words)
+    return Row(encoding, prefix, tuple((start, start + room) for start in starts), words, suffix)
 
 
 def _parts(text: Text, number: int) -> tuple[str | Words, str | Words | None]:

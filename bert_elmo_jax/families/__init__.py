@@ -14,6 +14,7 @@ REGISTRY: dict[str, str | Family] = {
     "elmo": "bert_elmo_jax.families.elmo.family",
     "distilbert": "bert_elmo_jax.families.distilbert.family",
     "modernbert": "bert_elmo_jax.families.modernbert.family",
+    "roberta": "bert_elmo_jax.families.roberta.family",
 }
 
 
@@ -30,7 +31,7 @@ def get_family(name: str) -> Family:
     'pieces'
     >>> get_family("brt")
     Traceback (most recent call last):
-    ValueError: there is no family 'brt'; there are bert, elmo, distilbert, modernbert; did you mean bert?
+    ValueError: there is no family 'brt'; there are bert, elmo, distilbert, modernbert, roberta; did you mean bert?
     """
     if name not in REGISTRY:
         known = ", ".join(REGISTRY)

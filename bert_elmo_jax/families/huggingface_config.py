@@ -67,6 +67,9 @@ class ConfigFile:
     names: Mapping[str, str]  # our field -> the name in the file; among them hidden_size and num_heads
     # The class of transformers for each set of heads, sorted by name; () is the encoder alone.
     architectures: Mapping[tuple[str, ...], str]
+    # Further values of `model_type`, each with the beginning of its classes: "xlm-roberta" -> "XLMRoberta". A family
+    # with such values keeps the one of a model in its configuration, as `model_type`.
+    variants: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
@@ -104,13 +107,28 @@ class ConfigFile:
         if heads not in self.architectures:
             known = "; ".join(", ".join(some) or "none" for some in self.architectures)
             raise ValueError(f"transformers has no {self._title} with the heads {', '.join(heads)}; it has: {known}")
+        model_type = getattr(config, "model_type", self.model_type)
         return {
-            "architectures": [self.architectures[heads]],
-            "model_type": self.model_type,
+            "architectures": [self.class_of(heads, model_type)],
+            "model_type": model_type,
             **self.written,
             **self.to_theirs({theirs: getattr(config, ours) for ours, theirs in self.names.items()}),
             **self.more.write(config),
         }
+
+    def class_of(self, heads: tuple[str, ...], model_type: str | None = None) -> str | None:
+        """Return the class of transformers for a set of heads, of one of the family's `model_type`s.
+
+        >>> classes = {(): "RobertaModel", ("tag",): "RobertaForTokenClassification"}
+        >>> file = ConfigFile("a RoBERTa", "roberta", {}, classes, variants={"xlm-roberta": "XLMRoberta"})
+        >>> file.class_of(("tag",), "xlm-roberta")
+        'XLMRobertaForTokenClassification'
+        """
+        found = self.architectures.get(heads)
+        title = self.variants.get(model_type or "")
+        if found is None or title is None:
+            return found
+        return title + found.removeprefix(self.architectures[()].removesuffix("Model"))
 
     @property
     def _title(self) -> str:
@@ -118,7 +136,8 @@ class ConfigFile:
 
     def _problems(self, fields: Mapping[str, Any], hidden_size: Any, num_heads: Any) -> list[str]:
         """Return a message for each field with an unsupported value or an unknown meaning."""
-        only = {"model_type": self.model_type, **ONLY, **self.only}
+        known_type = fields.get("model_type") if fields.get("model_type") in self.variants else self.model_type
+        only = {"model_type": known_type, **ONLY, **self.only}
         problems = [
             f"{name} is {fields[name]!r}; only {wanted!r} is supported"
             for name, wanted in only.items()

@@ -17,7 +17,7 @@ from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, tokenizer_files
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, read_model_type, tokenizer_files
 from bert_elmo_jax.weights.joined import join_parts, split_parts
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
@@ -109,8 +109,9 @@ class WeightFile:
         stored = split_parts(stored, self.joined)
         report = Report(source, extras=extras)
         if classifier is None:
-            classes, named = self.config_file.architectures, extras.get("architectures", ())
-            known = [head for head in self.classifiers if classes.get((head,)) in named]
+            file, named = self.config_file, extras.get("architectures", ())
+            model_type = read_model_type(folder)
+            known = [head for head in self.classifiers if file.class_of((head,), model_type) in named]
             classifier = known[0] if len(known) == 1 else None
 
         plain = _plain_names(stored, report.source)
@@ -120,14 +121,15 @@ class WeightFile:
             gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
             table = {path: name for path, name in table.items() if path.rsplit("/", 1)[0] not in {*gone, "mlm"}}
         found, expected = locate(table, plain, prefix, ".", self._outside(classifier))
+        unread = f"the head {classifier} does not read it"
+        if classifier is None:
+            unread = "the architectures in config.json do not say which head the classifier is; give classifier="
+            unread += "|".join(self.classifiers)
         for scope in ancestors(prefix, "."):
             self._check_decoder(scope, plain, stored, found, report)
             for name in self._unclear():
                 if scope + name in plain and plain[scope + name] not in found.values():
-                    report.skipped[plain[scope + name]] = (
-                        "the architectures in config.json do not say which head the classifier is; give classifier="
-                        + "|".join(self.classifiers)
-                    )
+                    report.skipped[plain[scope + name]] = unread
         for plain_name, name in plain.items():
             if plain_name.endswith(CONSTANTS):
                 report.skipped[name] = "a constant"
@@ -285,7 +287,7 @@ class WeightFile:
         tasks = [head for head in heads if head in TASKS]
         content: dict[str, Any] = config.to_huggingface(tuple(head for head in heads if head not in TASKS))
         if tasks:
-            content["architectures"] = [self.config_file.architectures[head,] for head in tasks]
+            content["architectures"] = [self.config_file.class_of((head,), content["model_type"]) for head in tasks]
         content["dtype"] = "float32"
         if labels is not None and len(labels) != classes:
             raise ValueError(f"{len(labels)} labels were given for {classes} classes: {', '.join(map(str, labels))}")

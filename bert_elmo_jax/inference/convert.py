@@ -7,10 +7,12 @@ from typing import Any
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.sentence_files import write_sentence_files
+from bert_elmo_jax.files import write_bytes
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
+from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
 from bert_elmo_jax.weights.parameter_tree import Report
 
@@ -54,11 +56,21 @@ def convert(
         write_run_directory(target, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
     else:
         write(target, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
-        if model.tokenizer is not None:
-            model.tokenizer.save(target)
+        _write_tokenizer(model.tokenizer, model.config, Path(target))
         if head is not None:  # for sentence-transformers
             write_sentence_files(Path(target), head, params, model.config)
     return to_format, model.report
+
+
+def _write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:
+    """Write the tokenizer next to weights in a foreign format; for pieces, with the limits that transformers asks."""
+    if isinstance(tokenizer, Tokenizer):
+        types = getattr(config, "type_vocab_size", 1) > 1  # other models have no place for token_type_ids
+        files = tokenizer.files_for_transformers(max_positions=config.max_positions, types=types)
+        for name, content in files.items():
+            write_bytes(folder / name, content)
+    elif tokenizer is not None:
+        tokenizer.save(folder)
 
 
 def average_checkpoints(run: str | Path, count: int) -> tuple[list[int], dict[str, Any]]:

@@ -212,7 +212,9 @@ def attention_maps(model: TaskModel, example: Any) -> tuple[list[str], Float[np.
     whole = example if isinstance(example, Example) else to_example(model.task, example, 0)
     row = make_rows(model.task, [whole], model.tokenizer, labelled=False)[0]
     ids, types = row.ids[0][None], row.types[0][None]
-    maps: Any = model.forward(ids, types).attentions
+    # A model of one type ignores the types of a tokenizer that was made for two.
+    one_type = getattr(model.config, "type_vocab_size", 2) == 1
+    maps: Any = model.forward(ids, None if one_type else types).attentions
     return [model.tokenizer.tokens[i] for i in ids[0]], np.asarray(maps, np.float32)[:, 0].mean(axis=1)
 
 

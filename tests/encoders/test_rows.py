@@ -182,3 +182,16 @@ def test_pairs_with_two_separators_are_truncated_and_windowed(goldens, size):
         assert taken[: len(first) + 3] == [0, *first.tolist(), 2, 2] and taken[-1] == 2
     with pytest.raises(BadText, match="is empty, or has nothing the tokenizer knows"):
         to_row(("", ""), 0, tokenizer, 30, "raise", None)
+
+
+def test_windows_of_a_text_without_special_pieces(goldens):
+    from bert_elmo_jax.text import load_tokenizer
+
+    tokenizer = load_tokenizer(goldens / "tokenizers" / "gpt2_tiny")
+    ids = tokenizer.encode("the ship sank at night").ids.tolist()
+    found = to_row("the ship sank at night", 0, tokenizer, 6, "windows", 3)
+    assert tokenizer.frame.count(pair=False) == 0 and len(ids) > 9
+    windows = [found.take(np.array(ids), window).tolist() for window in range(len(found.windows))]
+    assert windows[0] == ids[:6] and windows[1] == ids[3:9] and windows[-1] == ids[-6:]
+    assert [found.length(window) for window in range(len(windows))] == [6] * len(windows)
+    assert len(found.owners()) == len(ids)

@@ -291,7 +291,7 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 RECIPES = [
     (family, recipe)
     # A family fed with pieces reads the corpus of bert.
-    for family in ("bert", "bert_modern", "distilbert", "elmo", "modernbert")
+    for family in ("bert", "bert_modern", "distilbert", "elmo", "modernbert", "roberta")
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
@@ -301,6 +301,7 @@ def shrunk(family, recipe, corpora):
     """The config with small sizes."""
     config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora["elmo" if family == "elmo" else "bert"]), "batch_size": 4, "steps": 10})
+    config.accumulate = 1
     if family != "elmo":
         config.update({"length": 32, "long_length": 64, "long_batch_size": 0})
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})

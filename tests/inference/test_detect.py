@@ -139,6 +139,7 @@ def with_model_type(goldens, folder, model_type):
 def test_model_type_chooses_the_family(goldens, tmp_path):
     assert choose_reader(goldens / "bert_tiny", "huggingface")[0].name == "bert"
     assert choose_reader(goldens / "distilbert_tiny", "huggingface")[0].name == "distilbert"
+    assert choose_reader(goldens / "roberta_tiny", "huggingface")[0].name == "roberta"
     _, config, _ = read_weights(goldens / "distilbert_tiny")
     assert type(config).__name__ == "DistilBertConfig"
     # Without a model_type it is read as a BERT, as Google's files are.
@@ -151,7 +152,9 @@ def test_model_type_chooses_the_family(goldens, tmp_path):
 
 def test_an_unknown_model_type(goldens, tmp_path):
     folder = with_model_type(goldens, tmp_path / "typo", "distillbert")
-    message = r"typo.*model_type 'distillbert', which is not supported; .* bert, distilbert.*; did you mean distilbert"
+    message = (
+        r"typo.*model_type 'distillbert', which is not supported; .* bert, .*distilbert, .*; did you mean distilbert"
+    )
     with pytest.raises(ValueError, match=message):
         read_model(folder)
     with pytest.raises(ValueError, match=r"model_type is 5; it must be a name"):

@@ -1,0 +1,1 @@
+"""RoBERTa and its variants, XLM-R and CamemBERT."""

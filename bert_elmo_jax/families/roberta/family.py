@@ -1,0 +1,35 @@
+"""RoBERTa's entry in the registry."""
+
+from typing import Any
+
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.huggingface_format import huggingface_format
+from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
+from bert_elmo_jax.families.roberta.model import Roberta
+from bert_elmo_jax.lazy_imports import lazy_function
+from bert_elmo_jax.nn.transformer import MaskedLM
+
+
+def _objective(config: Any, model: Any) -> Objective:
+    make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
+    return make(FAMILY, config, model)
+
+
+FAMILY = Family(
+    name="roberta",
+    called="a RoBERTa",
+    config=RobertaConfig,
+    module=Roberta,
+    inputs="pieces",
+    objectives={"sentences": _objective, "documents": _objective},
+    heads={"mlm": lambda config: MaskedLM(config, "gelu")},  # whatever the layers' activation is
+    formats={
+        "huggingface": huggingface_format(
+            "bert_elmo_jax.families.roberta.huggingface", "roberta", "xlm-roberta", "camembert"
+        )
+    },
+    sharding=TRANSFORMER_SHARDING,
+    pooler=True,
+    presets=PRESETS,
+    vocab_size=50_265,
+)

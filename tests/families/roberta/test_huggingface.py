@@ -1,0 +1,130 @@
+"""RoBERTa's `config.json` and weights: variants, heads, poolers, and what cannot be honoured."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
+from bert_elmo_jax.families.roberta.huggingface import WEIGHTS, read_config, read_weights, write
+from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+
+CONFIG = RobertaConfig(50, 32, 2, 4, 48, 24, activation="relu", norm_eps=1e-6, classifier_dropout=0.3, pad_id=3)
+# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
+MODELS = {
+    "RobertaModel": ((), ()),
+    "RobertaForMaskedLM": (("mlm",), ("lm_head",)),
+    "RobertaForSequenceClassification": (("classify",), ("classifier",)),
+    "RobertaForMultipleChoice": (("choice",), ("classifier",)),
+    "RobertaForTokenClassification": (("tag",), ("classifier",)),
+    "RobertaForQuestionAnswering": (("span",), ("qa_outputs",)),
+}
+RELEASED = {
+    "architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
+    "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-05, "max_position_embeddings": 514,
+    "model_type": "roberta", "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 1,
+    "type_vocab_size": 1, "vocab_size": 50265,
+}  # fmt: skip
+
+
+def random_params(heads, config=CONFIG):
+    rng = np.random.default_rng(0)
+    parts = {"encoder", *heads} | ({"pooler"} if not heads or {"classify", "choice"} & set(heads) else set())
+    shapes = WEIGHTS.shapes(config, {"classify": 3, "tag": 5})
+    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_written_and_read_again_is_the_same(tmp_path, name):
+    heads, modules = MODELS[name]
+    params = random_params(heads)
+    write(tmp_path / "out", params, CONFIG)
+    read, report = read_weights(tmp_path / "out")
+    ours, theirs = flatten(read), flatten(params)
+    assert ours.keys() == theirs.keys() and report.heads == heads and not (report.skipped or report.unexpected)
+    for path in ours:
+        np.testing.assert_array_equal(ours[path], theirs[path])
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    outside = {key.split(".")[0] for key in stored if not key.startswith("roberta.")}
+    assert outside == (set(modules) or {"embeddings", "encoder", "pooler"})
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
+    assert read_config(tmp_path / "out") == CONFIG
+
+
+@pytest.mark.parametrize(("model_type", "title"), [("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert")])
+def test_variants_keep_their_names(tmp_path, model_type, title):
+    config = RobertaConfig(50, 32, 1, 4, 48, 24, model_type=model_type)
+    assert config.to_huggingface(("mlm",))["architectures"] == [f"{title}ForMaskedLM"]
+    write(tmp_path / "out", random_params(("tag",), config), config)
+    content = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (content["model_type"], content["architectures"]) == (model_type, [f"{title}ForTokenClassification"])
+    params, report = read_weights(tmp_path / "out")
+    assert report.heads == ("tag",) and params["tag"]["kernel"].shape == (32, 5)
+    assert read_config(tmp_path / "out") == config
+
+
+def test_a_classifiers_first_layer_is_the_pooler_and_a_bare_models_pooler_too(tmp_path):
+    for heads, name in (("classify",), "classifier.dense"), (("choice",), "roberta.pooler.dense"):
+        write(tmp_path / name, random_params(heads), CONFIG)
+        stored = load_file(tmp_path / name / "model.safetensors")
+        params, _ = read_weights(tmp_path / name)
+        np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored[f"{name}.weight"].T)
+    write(tmp_path / "bare", random_params(()), CONFIG)
+    assert "pooler.dense.weight" in load_file(tmp_path / "bare" / "model.safetensors")
+    assert "pooler" in read_weights(tmp_path / "bare")[0]["encoder"]
+
+
+def test_a_pooler_that_the_classifier_does_not_read_is_left_out(tmp_path):
+    write(tmp_path, random_params(("classify",)), CONFIG)
+    stored, name = load_file(tmp_path / "model.safetensors"), "roberta.pooler.dense.weight"
+    save_file(stored | {name: np.ones((32, 32), np.float32)}, tmp_path / "model.safetensors")
+    params, report = read_weights(tmp_path)
+    np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored["classifier.dense.weight"].T)
+    assert report.skipped == {name: "the head classify does not read it"}
+
+
+def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
+    write(tmp_path, random_params(("mlm",)), CONFIG)
+    stored = load_file(tmp_path / "model.safetensors")
+    word = stored["roberta.embeddings.word_embeddings.weight"]
+    copies = {"lm_head.decoder.weight": word, "lm_head.decoder.bias": stored["lm_head.bias"]}
+    constant = {"roberta.embeddings.position_ids": np.arange(28)[None]}
+    save_file(stored | copies | constant, tmp_path / "model.safetensors")
+    params, report = read_weights(tmp_path)
+    assert "mlm" in params and set(report.skipped) == {*copies, *constant}
+    save_file(stored | {"lm_head.decoder.weight": word + 1}, tmp_path / "model.safetensors")
+    params, report = read_weights(tmp_path)
+    assert set(params) == {"encoder"} and "lm_head.bias" in report.skipped
+
+
+def test_released_files_are_read():
+    assert RobertaConfig.from_json(RELEASED) == RobertaConfig.preset("base") == RobertaConfig()
+    klue = RELEASED | {"gradient_checkpointing": False, "position_embedding_type": "absolute", "use_cache": True}
+    klue |= {"tokenizer_class": "BertTokenizer", "vocab_size": 32000}
+    assert RobertaConfig.from_json(klue) == RobertaConfig.preset("klue-base")
+    multilingual = RELEASED | {"model_type": "xlm-roberta", "output_past": True, "vocab_size": 250002}
+    multilingual |= {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24}
+    assert RobertaConfig.from_json(multilingual) == RobertaConfig.preset("xlmr-large")
+    assert all(RobertaConfig.preset(name).max_positions == 512 for name in PRESETS)
+
+
+def test_missing_fields_have_the_values_of_transformers():
+    config = RobertaConfig.from_json({"model_type": "roberta"})
+    assert (config.max_positions, config.type_vocab_size, config.norm_eps) == (510, 2, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "bert"}, "model_type is 'bert'; only 'roberta' is supported"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'; only 'absolute'"),
+        ({"hidden_size": 770}, "hidden_size 770 cannot be split evenly among num_heads 12; a head of RoBERTa"),
+        ({"max_position_embeddings": 2}, r"max_positions is 0; .*max_positions is its max_position_embeddings"),
+        ({"hidden_sise": 3}, "hidden_sise is 3, a field of unknown meaning; did you mean hidden_size"),
+    ],
+)
+def test_what_cannot_be_honoured(change, message):
+    with pytest.raises(ValueError, match=message):
+        RobertaConfig.from_json(RELEASED | change)

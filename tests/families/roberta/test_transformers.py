@@ -1,0 +1,176 @@
+"""Out to transformers and back, for every head: the same numbers there, the same bits again here."""
+
+import contextlib
+import json
+import logging
+import shutil
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.roberta.config import RobertaConfig
+from bert_elmo_jax.families.roberta.huggingface import read_weights, write
+from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
+from bert_elmo_jax.inference import write_run_directory
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.text import load_tokenizer, train_wordpiece
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+from .test_huggingface import CONFIG, MODELS, random_params
+
+pytestmark = pytest.mark.peers
+FAMILY = get_family("roberta")
+HEADS = {
+    "classify": TaskHead("classification", 3),
+    "choice": TaskHead("choice"),
+    "tag": TaskHead("tags", 5),
+    "span": TaskHead("questions"),
+}
+
+
+@pytest.fixture(scope="module")
+def peers():
+    with their_warnings():
+        torch = pytest.importorskip("torch", reason="needs the peers extra")
+        transformers = pytest.importorskip("transformers", reason="needs the peers extra")
+        transformers.logging.disable_progress_bar()
+    return torch, transformers
+
+
+@contextlib.contextmanager
+def their_warnings():
+    logging.disable(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    logging.disable(logging.NOTSET)
+
+
+def our_outputs(params, head, ids):
+    if not head or head == "mlm":
+        from bert_elmo_jax.families.forward import Wanted, run
+
+        output = run(FAMILY, CONFIG, params, ids, None, None, None, wanted=Wanted(head=head, pooled=not head))
+        return [output.logits] if head else [output.last, output.pooled]
+    module = FAMILY.build(CONFIG, pooler=HEADS[head].pooled)
+    batch = {"tokens": ids, "types": np.zeros_like(ids), "segments": np.ones_like(ids)}
+    output = task_outputs(module, HEADS[head], params, batch)
+    return list(output) if isinstance(output, tuple) else [output]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_out_and_back_is_exact(peers, tmp_path, name):
+    torch, transformers = peers
+    heads, _ = MODELS[name]
+    params = jax.tree.map(lambda x: 0.3 * x, random_params(heads))
+    write(tmp_path / "ours", params, CONFIG)
+    with their_warnings():
+        model, info = getattr(transformers, name).from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
+    shape = (2, 3, 7) if heads == ("choice",) else (2, 7)
+    ids = (np.arange(np.prod(shape)).reshape(shape) % 50).astype(np.int32)
+    with torch.no_grad():
+        output = model.eval()(torch.from_numpy(ids).long())
+    for ours, theirs in zip(our_outputs(params, next(iter(heads), None), ids), output.values(), strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-4, atol=1e-4)
+    with their_warnings():
+        model.save_pretrained(tmp_path / "theirs")
+    read, report = read_weights(tmp_path / "theirs")
+    assert not (report.unexpected or report.missing)
+    ours, theirs = flatten(read), flatten(params)
+    assert ours.keys() == theirs.keys()
+    for path in ours:
+        np.testing.assert_array_equal(ours[path], theirs[path], err_msg=path)
+
+
+@pytest.mark.parametrize(("model_type", "title"), [("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert")])
+def test_variants_are_read_and_written(peers, tmp_path, model_type, title):
+    torch, transformers = peers
+    with their_warnings():
+        sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+        config = getattr(transformers, f"{title}Config")(vocab_size=90, max_position_embeddings=30, **sizes)
+        model = getattr(transformers, f"{title}ForMaskedLM")(config).eval()
+        for value in model.parameters():
+            torch.nn.init.normal_(value, std=0.2)
+        model.save_pretrained(tmp_path / "theirs")
+    ours = load(tmp_path / "theirs")
+    assert ours.config.model_type == model_type and ours.config.max_positions == 28
+    ids = np.arange(2, 58).reshape(2, 28)
+    mask = np.ones_like(ids)
+    ids[0, :9], mask[0, :9] = 1, 0
+    with torch.no_grad():
+        theirs = model(torch.from_numpy(ids), attention_mask=torch.from_numpy(mask)).logits.numpy()
+    np.testing.assert_allclose(
+        ours.forward(ids, np.zeros_like(ids), mask).logits[mask == 1], theirs[mask == 1], atol=1e-4
+    )
+    write(tmp_path / "ours", ours.params, ours.config)
+    with their_warnings():
+        again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours")
+    assert type(again) is type(model)
+    for name, value in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+
+
+def test_an_exported_byte_level_bpe_is_the_same_there(peers, goldens, tmp_path):
+    _, transformers = peers
+    convert(str(goldens / "roberta_tiny"), tmp_path / "out")
+    with their_warnings():
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    cases = json.loads((goldens / "roberta_tiny" / "encodings.json").read_text(encoding="utf-8"))
+    for case in cases["single"]:
+        assert theirs(case["text"])["input_ids"] == case["ids"], case["text"]
+    for case in cases["pairs"]:
+        assert theirs(case["a"], case["b"])["input_ids"] == case["ids"], case
+    assert theirs.model_max_length == 48 and theirs.mask_token == "<mask>"
+
+
+def test_a_small_xlmr_with_its_sentencepiece(peers, goldens, tmp_path):
+    torch, transformers = peers
+    folder = tmp_path / "theirs"
+    shutil.copytree(goldens / "tokenizers" / "xlmr_tiny", folder)
+    pieces = len(load_tokenizer(folder).tokens)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    with their_warnings():
+        sizes |= {"max_position_embeddings": 66, "type_vocab_size": 1}
+        config = transformers.XLMRobertaConfig(vocab_size=pieces, **sizes)
+        model = transformers.XLMRobertaForMaskedLM(config).eval()
+        model.save_pretrained(folder)
+        theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = [("배를 타고", "the sea"), ("The ship", "강을 건넜다 <mask>")]
+    convert(str(folder), tmp_path / "ours")
+    ours, again = load(folder), load(tmp_path / "ours")
+    with their_warnings():
+        exported = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert exported.model_max_length == 64
+    for pair in texts:
+        ids = ours.tokenizer.encode(*pair).ids
+        assert ids.tolist() == theirs(*pair)["input_ids"] == exported(*pair)["input_ids"]
+        assert ids.tolist() == again.tokenizer.encode(*pair).ids.tolist()
+        with torch.no_grad():
+            hidden = model.roberta(**exported(*pair, return_tensors="pt")).last_hidden_state[0].numpy()
+        np.testing.assert_allclose(ours.encode([pair]).last[0], hidden, atol=1e-4)
+        np.testing.assert_allclose(again.encode([pair]).last[0], hidden, atol=1e-4)
+
+
+def test_a_wordpiece_for_two_types_is_exported_for_one(peers, tmp_path):
+    torch, transformers = peers
+    tokenizer = train_wordpiece(["the ship sank 배를 타고"] * 9, vocab_size=60)
+    config = RobertaConfig(tokenizer.vocab_size, 32, 2, 4, 48, 24, pad_id=tokenizer.pad_id)
+    params = random_params(("mlm",), config)
+    write_run_directory(tmp_path / "run", config, params, tokenizer, run={})
+    convert(str(tmp_path / "run"), tmp_path / "out")
+    pair = ("the ship", "배를 타고")
+    with their_warnings():
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+        model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
+        with torch.no_grad():
+            logits = model(**theirs(*pair, return_tensors="pt")).logits.numpy()
+    for folder in ("run", "out"):
+        ours = load(tmp_path / folder)
+        ids = ours.tokenizer.encode(*pair).ids[None]
+        np.testing.assert_allclose(ours.forward(ids).logits, logits, rtol=1e-4, atol=1e-3)
+    assert not ours.tokenizer.encode(*pair).types.any()
