@@ -13,6 +13,7 @@ REGISTRY: dict[str, str | Family] = {
     "bert": "bert_elmo_jax.families.bert.family",
     "elmo": "bert_elmo_jax.families.elmo.family",
     "distilbert": "bert_elmo_jax.families.distilbert.family",
+    "electra": "bert_elmo_jax.families.electra.family",
 }
 
 
@@ -29,7 +30,7 @@ def get_family(name: str) -> Family:
     'pieces'
     >>> get_family("brt")
     Traceback (most recent call last):
-    ValueError: there is no family 'brt'; there are bert, elmo, distilbert; did you mean bert?
+    ValueError: there is no family 'brt'; there are bert, elmo, distilbert, electra; did you mean bert?
     """
     if name not in REGISTRY:
         known = ", ".join(REGISTRY)
