@@ -52,7 +52,8 @@ def convert(
     else:
         write(target, model.params, model.config, **task)
         if model.tokenizer is not None:
-            model.tokenizer.save(target)
+            for folder in (Path(target), *(file.parent for file in Path(target).glob("*/config.json"))):
+                model.tokenizer.save(folder)
     return to_format, model.report
 
 

@@ -200,7 +200,7 @@ def replaced_objective(family: Family, config: ConfigDict, model: Any) -> Object
     )
 
 
-def cost_of_layers(encoder: Mapping[str, Any], model: Any, length: int) -> float:
+def cost_of_layers(encoder: Any, model: Any, length: int) -> float:
     """Return the multiplications per piece of an encoder without its tables: matrices and attention maps."""
     matrices = [part for name, part in encoder.items() if name.startswith("layer_") or name == "project"]
-    return count_weights(matrices) + 2 * model.num_layers * model.hidden_size * length
+    return float(count_weights(matrices)) + 2 * model.num_layers * model.hidden_size * length

@@ -66,7 +66,7 @@ def test_loss_and_every_gradient(golden):
     assert float(value) == pytest.approx(float(theirs["loss"]), rel=1e-5)
     wanted = {name.removeprefix("grad/"): value for name, value in theirs.items() if name.startswith("grad/")}
     ours = flatten(gradients)
-    assert {TABLE[path] for path in ours} >= wanted.keys() and len(wanted) >= 16
+    assert {TABLE[path] for path in ours} >= wanted.keys() and len(wanted) >= 12
     largest = max(np.abs(gradient).max() for gradient in wanted.values())
     for path, gradient in ours.items():
         if (name := TABLE[path]) in wanted:
