@@ -63,7 +63,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
 
     def work(params: Any, length: int) -> float:
         layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
-        head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
+        head = count_weights(params["mlm"]) + params["encoder"]["embeddings"]["word"].size
         share = masking.places(length) / length  # of the positions that the head sees
         maps = 2 * model.num_layers * model.hidden_size * length
         return 6.0 * (count_weights(layers) + share * head + maps)

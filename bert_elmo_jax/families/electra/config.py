@@ -125,8 +125,9 @@ class ElectraConfig:
         share = self.generator_size
         width, inner = (max(1, round(share * size)) for size in (self.hidden_size, self.feed_forward_size))
         heads = next(n for n in range(max(1, round(share * self.num_heads)), 0, -1) if width % n == 0)
-        sizes = {"hidden_size": width, "num_heads": heads, "feed_forward_size": inner}
-        return dataclasses.replace(self, **sizes, generator_size=1.0)
+        return dataclasses.replace(
+            self, hidden_size=width, num_heads=heads, feed_forward_size=inner, generator_size=1.0
+        )
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ElectraConfig":

@@ -1,4 +1,4 @@
-"""ELECTRA as Hugging Face transformers stores it: the names of its tensors, and the generator beside a discriminator."""
+"""ELECTRA as Hugging Face transformers stores it: the names of its tensors, and a generator in its own folder."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -111,7 +111,9 @@ def take_generator(config: ElectraConfig, params: Mapping[str, Any]) -> tuple[El
     discriminator's.
     """
     if "generator" not in params:
-        raise ValueError(f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced")
+        raise ValueError(
+            f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
+        )
     own = params["generator"]
     encoder = {"embeddings": params["encoder"]["embeddings"], **own["encoder"]}
     return config.generator, {"encoder": encoder, "mlm": own["mlm"]}

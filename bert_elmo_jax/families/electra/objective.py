@@ -30,12 +30,7 @@ Loss = Callable[[Any, Batch, PRNGKeyArray | None, Any], tuple[Sums, Sums, Any]]
 
 # The tasks of the second network (Clark et al. 2020, section 3.4), with its heads: tell replaced pieces from original
 # ones, everywhere or at the masked places; predict the original pieces there, or everywhere with a gate that copies.
-PREDICTS = {
-    "replaced": ("replaced",),
-    "replaced_masked": ("replaced",),
-    "masked": ("mlm",),
-    "all": ("mlm", "replaced"),
-}
+PREDICTS = {"replaced": ("replaced",), "replaced_masked": ("replaced",), "masked": ("mlm",), "all": ("mlm", "replaced")}
 SAMPLING = "sampling"  # the batch's entry for the key of the sampled pieces
 
 

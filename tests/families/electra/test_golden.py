@@ -48,7 +48,9 @@ def test_layers_maps_and_logits(golden):
 
 def test_loss_and_every_gradient(golden):
     model, head, inputs, theirs = golden
-    tokens, types, segments = (inputs[name].astype(np.int32) for name in ("input_ids", "token_type_ids", "attention_mask"))
+    tokens, types, segments = (
+        inputs[name].astype(np.int32) for name in ("input_ids", "token_type_ids", "attention_mask")
+    )
     labels = inputs["labels"].astype(np.int32)
 
     def loss(params):

@@ -140,5 +140,5 @@ def test_what_cannot_be_honoured(change, message):
 
 
 def test_a_generator_has_a_width():
-    with pytest.raises(ValueError, match="generator_size is 3.0; it is the generator's share of hidden_size"):
+    with pytest.raises(ValueError, match=r"generator_size is 3\.0; it is the generator's share of hidden_size"):
         ElectraConfig(generator_size=3.0)

@@ -145,7 +145,10 @@ def whole(params):
 
 @pytest.mark.parametrize(
     "way",
-    [{"accumulate": 2, "devices": 8, "mesh": {"data": 2, "fsdp": 2, "tensor": 2}}, {"pmap": True}],
+    [
+        {"accumulate": 2, "devices": 8, "mesh": {"data": 2, "fsdp": 2, "tensor": 2}},
+        pytest.param({"pmap": True}, marks=pytest.mark.long),
+    ],
     ids=["accumulation over a mesh", "pmap"],
 )
 def test_the_same_update(params, whole, way):
@@ -165,6 +168,7 @@ def test_dropout_and_samples_follow_the_key(params):
         assert one == again != other
 
 
+@pytest.mark.long
 def test_rows_of_one_text_may_be_read_by_their_lengths(params):
     unpacked = jax.jit(replaced_loss(FAMILY, CONFIG, packed=False))
     for ours, theirs in zip(*(jax.tree.leaves(f(params, batch(), None, None)) for f in (loss, unpacked)), strict=True):
@@ -173,13 +177,19 @@ def test_rows_of_one_text_may_be_read_by_their_lengths(params):
 
 @pytest.mark.parametrize(("predict", "places"), [("replaced_masked", 24), ("masked", 24), ("all", None)])
 def test_the_papers_other_tasks(predict, places):
-    params = init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", *objective.PREDICTS[predict]), pooler=False)
-    given = batch()
-    terms, metrics, _ = jax.jit(replaced_loss(FAMILY, CONFIG, predict))(params, given, None, None)
-    term = "replaced" if predict == "replaced_masked" else "original"
-    assert set(terms) == {"mlm", term} and "mlm_accuracy" in metrics
-    assert terms[term][1] == (places or given["segments"].sum())
-    assert np.isfinite(terms[term][0])
+    heads, given, names = ("generator", *objective.PREDICTS[predict]), batch(), []
+
+    @jax.jit
+    def weights():  # without the totals, little is compiled
+        params = init_params(FAMILY, CONFIG, jax.random.key(0), heads, pooler=False)
+        terms, metrics, _ = replaced_loss(FAMILY, CONFIG, predict)(params, given, None, None)
+        names.extend([*terms, *metrics])
+        return {name: weight for name, (_, weight) in (terms | metrics).items()}
+
+    found, term = weights(), "replaced" if predict == "replaced_masked" else "original"
+    assert found["mlm"] == 24 and found[term] == (places or given["segments"].sum())
+    right = ["original_accuracy"] if predict == "masked" else ["replaced_accuracy", "replaced_accuracy_masked"]
+    assert names == ["mlm", term, "mlm_accuracy", *right]
 
 
 def test_a_gate_that_copies():
@@ -199,7 +209,10 @@ def test_example_of_fill():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"predict": "replace"}, "config.predict='replace' is not known; it is one of replaced, .*; did you mean replaced"),
+        (
+            {"predict": "replace"},
+            "config.predict='replace' is not known; it is one of replaced, .*; did you mean replaced",
+        ),
         ({"masking.kind": "next"}, "masks nothing to replace"),
         ({"coefficients": {"mlm": 1.0}}, "the loss has the terms mlm, replaced"),
     ],
