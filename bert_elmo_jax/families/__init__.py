@@ -15,6 +15,7 @@ REGISTRY: dict[str, str | Family] = {
     "distilbert": "bert_elmo_jax.families.distilbert.family",
     "modernbert": "bert_elmo_jax.families.modernbert.family",
     "roberta": "bert_elmo_jax.families.roberta.family",
+    "electra": "bert_elmo_jax.families.electra.family",
 }
 
 
@@ -29,9 +30,9 @@ def get_family(name: str) -> Family:
 
     >>> get_family("bert").inputs
     'pieces'
-    >>> get_family("brt")
+    >>> get_family("brt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: there is no family 'brt'; there are bert, elmo, distilbert, modernbert, roberta; did you mean bert?
+    ValueError: there is no family 'brt'; there are bert, ...; did you mean bert?
     """
     if name not in REGISTRY:
         known = ", ".join(REGISTRY)

@@ -102,7 +102,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
 def count_work(params: Any, model: Any, masking: Masking, length: int, per_weight: float = 6.0) -> float:
     """Return the operations per token, with six per weight for a step and two for a forward pass."""
     layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
-    head = count_weights(params["mlm"]) + model.vocab_size * model.hidden_size
+    head = count_weights(params["mlm"]) + params["encoder"]["embeddings"]["word"].size
     share = masking.places(length) / length  # of the positions that the head sees
     seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
     maps = 2 * model.hidden_size * seen

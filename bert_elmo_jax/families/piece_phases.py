@@ -71,7 +71,8 @@ def _training_masking(config: ConfigDict, length: int, rate: float, next_pieces:
 
 def _examples(config: ConfigDict, length: int, masking: Masking) -> PieceExamples:
     how = (config.short_share, config.short_per, masking, config.sequences, config.copies)
-    return PieceExamples(length, config.objective, *how)
+    texts = config.get("texts") or config.objective  # an objective that is no kind of rows says which rows it reads
+    return PieceExamples(length, texts, *how)
 
 
 def _causal_steps(config: ConfigDict) -> int:

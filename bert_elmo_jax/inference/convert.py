@@ -56,7 +56,8 @@ def convert(
         write_run_directory(target, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
     else:
         write(target, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
-        _write_tokenizer(model.tokenizer, model.config, Path(target))
+        for folder in (Path(target), *(file.parent for file in Path(target).glob("*/config.json"))):
+            _write_tokenizer(model.tokenizer, model.config, folder)
         if head is not None:  # for sentence-transformers
             write_sentence_files(Path(target), head, params, model.config)
     return to_format, model.report

@@ -1,4 +1,4 @@
-"""Cross entropy, accuracy, and the loss of answer spans.
+"""Cross entropies, accuracy, and the loss of answer spans.
 
 All return sums `(total, weight)`, so that devices and accumulation steps can be added before the division. Positions
 of weight zero affect neither values nor gradients, even with NaN logits or a target of -100.
@@ -29,6 +29,24 @@ def cross_entropy(
     logits = jnp.where(counts[..., None], logits.astype(jnp.float32), jnp.float32(0))
     chosen = _chosen(logits, targets, counts)[..., 0]
     return jnp.sum(weights * (jax.nn.logsumexp(logits, axis=-1) - chosen)), weights.sum()
+
+
+def binary_cross_entropy(
+    logits: Float[Array, "*B"],
+    targets: Bool[Array, "*B"],
+    weights: Float[Array, "*B"] | Int[Array, "*B"] | Bool[Array, "*B"],
+) -> Sums:
+    """Return Σ weight · −log p(target), where p(True) is the sigmoid of the logit, and Σ weight, computed in float32.
+
+    >>> logits = jnp.log(jnp.array([3.0, 3.0, 1.0]))
+    >>> total, weight = binary_cross_entropy(logits, jnp.array([True, False, True]), jnp.array([1.0, 1.0, 0.0]))
+    >>> round(float(jnp.exp(-total)), 4), float(weight)
+    (0.1875, 2.0)
+    """
+    weights = weights.astype(jnp.float32)
+    # Masked first, because a NaN that is masked later still poisons the gradient.
+    logits = jnp.where(weights != 0, logits.astype(jnp.float32), jnp.float32(0))
+    return jnp.sum(weights * jax.nn.softplus(jnp.where(targets, -logits, logits))), weights.sum()
 
 
 def accuracy(

@@ -1,0 +1,34 @@
+"""ELECTRA's entry in the registry."""
+
+from typing import Any
+
+from bert_elmo_jax.families.electra.config import PRESETS, ElectraConfig
+from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.huggingface_format import huggingface_format
+from bert_elmo_jax.lazy_imports import lazy_function
+
+
+def _masked_words(config: Any, model: Any) -> Objective:
+    make = lazy_function("bert_elmo_jax.families.piece_objective", "piece_objective")
+    return make(FAMILY, config, model)
+
+
+def _replaced(config: Any, model: Any) -> Objective:
+    make = lazy_function("bert_elmo_jax.families.electra.objective", "replaced_objective")
+    return make(FAMILY, config, model)
+
+
+FAMILY = Family(
+    name="electra",
+    called="an ELECTRA",
+    config=ElectraConfig,
+    module=Electra,
+    inputs="pieces",
+    objectives={"replaced": _replaced, "sentences": _masked_words, "documents": _masked_words},
+    heads={"mlm": masked_lm, "replaced": Replaced, "generator": Generator},
+    formats={"huggingface": huggingface_format("bert_elmo_jax.families.electra.huggingface", "electra")},
+    sharding=TRANSFORMER_SHARDING,
+    pooler=True,
+    presets=PRESETS,
+)

@@ -1,0 +1,119 @@
+"""ELECTRA: Clark et al. 2020, https://arxiv.org/abs/2003.10555.
+
+The encoder is BERT's, with embeddings of their own width. A discriminator tells replaced pieces from original ones; a
+generator, a narrower encoder, fills the masked places with replacements. The first layer of the released classifiers,
+with a gelu, is the pooler here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, Int
+
+from bert_elmo_jax.families.electra.config import ElectraConfig
+from bert_elmo_jax.families.family import Output
+from bert_elmo_jax.families.piece_embeddings import Embeddings
+from bert_elmo_jax.nn import Dense, activation, dropout
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.transformer import Layer, MaskedLM, Pooler, at_positions, run_layers
+
+
+class Electra(nn.Module):
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+
+    config: ElectraConfig
+    add_pooler: bool = True
+
+    @nn.compact
+    def __call__(
+        self,
+        tokens: Int[AnyArray, "B T"],
+        types: Int[AnyArray, "B T"] | None = None,
+        positions: Int[AnyArray, "B T"] | None = None,
+        segments: Int[AnyArray, "B T"] | None = None,
+        *,
+        lengths: Int[AnyArray, " B"] | None = None,
+        nsp_positions: Int[AnyArray, "B S"] | None = None,
+        deterministic: bool = True,
+        layers: str | Sequence[int] | None = None,
+        attentions: bool = False,
+    ) -> Output:
+        """Encode a batch; the arguments mean the same as in `Bert`. Layer 0 is the projected embeddings."""
+        c = self.config
+        wanted = layer_numbers(layers, c.num_layers)
+        keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
+        x = Embeddings(c, c.type_vocab_size, c.embedding_size, name="embeddings")(tokens, types, positions)
+        x = dropout(x, c.dropout, None if keys is None else keys[0])
+        if c.embedding_size != c.hidden_size:
+            x = Dense(c.hidden_size, c.initializer_range, c.dtype, name="project")(x)
+        x, hidden, maps = run_layers(
+            self, Layer(c, parent=None), x, segments, lengths, None if keys is None else keys[1:],
+            wanted=wanted, maps=attentions,
+        )  # fmt: skip
+        pooled = Pooler(c, "gelu", name="pooler")(x, nsp_positions) if self.add_pooler else None
+        return Output(x, hidden, maps, pooled)
+
+
+class Replaced(nn.Module):
+    """The discriminator's head: a logit per piece, positive for a replaced one."""
+
+    config: ElectraConfig
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden: Float[Array, "B T D"],
+        words: Float[AnyArray, "V E"],
+        positions: Int[AnyArray, "B K"] | None = None,
+    ) -> Float32[Array, "B K"] | Float32[Array, "B T"]:
+        """Return the logits at `positions [B, K]`, or everywhere; `words` is not read."""
+        c = self.config
+        x = hidden if positions is None else at_positions(hidden, positions)
+        x = activation(c.activation)(Dense(c.hidden_size, c.initializer_range, c.dtype, name="dense")(x))
+        return Dense(1, c.initializer_range, name="out")(x)[..., 0]
+
+
+class Generator(nn.Module):
+    """Makes the generator's parameters: `encoder`, without embeddings, and `mlm`, its head.
+
+    They are kept like a head of the discriminator, so that a run stores both networks. The generator reads the
+    discriminator's embeddings. `take_generator` puts the two together.
+    """
+
+    config: ElectraConfig  # the discriminator's
+
+    @nn.compact
+    def __call__(self, hidden: Float[Array, "B T D"], words: Float[AnyArray, "V E"]) -> None:
+        """Make the parameters; of `hidden` only the shape counts."""
+        c, (b, t, _) = self.config.generator, hidden.shape
+
+        def encoder(key: Any) -> Any:
+            params = Electra(c, add_pooler=False).init(key, jnp.zeros((b, t), jnp.int32))["params"]
+            return {name: part for name, part in params.items() if name != "embeddings"}
+
+        self.param("encoder", encoder)
+        self.param("mlm", lambda key: masked_lm(c).init(key, jnp.zeros((b, t, c.hidden_size)), words)["params"])
+
+
+def masked_lm(config: ElectraConfig) -> MaskedLM:
+    """Return the generator's head, which has the exact gelu whatever the encoder's activation is."""
+    return MaskedLM(config, "gelu")
+
+
+def take_generator(config: ElectraConfig, params: Mapping[str, Any]) -> tuple[ElectraConfig, dict[str, Any]]:
+    """Return configuration and parameters of the generator that a discriminator was pretrained with.
+
+    The parameters, `{"encoder": …, "mlm": …}`, are those of an ELECTRA of its own, and share their embeddings with the
+    discriminator's.
+    """
+    if "generator" not in params:
+        raise ValueError(
+            f"the weights have no generator, only {', '.join(params)}: give a run of the objective replaced"
+        )
+    own = params["generator"]
+    encoder = {"embeddings": params["encoder"]["embeddings"], **own["encoder"]}
+    return config.generator, {"encoder": encoder, "mlm": own["mlm"]}

@@ -1,0 +1,144 @@
+"""ELECTRA's `config.json` and weights: both networks, heads, poolers, projections, and what cannot be honoured."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families.electra.config import ElectraConfig
+from bert_elmo_jax.families.electra.huggingface import WEIGHTS, read_config, read_weights, write
+from bert_elmo_jax.families.electra.model import take_generator
+from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+
+CONFIG = ElectraConfig(50, 24, 32, 2, 4, 48, 24, activation="relu", classifier_dropout=0.3)
+# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
+MODELS = {
+    "ElectraModel": ((), ()),
+    "ElectraForMaskedLM": (("mlm",), ("generator_predictions", "generator_lm_head")),
+    "ElectraForPreTraining": (("replaced",), ("discriminator_predictions",)),
+    "ElectraForSequenceClassification": (("classify",), ("classifier",)),
+    "ElectraForMultipleChoice": (("choice",), ("sequence_summary", "classifier")),
+    "ElectraForTokenClassification": (("tag",), ("classifier",)),
+    "ElectraForQuestionAnswering": (("span",), ("qa_outputs",)),
+}
+# As released, without the fields of class labels.
+RELEASED = {
+    "architectures": ["ElectraForPreTraining"], "attention_probs_dropout_prob": 0.1, "classifier_dropout": None,
+    "embedding_size": 768, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12, "max_position_embeddings": 512,
+    "model_type": "electra", "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 0,
+    "position_embedding_type": "absolute", "summary_activation": "gelu", "summary_last_dropout": 0.1,
+    "summary_type": "first", "summary_use_proj": True, "type_vocab_size": 2, "use_cache": True, "vocab_size": 35000,
+}  # fmt: skip
+
+
+def random_params(heads, config=CONFIG):
+    rng = np.random.default_rng(0)
+    parts = {"encoder", *heads} | ({"pooler"} if {"classify", "choice"} & set(heads) else set())
+    shapes = WEIGHTS.shapes(config, {"classify": 3, "tag": 5})
+    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
+
+
+def assert_same(ours, theirs):
+    ours, theirs = flatten(ours), flatten(theirs)
+    assert ours.keys() == theirs.keys()
+    for path in ours:
+        np.testing.assert_array_equal(ours[path], theirs[path], err_msg=path)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_written_and_read_again_is_the_same(tmp_path, name):
+    heads, modules = MODELS[name]
+    params = random_params(heads)
+    write(tmp_path / "out", params, CONFIG)
+    read, report = read_weights(tmp_path / "out")
+    assert_same(read, params)
+    assert report.heads == heads and not (report.skipped or report.unexpected or report.missing)
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    outside = {key.split(".")[0] for key in stored if not key.startswith("electra.")}
+    assert outside == (set(modules) or {"embeddings", "embeddings_project", "encoder"})
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
+    assert read_config(tmp_path / "out") == CONFIG
+
+
+def test_embeddings_are_projected_only_where_the_widths_differ(tmp_path):
+    same = dataclasses.replace(CONFIG, embedding_size=CONFIG.hidden_size)
+    for config, projected in ((CONFIG, True), (same, False)):
+        params = random_params(("replaced",), config)
+        assert ("project" in params["encoder"]) == projected
+        folder = tmp_path / str(projected)
+        write(folder, params, config)
+        stored = load_file(folder / "model.safetensors")
+        assert ("electra.embeddings_project.weight" in stored) == projected
+        assert_same(read_weights(folder)[0], params)
+
+
+def test_the_first_layer_of_a_classifier_is_the_pooler(tmp_path):
+    for head, theirs in (("classify", "classifier.dense"), ("choice", "sequence_summary.summary")):
+        write(tmp_path / head, random_params((head,)), CONFIG)
+        stored = load_file(tmp_path / head / "model.safetensors")
+        params, _ = read_weights(tmp_path / head)
+        np.testing.assert_array_equal(params["encoder"]["pooler"]["kernel"], stored[f"{theirs}.weight"].T)
+
+
+def test_a_generator_is_written_beside_its_discriminator(tmp_path):
+    params = random_params(("replaced", "generator"))
+    write(tmp_path / "out", params, CONFIG)
+    discriminator, (config, generator) = read_weights(tmp_path / "out")[0], take_generator(CONFIG, params)
+    assert_same(discriminator, {name: params[name] for name in ("encoder", "replaced")})
+    assert_same(read_weights(tmp_path / "out" / "generator")[0], generator)
+    assert (config.hidden_size, config.num_heads, config.feed_forward_size) == (8, 1, 12)
+    found = load(tmp_path / "out" / "generator")
+    assert found.heads == ("mlm",) and found.forward(np.array([[5, 6]])).mlm_logits.shape == (1, 2, 50)
+    with pytest.raises(ValueError, match="the weights have no generator, only encoder, replaced"):
+        take_generator(CONFIG, discriminator)
+
+
+def test_a_decoder_of_its_own_leaves_the_head_out(tmp_path):
+    write(tmp_path, random_params(("mlm",)), CONFIG)
+    stored = load_file(tmp_path / "model.safetensors")
+    word = stored["electra.embeddings.word_embeddings.weight"]
+    save_file(stored | {"generator_lm_head.weight": word}, tmp_path / "model.safetensors")
+    params, report = read_weights(tmp_path)
+    assert "mlm" in params and set(report.skipped) == {"generator_lm_head.weight"}
+    save_file(stored | {"generator_lm_head.weight": word + 1}, tmp_path / "model.safetensors")
+    assert set(read_weights(tmp_path)[0]) == {"encoder"}
+
+
+def test_a_released_file_is_read():
+    assert ElectraConfig.from_json(RELEASED) == ElectraConfig.preset("koelectra-base-v3")
+    small = {"embedding_size": 128, "hidden_size": 256, "intermediate_size": 1024, "num_attention_heads": 4}
+    assert ElectraConfig.from_json(RELEASED | small) == ElectraConfig.preset("koelectra-small-v3")
+
+
+def test_the_papers_generators():
+    shown = {}
+    for name in ("small", "base", "large"):
+        c = ElectraConfig.preset(name).generator
+        shown[name] = (c.embedding_size, c.hidden_size, c.num_heads, c.feed_forward_size, c.num_layers)
+    assert shown == {"small": (128, 64, 1, 256, 12), "base": (768, 256, 4, 1024, 12), "large": (1024, 256, 4, 1024, 24)}
+    odd = ElectraConfig(hidden_size=60, num_heads=12, generator_size=0.35).generator
+    assert (odd.hidden_size, odd.num_heads) == (21, 3)  # four heads would not divide 21
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "bert"}, "model_type is 'bert'; only 'electra' is supported"),
+        ({"summary_type": "mean"}, "summary_type is 'mean'; only 'first'"),
+        ({"hidden_size": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12; a head of ELECTRA"),
+        ({"embedding_size": 0}, "embedding_size is 0; it must be at least 1"),
+        ({"embeding_size": 3}, "embeding_size is 3, a field of unknown meaning; did you mean embedding_size"),
+    ],
+)
+def test_what_cannot_be_honoured(change, message):
+    with pytest.raises(ValueError, match=message):
+        ElectraConfig.from_json(RELEASED | change)
+
+
+def test_a_generator_has_a_width():
+    with pytest.raises(ValueError, match=r"generator_size is 3\.0; it is the generator's share of hidden_size"):
+        ElectraConfig(generator_size=3.0)
