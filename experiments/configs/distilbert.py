@@ -59,8 +59,8 @@ def base() -> ConfigDict:
 def distil_toy() -> ConfigDict:
     r"""A DistilBERT of one layer, which learns from the two of `bert.py:toy` on the same text.
 
-    Expected score: `docs/guides/pretrain.md` has a short comparison with masked words alone.
-    Cost: a step takes about as long as one of `bert.py:toy`. Command, after `bert.py:toy` in `runs/bert_toy`:
+    Expected score: not measured here at this length. Cost: a step takes about as long as one of `bert.py:toy`, which
+    must be in `runs/bert_toy`. Command:
       python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil_toy \
           --config.teacher=runs/bert_toy --config.data=runs/bert_toy/toyworld --workdir=runs/distil_toy
     """
