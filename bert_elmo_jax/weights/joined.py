@@ -8,9 +8,9 @@ from bert_elmo_jax.weights.stored import StoredTensor
 
 
 def split_parts(stored: Mapping[str, StoredTensor], joined: Mapping[str, Sequence[str]]) -> dict[str, StoredTensor]:
-    """Return the tensors of a file, with those of `joined` modules replaced by their parts.
+    """Return the tensors of a file, with the parts of `joined` modules instead of the whole.
 
-    A tensor whose rows cannot be split evenly stays as it is, and is then reported as unexpected.
+    A tensor whose rows cannot be split evenly is not split, and is then reported as unexpected.
 
     >>> both = StoredTensor((4, 2), "float32", lambda: np.arange(8.0).reshape(4, 2))
     >>> parts = split_parts({"mlp.Wi.weight": both}, {"mlp.Wi": ("gate", "up")})

@@ -22,8 +22,8 @@ class ModernBertConfig:
     """The sizes of a ModernBERT and how to compute it; from `preset`, `from_json`, or by hand.
 
     `attention_pattern` has a letter per layer, "g" for global and "l" for local attention, and is repeated if there
-    are more layers. In a local layer, a piece sees `local_attention // 2` pieces on each side. `dropout` is that of
-    the feed-forward layers; `attention_dropout` is also applied to the outputs of attention.
+    are more layers. In a local layer, a piece sees `local_attention // 2` pieces on each side. `dropout` is applied in
+    the feed-forward layers, `attention_dropout` to attention maps and to the outputs of attention.
 
     The last four fields change neither the parameters nor (beyond rounding, for `dtype`) the numbers: `implementation`
     of attention ("reference", "fused", or on a TPU "splash"), `remat` (the backward pass computes the layers again),
@@ -136,6 +136,6 @@ class ModernBertConfig:
     def to_huggingface(self, heads: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return the content of a `config.json` for a model with this head (a key of the parameter tree).
 
-        It has the fields of transformers 5, and those of transformers 4.
+        It has the fields of both transformers 5 and transformers 4.
         """
         return FILE.write(self, heads)

@@ -289,7 +289,7 @@ def pool(
         segments = (jnp.arange(t)[None, :] < lengths[:, None]).astype(jnp.int32)
     segments = jnp.asarray(segments)
     inside = segments[:, None, :] == jnp.take_along_axis(segments, firsts, axis=1)[:, :, None]
-    # A row of padding has the mean of its padding, which is finite; nobody reads it.
+    # A row of padding has the mean of its padding, which is finite and not read.
     shares = inside.astype(jnp.float32)
     shares = shares / jnp.broadcast_to(shares.sum(axis=2, keepdims=True), shares.shape)
     return jnp.einsum("bst,btd->bsd", shares, x.astype(jnp.float32)).astype(x.dtype)

@@ -100,6 +100,6 @@ def test_packed_rows_equal_padded_rows(packed):
     np.testing.assert_allclose(last[real], np.asarray(padded)[inputs["attention_mask"] == 1], atol=4e-6)
     value = mean_loss(params, config, (rows[0], None, rows[1], rows[2]), inputs["packed/mlm_labels"])
     np.testing.assert_allclose(value, outputs["packed/loss"], rtol=1e-5)
-    # Positions that go on, or a mask without segments, would change them.
+    # A mask without segments would change them.
     wrong = module.apply({"params": params["encoder"]}, rows[0], None, rows[1], np.ones_like(rows[2])).last
     assert np.abs(wrong - last)[real].max() > 0.01
