@@ -25,14 +25,7 @@ from experiments.sweeps._scales import BERT, TUNED
 SCALES = ("toy", "one_gpu", "paper")
 Settings = dict[str, Any]
 
-NO_DROPOUT: Settings = {"model.dropout": 0.0, "model.attention_dropout": 0.0}
 DROPOUT: Settings = {"model.dropout": 0.1, "model.attention_dropout": 0.1}
-RATES: Settings = {"masking.rate": 0.3, "masking.end_rate": 0.15}
-PRE_NORM: Settings = {"model.norm": "pre"}
-ROTARY: Settings = {"model.position": "rotary"}
-NO_BIASES: Settings = {"model.layer_bias": False}
-COOLDOWN: Settings = {"optimizer.schedule": "warmup_stable_decay", "optimizer.cooldown": 0.2}
-CAUSAL: Settings = {"causal_share": 0.25}
 # The widths at which gated layers have as many weights, and the rows of the first steps.
 GATED: dict[str, Settings] = {
     scale: {"model.feed_forward": "gated", "model.feed_forward_size": size}
@@ -55,18 +48,23 @@ NOTES = {
 
 def changes(scale: str) -> dict[str, Settings]:
     """Return the settings of each row at a scale."""
-    single = {
-        "no dropout": NO_DROPOUT,
-        "30% to 15% masked": RATES,
-        "pre-norm": PRE_NORM,
+    single: dict[str, Settings] = {
+        "no dropout": dict.fromkeys(DROPOUT, 0.0),
+        "30% to 15% masked": {"masking.rate": 0.3, "masking.end_rate": 0.15},
+        "pre-norm": {"model.norm": "pre"},
         "gated units": GATED[scale],
-        "rotary positions": ROTARY,
-        "no biases": NO_BIASES,
+        "rotary positions": {"model.position": "rotary"},
+        "no biases": {"model.layer_bias": False},
         "fewer rows first": FEWER_ROWS[scale],
-        "stable rate, then decay": COOLDOWN,
+        "stable rate, then decay": {"optimizer.schedule": "warmup_stable_decay", "optimizer.cooldown": 0.2},
     }
     together = {name: value for settings in single.values() for name, value in settings.items()}
-    rows: dict[str, Settings] = {"classic": {}, **single, "causal first": CAUSAL, "all but causal": together}
+    rows: dict[str, Settings] = {
+        "classic": {},
+        **single,
+        "causal first": {"causal_share": 0.25},
+        "all but causal": together,
+    }
     if scale == "toy":
         del rows["no dropout"]
         rows["dropout"] = DROPOUT
