@@ -59,16 +59,10 @@ def changes(scale: str) -> dict[str, Settings]:
         "stable rate, then decay": {"optimizer.schedule": "warmup_stable_decay", "optimizer.cooldown": 0.2},
     }
     together = {name: value for settings in single.values() for name, value in settings.items()}
-    rows: dict[str, Settings] = {
-        "classic": {},
-        **single,
-        "causal first": {"causal_share": 0.25},
-        "all but causal": together,
-    }
     if scale == "toy":
-        del rows["no dropout"]
-        rows["dropout"] = DROPOUT
-    return rows
+        single["dropout"] = DROPOUT
+        del single["no dropout"]
+    return {"classic": {}, **single, "causal first": {"causal_share": 0.25}, "all but causal": together}
 
 
 def sweep(add: Add) -> None:
