@@ -1,4 +1,4 @@
-"""Tests of cross entropy and accuracy: exact values, masking, invalid positions, bfloat16."""
+"""Tests of cross entropies and accuracy: exact values, masking, invalid positions, bfloat16."""
 
 import jax
 import jax.numpy as jnp
@@ -128,3 +128,22 @@ def test_sums_of_parts_equal_one_batch():
 
 def test_example_of_inside():
     assert inside(jnp.array([2, -100, -1, 9]), jnp.array([True, False, True, True]), 3).tolist() == [2, 0, 3, 3]
+
+
+def test_binary_cross_entropy_matches_float64_and_ignores_weight_zero():
+    rng = np.random.default_rng(0)
+    logits, targets = rng.normal(0, 5, (4, 6)).astype(np.float32), rng.random((4, 6)) < 0.5
+    weights = rng.integers(0, 3, (4, 6)).astype(np.float32)
+    wide = logits.astype(np.float64)
+    expected = (weights * np.logaddexp(0, np.where(targets, -wide, wide))).sum(), weights.sum()
+    logits[weights == 0] = np.nan
+    given = jnp.asarray(logits), jnp.asarray(targets), jnp.asarray(weights)
+    np.testing.assert_allclose(losses.binary_cross_entropy(*given), expected, rtol=1e-6)
+    gradient = jax.grad(lambda *arrays: losses.binary_cross_entropy(*arrays)[0])(*given)
+    slope = weights * (1 / (1 + np.exp(-wide)) - targets)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-6)
+
+
+def test_binary_cross_entropy_of_sure_logits_is_finite():
+    given = jnp.array([100.0, -100.0, -1e4]), jnp.array([True, False, True]), jnp.array([True, True, True])
+    np.testing.assert_allclose(losses.binary_cross_entropy(*given), (1e4, 3))

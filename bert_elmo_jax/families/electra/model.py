@@ -100,15 +100,14 @@ class Generator(nn.Module):
 
 
 def masked_lm(config: ElectraConfig) -> MaskedLM:
-    """Return the generator's head, which has the exact gelu whatever the encoder's activation is."""
+    """Return the generator's head, which always has the exact gelu."""
     return MaskedLM(config, "gelu")
 
 
 def take_generator(config: ElectraConfig, params: Mapping[str, Any]) -> tuple[ElectraConfig, dict[str, Any]]:
     """Return configuration and parameters of the generator that a discriminator was pretrained with.
 
-    The parameters, `{"encoder": …, "mlm": …}`, are those of an ELECTRA of its own, and share their embeddings with the
-    discriminator's.
+    The parameters, `{"encoder": …, "mlm": …}`, are a whole ELECTRA with the embeddings of the discriminator.
     """
     if "generator" not in params:
         raise ValueError(

@@ -229,7 +229,7 @@ def test_what_a_config_cannot_mean(fields, message):
 
 @pytest.mark.parametrize("predict", objective.PREDICTS)
 def test_the_work_of_a_step(predict):
-    """Counted by hand for `toy` with rows of 20, of which three pieces are masked."""
+    """Counted by hand for `toy` with rows of 20 pieces, three of them masked."""
     config, _ = read_config("experiments/configs/electra.py:toy")
     config.update(length=20, predict=predict)
     _, made = build_objective(config, 1_000)
