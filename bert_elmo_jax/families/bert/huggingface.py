@@ -1,7 +1,8 @@
 """BERT as Hugging Face transformers stores it: the names of its tensors."""
 
 from collections.abc import Mapping
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from bert_elmo_jax.families.bert.config import FILE, BertConfig
 from bert_elmo_jax.families.huggingface_weights import WeightFile
@@ -38,7 +39,13 @@ WEIGHTS = WeightFile(
     biases={"mlm/bias": "cls.predictions.bias"},
     decoder="cls.predictions.decoder",
 )
-read_config, read_weights, write = WEIGHTS.read_config, WEIGHTS.read_weights, WEIGHTS.write
+read_config, read_weights = WEIGHTS.read_config, WEIGHTS.read_weights
+
+
+def write(folder: str | Path, params: Mapping[str, Any], config: BertConfig, **options: Any) -> None:
+    """Write a folder for transformers, see `WeightFile.write`; raise first on a field that their BERT has not."""
+    config.to_huggingface()
+    WEIGHTS.write(folder, params, config, **options)
 
 
 def names(num_layers: int, classifier: str | None = None) -> dict[str, str]:

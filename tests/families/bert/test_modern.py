@@ -133,7 +133,7 @@ def test_transformers_has_no_such_bert(changes, tmp_path):
     (name, value), *_ = changes.items()
     with pytest.raises(ValueError, match=rf"cannot say {name}={value!r}; only models with {name}="):
         config.to_huggingface(("mlm",))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=rf"cannot say {name}={value!r}"):
         write(tmp_path / "out", fresh(config), config)
     assert replace(rotary_theta=5.0).to_huggingface() == CONFIG.to_huggingface()
 
