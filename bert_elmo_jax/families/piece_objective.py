@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_phases import held_out_examples, plan_phases
