@@ -18,7 +18,6 @@ from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, read_model_type, tokenizer_files
-from bert_elmo_jax.weights.joined import join_parts, split_parts
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
     ancestors,
@@ -106,7 +105,10 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
-        stored = split_parts(stored, self.joined)
+        if self.joined:
+            from bert_elmo_jax.weights.joined import split_parts
+
+            stored = split_parts(stored, self.joined)
         report = Report(source, extras=extras)
         if classifier is None:
             file, named = self.config_file, extras.get("architectures", ())
@@ -279,7 +281,11 @@ class WeightFile:
                     "one of them"
                 )
             tensors[name] = value
-        return heads, join_parts(tensors, self.joined), sum(outputs.values())
+        if self.joined:
+            from bert_elmo_jax.weights.joined import join_parts
+
+            tensors = join_parts(tensors, self.joined)
+        return heads, tensors, sum(outputs.values())
 
     def _config_json(
         self, heads: Sequence[str], config: Any, classes: int, labels: Sequence[str] | None, problem_type: str | None

@@ -21,8 +21,7 @@ from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
-from bert_elmo_jax.families.sentence_files import save_sentences
-from bert_elmo_jax.families.sentences import encode_sentences
+from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels

@@ -46,11 +46,6 @@ class SentenceFolder(NamedTuple):
     params: dict[str, Any]
 
 
-def is_sentence_folder(path: Path) -> bool:
-    """Return True for a folder with a `modules.json`."""
-    return (path / MODULES).is_file()
-
-
 def read_sentence_folder(folder: Path) -> SentenceFolder:
     """Read all of a folder of sentence-transformers except the encoder; raise on what would change its vectors."""
     modules = list(_read_modules(folder / MODULES))
@@ -192,27 +187,6 @@ def _read_object(file: Path, what: str) -> dict[str, Any]:
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing, which describes {what}: copy it there")
     return read_json(file)
-
-
-def save_sentences(encoder: Any, folder: str | Path) -> None:
-    """Write a folder that sentence-transformers can load, and `load`, too: the encoder, its tokenizer and the head.
-
-    Pretraining and task heads are left out.
-
-    >>> import tempfile
-    >>> from bert_elmo_jax import load
-    >>> folder = Path(tempfile.mkdtemp()) / "sentences"
-    >>> load("tests/goldens/bert_tiny").save_sentences(folder)
-    >>> load(folder).sentence_head.pooling
-    ('mean',)
-    """
-    writers = [form.write for form in encoder.family.formats.values() if form.write]
-    if not writers:
-        raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
-    tokenizer = encoder.tokenizer  # raises without one
-    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
-    tokenizer.save(Path(folder))
-    write_sentence_files(Path(folder), encoder.sentence_head, encoder.params, encoder.config)
 
 
 def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, Any], config: Any) -> None:

@@ -3,6 +3,7 @@
 import functools
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import jax
@@ -70,6 +71,29 @@ def encode_sentences(
             rows = [read_row(encoder, head, add_prompt(texts[n], before, n), n, overflow) for n in chosen]
             _fill(encoder, head, vectors[first : first + ROUND], rows, batch_size, skip, bar)
     return vectors
+
+
+def save_sentences(encoder: Any, folder: str | Path) -> None:
+    """Write a folder that sentence-transformers can load, and `load`, too: the encoder, its tokenizer and the head.
+
+    Pretraining and task heads are left out.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax import load
+    >>> folder = Path(tempfile.mkdtemp()) / "sentences"
+    >>> load("tests/goldens/bert_tiny").save_sentences(folder)
+    >>> load(folder).sentence_head.pooling
+    ('mean',)
+    """
+    from bert_elmo_jax.families.sentence_files import write_sentence_files  # loading a model does not need it
+
+    writers = [form.write for form in encoder.family.formats.values() if form.write]
+    if not writers:
+        raise ValueError(f"{encoder.source} is {encoder.family.called}, which has no format for transformers")
+    tokenizer = encoder.tokenizer  # raises without one
+    writers[0](folder, {"encoder": encoder.params["encoder"]}, encoder.config)
+    tokenizer.save(Path(folder))
+    write_sentence_files(Path(folder), encoder.sentence_head, encoder.params, encoder.config)
 
 
 def _fill(

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_origin
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
-from bert_elmo_jax.families.sentence_files import head_from_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.weights.parameter_tree import flatten, part
@@ -124,7 +123,11 @@ def _family_shapes(family: Family, config: Any, facts: Mapping[str, Any], source
         _check_heads(facts["heads"], list(family.heads), source)
         return param_shapes(family, config, facts["heads"])
     features = read_features(facts.get("features"), source)
-    sentences = head_from_json(facts["sentences"], source).shapes() if "sentences" in facts else {}
+    sentences: Shapes = {}
+    if "sentences" in facts:
+        from bert_elmo_jax.families.sentence_files import head_from_json
+
+        sentences = head_from_json(facts["sentences"], source).shapes()
     known = [*family.heads, *CLASSES, *SIZES, *([] if features is None else ["reader"]), *map(part, sentences)]
     _check_heads(facts["heads"], known, source)
     for head in facts["heads"]:

@@ -9,7 +9,6 @@ from typing import Any
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, find_family
 from bert_elmo_jax.families.family import WeightFormat
-from bert_elmo_jax.families.sentence_files import is_sentence_folder, read_sentence_folder
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
@@ -38,8 +37,10 @@ def read_model(
         if useless:
             raise ValueError(f"{found} is a run directory, which knows this: leave out {', '.join(useless)}")
         return read_run_directory(found, step=step)
-    if not is_sentence_folder(found):
+    if not (found / "modules.json").is_file():
         return _read_folder(found, format, classifier, lowercase)
+    from bert_elmo_jax.families.sentence_files import read_sentence_folder
+
     encoder, head, dense = read_sentence_folder(found)
     model = _read_folder(encoder, format, classifier, lowercase)
     try:

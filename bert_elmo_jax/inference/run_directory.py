@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
-from bert_elmo_jax.families.sentence_files import head_from_json, head_to_json
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
@@ -128,7 +127,7 @@ def describe(
         **({} if task is None else {"task": task_to_json(task)}),
         **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
-        **({} if sentences is None else {"sentences": head_to_json(sentences)}),
+        **({} if sentences is None else {"sentences": _sentence_files().head_to_json(sentences)}),
         "tokenizer": None,
     }
     if tokenizer is not None:
@@ -168,9 +167,10 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
         task = dataclasses.replace(task, null_threshold=tuned)
     features = read_features(facts.get("features"), str(file))
     report = Report(source, mapped={name: name for name in flatten(params)})
+    sentences = _sentence_files().head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None
     return StoredModel(
         family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"), at, head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None,
+        facts.get("encoder"), at, sentences,
     )  # fmt: skip
 
 
@@ -202,3 +202,9 @@ def check_finite(params: Mapping[str, Any], source: str) -> None:
         raise ValueError(
             f"{source} holds NaN or infinity in {', '.join(wrong)}; the file is damaged or training diverged"
         )
+
+
+def _sentence_files() -> Any:
+    from bert_elmo_jax.families import sentence_files  # loading another model does not import it
+
+    return sentence_files

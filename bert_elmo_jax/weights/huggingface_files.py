@@ -10,8 +10,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.weights.stored import StoredTensor, unreadable
-from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
 # In the search order of transformers; all of them are assumed to hold the same weights.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -31,6 +31,7 @@ def read_folder(folder: str | Path) -> tuple[str, dict[str, StoredTensor]]:
             + (f" ({', '.join(gone)} is not supported: convert it with transformers)" if gone else "")
         )
     path = folder / names[0]
+    read_torch_pickle = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle")
     read_one = read_safetensors if "safetensors" in path.name else read_torch_pickle
     stored = read_shards(path, read_one) if path.suffix == ".json" else read_one(path)
     return f"{path} (not read: {', '.join(names[1:])})" if names[1:] else str(path), stored

@@ -21,11 +21,19 @@ from bert_elmo_jax.families.piece_embeddings import Embeddings
 from bert_elmo_jax.nn import Dense, LayerNorm, dropout, rotary_angles
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import layer_numbers
-from bert_elmo_jax.nn.modern_layer import ModernLayer
 from bert_elmo_jax.nn.transformer import Layer, MaskedLM, Pooler, at_positions, run_layers
 
 # `MaskedLM` and `at_positions` are shared with other families.
 __all__ = ["Bert", "MaskedLM", "NextSentence", "at_positions"]
+
+
+def make_layer(config: BertConfig) -> nn.Module:
+    """Return the unbound module of a layer: the original's, or one with the changes of later encoders."""
+    if config.is_original:
+        return Layer(config, parent=None)
+    from bert_elmo_jax.nn.modern_layer import ModernLayer
+
+    return ModernLayer(config, parent=None)
 
 
 class Bert(nn.Module):
@@ -68,7 +76,7 @@ class Bert(nn.Module):
         if rotary and positions is None:
             positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None, :], tokens.shape)
         x, hidden, maps = run_layers(
-            self, (Layer if c.is_original else ModernLayer)(c, parent=None), x, segments, lengths,
+            self, make_layer(c), x, segments, lengths,
             None if keys is None else keys[1:], wanted=wanted, maps=attentions,
             angles=rotary_angles(positions, c.head_size, c.rotary_theta) if rotary and positions is not None else None,
         )  # fmt: skip

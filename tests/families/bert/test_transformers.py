@@ -51,10 +51,12 @@ def peers():
 @contextlib.contextmanager
 def their_warnings():
     logging.disable(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    logging.disable(logging.NOTSET)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:  # a missing package leaves by an exception
+        logging.disable(logging.NOTSET)
 
 
 def random_params(heads):

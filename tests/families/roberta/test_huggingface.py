@@ -118,7 +118,7 @@ def test_missing_fields_have_the_values_of_transformers():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "bert"}, "model_type is 'bert'; only 'roberta' is supported"),
+        ({"model_type": "bert"}, "model_type is 'bert'; it is one of roberta, xlm-roberta, camembert"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'; only 'absolute'"),
         ({"hidden_size": 770}, "hidden_size 770 cannot be split evenly among num_heads 12; a head of RoBERTa"),
         ({"max_position_embeddings": 2}, r"max_positions is 0; .*max_positions is its max_position_embeddings"),
