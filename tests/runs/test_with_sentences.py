@@ -96,7 +96,7 @@ def test_from_scores_to_a_folder(files, model, tmp_path):
     assert np.array_equal(load(tmp_path / "out").sentences(["the good film"])[0], a)
 
 
-@pytest.mark.parametrize("loss", ["in_batch", "triplets"])
+@pytest.mark.parametrize("loss", ["in_batch", pytest.param("triplets", marks=pytest.mark.long)])
 def test_pairs_and_triplets_are_learned(files, model, tmp_path, loss):
     """Texts about good and about bad films: a pair has the same opinion."""
     rows = [line.split("\t") for line in Path(files["train"]).read_text(encoding="utf-8").splitlines()[1:]]
@@ -132,6 +132,7 @@ def test_refused(files, model, tmp_path, changes, message):
         finetune(config_of(files, **changes), tmp_path / "run", init=str(model))
 
 
+@pytest.mark.long
 def test_a_model_with_a_pooling_keeps_it(files, model, tmp_path):
     encoder = load(model)
     encoder.sentence_head = SentenceHead(("max",), max_length=20, prompts=(("a", "film: "),), default_prompt="a")
