@@ -1,4 +1,4 @@
-"""Fixtures that write weight files, shared with the tests of the byte readers."""
+"""Fixtures that write weight files, shared with the tests of the byte readers, and the other side of comparisons."""
 
 from ..weights.conftest import (  # noqa: F401
     elmo_folder,
@@ -10,5 +10,6 @@ from ..weights.conftest import (  # noqa: F401
     write_bundle,
     write_torch,
 )
+from .peers import peers  # noqa: F401
 
 collect_ignore = ["bag.py"]  # importing it registers its family, which its own tests do

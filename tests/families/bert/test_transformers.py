@@ -1,9 +1,6 @@
 """Out to transformers and back, for every head: the same numbers there, the same bits again here."""
 
-import contextlib
 import json
-import logging
-import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +8,8 @@ import pytest
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import bert_shapes, read_weights, write
 from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+
+from ..peers import their_warnings
 
 pytestmark = pytest.mark.peers
 CONFIG = BertConfig(
@@ -33,30 +32,6 @@ MODELS = {
     ("span",): "BertForQuestionAnswering",
 }
 WITHOUT_POOLER = {("mlm",), ("tag",), ("span",)}  # transformers builds these models without one
-
-
-@pytest.fixture(scope="module")
-def peers():
-    """torch and transformers, with their own warnings kept apart from ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch = pytest.importorskip("torch", reason="needs the peers extra")
-        transformers = pytest.importorskip("transformers", reason="needs the peers extra")
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        torch.set_num_threads(1)
-    return torch, transformers
-
-
-@contextlib.contextmanager
-def their_warnings():
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:  # a missing package leaves by an exception
-        logging.disable(logging.NOTSET)
 
 
 def random_params(heads):

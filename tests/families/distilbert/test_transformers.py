@@ -1,9 +1,5 @@
 """Out to transformers and back, for every head: the same numbers there, the same bits again here."""
 
-import contextlib
-import logging
-import warnings
-
 import jax
 import numpy as np
 import pytest
@@ -13,6 +9,7 @@ from bert_elmo_jax.families.distilbert.huggingface import read_weights, write
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+from ..peers import their_warnings
 from .test_huggingface import CONFIG, MODELS, random_params
 
 pytestmark = pytest.mark.peers
@@ -23,26 +20,6 @@ HEADS = {
     "tag": TaskHead("tags", 5),
     "span": TaskHead("questions"),
 }
-
-
-@pytest.fixture(scope="module")
-def peers():
-    with their_warnings():
-        torch = pytest.importorskip("torch", reason="needs the peers extra")
-        transformers = pytest.importorskip("transformers", reason="needs the peers extra")
-        transformers.logging.disable_progress_bar()
-    return torch, transformers
-
-
-@contextlib.contextmanager
-def their_warnings():
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:  # a missing package leaves by an exception
-        logging.disable(logging.NOTSET)
 
 
 def our_outputs(params, head, ids):

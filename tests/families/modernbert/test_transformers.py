@@ -13,7 +13,7 @@ from bert_elmo_jax.families.modernbert.huggingface import read_weights, write
 from bert_elmo_jax.heads.task_head import TaskHead, task_outputs
 from bert_elmo_jax.weights.parameter_tree import flatten
 
-from ..bert.test_transformers import peers, their_warnings  # noqa: F401
+from ..peers import their_warnings
 
 pytestmark = pytest.mark.peers
 CONFIG = ModernBertConfig(
@@ -62,7 +62,7 @@ def our_logits(name, config, params, tokens, mask):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", MODELS)
-def test_out_and_back_is_exact(peers, tmp_path, name, variant):  # noqa: F811
+def test_out_and_back_is_exact(peers, tmp_path, name, variant):
     torch, transformers = peers
     config = dataclasses.replace(CONFIG, **VARIANTS[variant])
     params = make_params(name, config)

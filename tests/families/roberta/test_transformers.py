@@ -1,10 +1,7 @@
 """Out to transformers and back, for every head: the same numbers there, the same bits again here."""
 
-import contextlib
 import json
-import logging
 import shutil
-import warnings
 
 import jax
 import numpy as np
@@ -20,6 +17,7 @@ from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.text import load_tokenizer, train_wordpiece
 from bert_elmo_jax.weights.parameter_tree import flatten
 
+from ..peers import their_warnings
 from .test_huggingface import CONFIG, MODELS, random_params
 
 pytestmark = pytest.mark.peers
@@ -30,26 +28,6 @@ HEADS = {
     "tag": TaskHead("tags", 5),
     "span": TaskHead("questions"),
 }
-
-
-@pytest.fixture(scope="module")
-def peers():
-    with their_warnings():
-        torch = pytest.importorskip("torch", reason="needs the peers extra")
-        transformers = pytest.importorskip("transformers", reason="needs the peers extra")
-        transformers.logging.disable_progress_bar()
-    return torch, transformers
-
-
-@contextlib.contextmanager
-def their_warnings():
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:  # a missing package leaves by an exception
-        logging.disable(logging.NOTSET)
 
 
 def our_outputs(params, head, ids):
