@@ -53,7 +53,7 @@ def base(**changes: Any) -> ConfigDict:
     c.stride = 128  # for questions: pieces from window to window
     c.question_length = 64
     c.longest_answer = 30
-    c.preset = "tiny"  # without --init: the size of a BERT from scratch, or a model whose configuration is taken
+    c.preset = "tiny"  # without --init: a size (tiny, roberta-base, …), or a model whose configuration is taken
     c.dropout = config_dict.placeholder(float)  # of layers and attention; empty: the model's own
     c.attention_dropout = config_dict.placeholder(float)  # empty: as `dropout`
     c.dtype = "float32"
