@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.families.decoder import Decoder
 
 Params = dict[str, Any]
 # The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.
@@ -146,6 +147,8 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # What writes text with a configuration and its heads; None for a family that does not write.
+    decoder: Callable[[Any], Decoder] | None = None
 
     def build(self, config: Any, *, pooler: bool = False) -> nn.Module:
         """Return the module of a configuration, with the pooler if the family has one."""

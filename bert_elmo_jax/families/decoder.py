@@ -1,0 +1,27 @@
+"""How a family writes pieces: one step with a memory of keys and values, the same for every family that writes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Decoder(NamedTuple):
+    """The functions that write text with one configuration; `inference.generate` calls them, in compiled code.
+
+    A memory is a tree of arrays whose first axis is the row, so that a beam takes over another one's memory by
+    indexing. It has a number of slots, all rows fill the same slot in the same step, and a row with a shorter prompt
+    leaves its first slots empty.
+
+    `start(params, prompt [B, T], mask [B, T], slots)` returns an empty memory; a model that translates encodes `prompt`
+    there. `step(params, memory, tokens [B, T], positions [B, T], at, seen [B, slots])` writes the keys and values of T
+    pieces into the slots `at, at + 1, …` and returns the logits `[B, T, V]` in float32, with the memory. A piece in
+    slot s sees the slots up to s that `seen` marks.
+    """
+
+    start: Callable[..., Any]
+    step: Callable[..., Any]
+    ends: tuple[int, ...]  # the pieces that end a text
+    pad: int  # what a finished row is filled with
+    most: int | None  # the largest number of positions; None: no limit
+    # The piece that comes before the first one that is written. None: the model continues the prompt itself.
+    first: int | None = None
+    forbidden: tuple[int, ...] = ()  # pieces that are never written
