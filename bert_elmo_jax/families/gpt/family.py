@@ -6,6 +6,7 @@ from bert_elmo_jax.families.gpt.model import Gpt, NextPiece
 from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.lazy_imports import lazy_function
 
+_objective = lazy_function("bert_elmo_jax.families.gpt.objective", "make_objective")
 OPENAI = "bert_elmo_jax.families.gpt.openai"
 
 FAMILY = Family(
@@ -14,7 +15,7 @@ FAMILY = Family(
     config=GptConfig,
     module=Gpt,
     inputs="pieces",
-    objectives={},
+    objectives={"documents": _objective, "sentences": _objective},
     heads={"lm": NextPiece},
     tied_heads=("lm",),
     formats={
