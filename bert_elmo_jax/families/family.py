@@ -119,7 +119,8 @@ class Family:
 
     The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
     two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as
-    `encoder/pooler`. A model read without a classifier then has no `pooled`, and fine-tuning starts a fresh pooler.
+    `encoder/pooler`. A model read without a classifier then has no `pooled`, and fine-tuning starts a fresh pooler. A
+    pooler may have no parameters: a causal model's `pooled` is the state of the last piece.
     """
 
     name: str  # the folder below families/
@@ -140,6 +141,7 @@ class Family:
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
     # Heads of pieces (tag, span) read every piece through the pooler, too: the module takes `pool_pieces`.
     pools_pieces: bool = False
+    unbiased_heads: tuple[str, ...] = ()  # task heads whose dense layer has no bias
     # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
     # `max_positions` pieces. If False, every text has a row of its own.
     packs: bool = True

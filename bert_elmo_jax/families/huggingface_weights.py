@@ -78,7 +78,9 @@ class WeightFile:
         table = {f"encoder/{ours}": f"{theirs}.weight" for ours, theirs in self.tables.items()}
         for ours, theirs in modules.items():
             weight = "scale" if ours.split("/")[-1] == "norm" else "kernel"
-            table |= {f"{ours}/{weight}": f"{theirs}.weight", f"{ours}/bias": f"{theirs}.bias"}
+            table[f"{ours}/{weight}"] = f"{theirs}.weight"
+            if ours not in self._family.unbiased_heads:
+                table[f"{ours}/bias"] = f"{theirs}.bias"
         return table | dict(self.biases)
 
     def shapes(self, config: Any, outputs: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -257,13 +259,13 @@ class WeightFile:
             raise ValueError(
                 f"{' and '.join(classifiers)} would have the same names in one file: write each to its own folder"
             )
+        outputs = {head: flat[f"{head}/kernel"].shape[-1] for head in SIZED if f"{head}/kernel" in flat}
+        shapes = self.shapes(config, outputs)
         pooled = (*self._family.pooled_heads, *(TASKS if self._family.pools_pieces else ("classify", "choice")))
-        has_pooler = any(path.startswith("encoder/pooler/") for path in flat)
-        lacking = [head for head in heads if head in pooled and not has_pooler]
+        has_pooler, needed = (any(path.startswith("encoder/pooler/") for path in some) for some in (flat, shapes))
+        lacking = [head for head in heads if head in pooled and needed and not has_pooler]
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
-        outputs = {head: flat[f"{head}/bias"].size for head in SIZED if f"{head}/bias" in flat}
-        shapes = self.shapes(config, outputs)
         classifier = classifiers[0] if classifiers else None
         names, outside = self.names(config.num_layers, classifier), self._outside(classifier)
         table = {path: name for path, name in names.items() if _exists(path, shapes)}

@@ -97,7 +97,9 @@ def param_shapes(
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
-            shapes |= {f"{name}/kernel": (width, size), f"{name}/bias": (size,)}
+            shapes[f"{name}/kernel"] = (width, size)
+            if name not in family.unbiased_heads:
+                shapes[f"{name}/bias"] = (size,)
     if features is not None:
         reader = jax.eval_shape(lambda: init_reader(features, config.hidden_size, jax.random.key(0)))
         shapes |= {path: leaf.shape for path, leaf in flatten(reader).items()}

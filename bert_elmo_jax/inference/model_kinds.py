@@ -115,7 +115,7 @@ def _family_kind(family: Family) -> ModelKind:
 def _describe_heads(shapes: Shapes) -> dict[str, Any]:
     return {
         "pooler": any(part(name) == "pooler" for name in shapes),
-        "classes": {head: shapes[f"{head}/bias"][0] for head in CLASSES if shapes.get(f"{head}/bias")},
+        "classes": {head: shapes[f"{head}/kernel"][1] for head in CLASSES if shapes.get(f"{head}/kernel")},
     }
 
 

@@ -32,6 +32,8 @@ FAMILY = Family(
         ),
     },
     sharding=TRANSFORMER_SHARDING,
+    pooler=True,
+    unbiased_heads=("classify",),
     presets=PRESETS,
     vocab_size=50_257,
     causal=lambda config: True,

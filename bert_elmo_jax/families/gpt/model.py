@@ -115,9 +115,14 @@ class Layer(nn.Module):
 
 
 class Gpt(nn.Module):
-    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`.
+
+    With `add_pooler`, `pooled` is the state of each row's last real piece, the only one that has seen the whole row, or
+    of the pieces at `nsp_positions`. This pooler has no parameters.
+    """
 
     config: GptConfig
+    add_pooler: bool = False
 
     @nn.compact
     def __call__(
@@ -128,6 +133,7 @@ class Gpt(nn.Module):
         segments: Int[AnyArray, "B T"] | None = None,
         *,
         lengths: Int[AnyArray, " B"] | None = None,
+        nsp_positions: Int[AnyArray, "B S"] | None = None,
         deterministic: bool = True,
         layers: str | Sequence[int] | None = None,
         attentions: bool = False,
@@ -156,7 +162,29 @@ class Gpt(nn.Module):
             last = [place for place, number in enumerate(wanted) if number == c.num_layers]
             if hidden is not None and last:
                 hidden = hidden.at[np.array(last)].set(x[None])
-        return Output(x, hidden, maps)
+        if not self.add_pooler:
+            return Output(x, hidden, maps)
+        if nsp_positions is not None:
+            return Output(x, hidden, maps, at_positions(x, nsp_positions))
+        return Output(x, hidden, maps, at_positions(x, last_pieces(tokens, segments, lengths))[:, 0])
+
+
+def last_pieces(
+    tokens: Int[AnyArray, "B T"], segments: Int[AnyArray, "B T"] | None, lengths: Int[AnyArray, " B"] | None
+) -> Int[Array, "B 1"]:
+    """Return the place of each row's last real piece.
+
+    >>> last_pieces(jnp.ones((2, 4), jnp.int32), jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]]), None).tolist()
+    [[1], [3]]
+    """
+    places = jnp.arange(tokens.shape[1])[None, :]
+    if segments is not None:
+        real = jnp.asarray(segments) > 0
+    elif lengths is not None:
+        real = places < jnp.asarray(lengths)[:, None]
+    else:
+        real = jnp.ones(tokens.shape, bool)
+    return jnp.where(real, jnp.broadcast_to(places, tokens.shape), 0).max(axis=1, keepdims=True)
 
 
 class NextPiece(nn.Module):
