@@ -146,9 +146,10 @@ class WeightFile:
                 report.skipped[name] = "a constant"
 
         outputs: dict[str, int] = {}
-        rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == classifier]
-        if classifier in SIZED and rows:
-            outputs[classifier] = extras.get("num_labels") or (*rows[0], 0)[0]
+        for head in SIZED:
+            rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == head]
+            if rows:
+                outputs[head] = extras.get("num_labels") or (*rows[0], 0)[0]
         shapes = self.shapes(config, outputs)
         found, expected = ({p: name for p, name in names.items() if _exists(p, shapes)} for names in (found, expected))
         transposed = {path for path in table if path.endswith("/kernel")}
