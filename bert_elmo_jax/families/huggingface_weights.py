@@ -125,7 +125,7 @@ class WeightFile:
             known = [head for head in self.classifiers if file.class_of((head,), model_type) in named]
             classifier = known[0] if len(known) == 1 else None
 
-        plain = _plain_names(stored, report.source)
+        plain = self._name_words(_plain_names(stored, report.source))
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
         table = self.names(config.num_layers, classifier)
         if self._only_classifier(plain):
@@ -215,6 +215,13 @@ class WeightFile:
         """Return the names of the tensors that belong to one of `classifiers`."""
         modules = dict.fromkeys(name for head in self.classifiers for name in self.heads.get(head, {}).values())
         return [f"{module}.{kind}" for module in modules for kind in ("weight", "bias")]
+
+    def _name_words(self, plain: dict[str, str]) -> dict[str, str]:
+        """Call the decoder the word embeddings if the file has only it: of two tied tensors, one is saved."""
+        word, decoder = f"{self.tables['embeddings/word']}.weight", f"{self.decoder}.weight"
+        if decoder not in plain or any(name == word or name.endswith(f".{word}") for name in plain):
+            return plain
+        return {self.prefix + word if name == decoder else name: theirs for name, theirs in plain.items()}
 
     def _only_classifier(self, plain: Mapping[str, str]) -> bool:
         """Return True for a file with a classifier and no decoder, whose modules may be called like those of `mlm`."""

@@ -67,6 +67,9 @@ def test_old_files_have_masks_and_no_prefix(tmp_path):
     prefixed = {f"transformer.{name}": value for name, value in stored.items()}
     save_file(prefixed | decoder, file)
     assert read_weights(tmp_path)[1].skipped == {"lm_head.weight": "a copy of its tied tensor"}
+    # Of two tied tensors, transformers saves the first by name.
+    save_file({name: value for name, value in (prefixed | decoder).items() if "wte" not in name}, file)
+    np.testing.assert_array_equal(read_weights(tmp_path)[0]["encoder"]["embeddings"]["word"], stored["wte.weight"])
     save_file(prefixed | {"lm_head.weight": stored["wte.weight"] + 1}, file)
     with pytest.raises(
         ValueError, match=r"lm_head.weight differs from the word embeddings, but a GPT scores pieces by"
