@@ -164,12 +164,14 @@ class Family:
         return make(config)
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
-        """Return a configuration with the vocabulary of a tokenizer; its `sep` piece ends a text."""
+        """Return a configuration with the vocabulary of a tokenizer."""
+        return self.config(**self.vocabulary_fields(tokenizer), **fields)
+
+    def vocabulary_fields(self, tokenizer: Any) -> dict[str, int]:
+        """Return the fields of a configuration that a tokenizer decides; the `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
-        taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
-        if "end_id" in known:
-            taken["end_id"] = tokenizer.sep_id
-        return self.config(**taken, **fields)
+        found = {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad_id, "end_id": tokenizer.sep_id}
+        return {name: value for name, value in found.items() if name in known}
 
     def objective(self, config: ConfigDict, model: Any) -> Objective:
         """Return the objective that a run's config names."""

@@ -95,7 +95,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     else:
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
-    own = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
+    own = family.vocabulary_fields(pieces)
     return Start(family, dataclasses.replace(adopt_config(model, asked), **own), pieces, None)
 
 

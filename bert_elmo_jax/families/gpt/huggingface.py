@@ -54,6 +54,8 @@ def read_config(folder: str | Path) -> GptConfig:
     folder = Path(folder)
     config: GptConfig = _of_folder(folder).read_config(folder)
     end = read_json(folder / "generation_config.json", default={}).get("eos_token_id")
+    if isinstance(end, list) and len(end) == 1:
+        [end] = end
     if isinstance(end, int) and 0 <= end < config.vocab_size:
         return replace(config, end_id=end)
     return config

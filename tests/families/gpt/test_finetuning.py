@@ -179,6 +179,14 @@ def test_what_a_config_cannot_mean(program, goldens, tmp_path, task, changes, me
         run(program, config_of(files, max_length=60, **changes), tmp_path / "run", goldens / "gpt2_tiny")
 
 
+@pytest.mark.parametrize(("preset", "norm_first"), [("gpt2", True), ("gpt-gpt", False)])
+def test_a_size_from_scratch_has_the_vocabulary_of_the_tokenizer(program, goldens, preset, norm_first):
+    config = config_of({"preset": preset})
+    start = program("bert_elmo_jax.runs.with_head").start_head(config, None, str(goldens / "bert_tiny"))
+    found = (start.model.vocab_size, start.model.pad_id, start.model.end_id, start.model.norm_first)
+    assert found == (start.tokenizer.vocab_size, start.tokenizer.pad_id, start.tokenizer.sep_id, norm_first)
+
+
 def test_the_term_of_next_pieces_needs_a_gpt(program, goldens, tmp_path):
     files = write_task(tmp_path / "files", "sst2")
     with pytest.raises(ValueError, match=r"lm_weight=0.5 is for models that predict the next piece .* a BERT does not"):

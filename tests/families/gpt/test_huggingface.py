@@ -156,8 +156,9 @@ def test_a_gpt1_that_transformers_has_not(change, message):
 
 def test_the_end_of_texts_in_generation_config(tmp_path):
     write(tmp_path, random_params(GPT2, ()), GPT2)
-    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 9}')
-    assert load(tmp_path).config.end_id == 9
+    for end in ("9", "[9]"):
+        (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {end}}}')
+        assert load(tmp_path).config.end_id == 9
 
 
 def test_impossible_rates():
