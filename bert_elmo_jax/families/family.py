@@ -119,7 +119,8 @@ class Family:
 
     The task heads `classify` and `choice` read `Output.pooled`. If released models have no pooler but a classifier of
     two layers, the module has a pooler with that classifier's activation, and the weight map reads the first layer as
-    `encoder/pooler`. A model read without a classifier then has no `pooled`, and fine-tuning starts a fresh pooler.
+    `encoder/pooler`. A model read without a classifier then has no `pooled`, and fine-tuning starts a fresh pooler. A
+    pooler may have no parameters: a causal model's `pooled` is the state of the last piece.
     """
 
     name: str  # the folder below families/
@@ -132,6 +133,7 @@ class Family:
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
     pooled_heads: tuple[str, ...] = ()
+    tied_heads: tuple[str, ...] = ()  # pretraining heads without parameters of their own, which every model has
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
     encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
     depth_of: Callable[[str], int | None] = encoder_depth
@@ -139,6 +141,7 @@ class Family:
     pooler: bool = False  # the module takes `add_pooler` and `nsp_positions`
     # Heads of pieces (tag, span) read every piece through the pooler, too: the module takes `pool_pieces`.
     pools_pieces: bool = False
+    unbiased_heads: tuple[str, ...] = ()  # task heads whose dense layer has no bias
     # The module keeps the texts of a row apart by `segments`, counts places by `positions`, and takes rows of more than
     # `max_positions` pieces. If False, every text has a row of its own.
     packs: bool = True
@@ -162,9 +165,13 @@ class Family:
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
         """Return a configuration with the vocabulary of a tokenizer."""
+        return self.config(**self.vocabulary_fields(tokenizer), **fields)
+
+    def vocabulary_fields(self, tokenizer: Any) -> dict[str, int]:
+        """Return the fields of a configuration that a tokenizer decides; the `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
-        taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
-        return self.config(**taken, **fields)
+        found = {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad_id, "end_id": tokenizer.sep_id}
+        return {name: value for name, value in found.items() if name in known}
 
     def objective(self, config: ConfigDict, model: Any) -> Objective:
         """Return the objective that a run's config names."""

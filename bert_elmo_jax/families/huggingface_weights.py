@@ -60,6 +60,9 @@ class WeightFile:
     # Modules stored as one, with their rows in this order: "attn.Wqkv" -> ("query", "key", "value"), which are then
     # called "attn.Wqkv.query" and so on here.
     joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    turned: tuple[str, ...] = ()  # modules whose kernels are stored [in, out]: "attn.c_attn"
+    constants: tuple[str, ...] = CONSTANTS  # ends of the names of tensors that are no parameters
+    bare: bool = True  # a file without a head has no prefix
 
     def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
         """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""
@@ -75,7 +78,9 @@ class WeightFile:
         table = {f"encoder/{ours}": f"{theirs}.weight" for ours, theirs in self.tables.items()}
         for ours, theirs in modules.items():
             weight = "scale" if ours.split("/")[-1] == "norm" else "kernel"
-            table |= {f"{ours}/{weight}": f"{theirs}.weight", f"{ours}/bias": f"{theirs}.bias"}
+            table[f"{ours}/{weight}"] = f"{theirs}.weight"
+            if ours not in self._family.unbiased_heads:
+                table[f"{ours}/bias"] = f"{theirs}.bias"
         return table | dict(self.biases)
 
     def shapes(self, config: Any, outputs: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -105,6 +110,10 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
+        if self.turned:
+            from bert_elmo_jax.weights.turned import turn_stored
+
+            stored = turn_stored(stored, self.turned)
         if self.joined:
             from bert_elmo_jax.weights.joined import split_parts
 
@@ -116,7 +125,7 @@ class WeightFile:
             known = [head for head in self.classifiers if file.class_of((head,), model_type) in named]
             classifier = known[0] if len(known) == 1 else None
 
-        plain = _plain_names(stored, report.source)
+        plain = self._name_words(_plain_names(stored, report.source))
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
         table = self.names(config.num_layers, classifier)
         if self._only_classifier(plain):
@@ -133,13 +142,14 @@ class WeightFile:
                 if scope + name in plain and plain[scope + name] not in found.values():
                     report.skipped[plain[scope + name]] = unread
         for plain_name, name in plain.items():
-            if plain_name.endswith(CONSTANTS):
+            if plain_name.endswith(self.constants):
                 report.skipped[name] = "a constant"
 
         outputs: dict[str, int] = {}
-        rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == classifier]
-        if classifier in SIZED and rows:
-            outputs[classifier] = extras.get("num_labels") or (*rows[0], 0)[0]
+        for head in SIZED:
+            rows = [stored[found[path]].shape[:1] for path in found if path.split("/")[0] == head]
+            if rows:
+                outputs[head] = extras.get("num_labels") or (*rows[0], 0)[0]
         shapes = self.shapes(config, outputs)
         found, expected = ({p: name for p, name in names.items() if _exists(p, shapes)} for names in (found, expected))
         transposed = {path for path in table if path.endswith("/kernel")}
@@ -206,6 +216,13 @@ class WeightFile:
         modules = dict.fromkeys(name for head in self.classifiers for name in self.heads.get(head, {}).values())
         return [f"{module}.{kind}" for module in modules for kind in ("weight", "bias")]
 
+    def _name_words(self, plain: dict[str, str]) -> dict[str, str]:
+        """Call the decoder the word embeddings if the file has only it: of two tied tensors, one is saved."""
+        word, decoder = f"{self.tables['embeddings/word']}.weight", f"{self.decoder}.weight"
+        if decoder not in plain or any(name == word or name.endswith(f".{word}") for name in plain):
+            return plain
+        return {self.prefix + word if name == decoder else name: theirs for name, theirs in plain.items()}
+
     def _only_classifier(self, plain: Mapping[str, str]) -> bool:
         """Return True for a file with a classifier and no decoder, whose modules may be called like those of `mlm`."""
         shared = set(self.heads.get("mlm", {}).values()).intersection(
@@ -250,13 +267,13 @@ class WeightFile:
             raise ValueError(
                 f"{' and '.join(classifiers)} would have the same names in one file: write each to its own folder"
             )
+        outputs = {head: flat[f"{head}/kernel"].shape[-1] for head in SIZED if f"{head}/kernel" in flat}
+        shapes = self.shapes(config, outputs)
         pooled = (*self._family.pooled_heads, *(TASKS if self._family.pools_pieces else ("classify", "choice")))
-        has_pooler = any(path.startswith("encoder/pooler/") for path in flat)
-        lacking = [head for head in heads if head in pooled and not has_pooler]
+        has_pooler, needed = (any(path.startswith("encoder/pooler/") for path in some) for some in (flat, shapes))
+        lacking = [head for head in heads if head in pooled and needed and not has_pooler]
         if lacking:
             raise ValueError(f"{', '.join(lacking)} cannot be written without its pooler: encoder/pooler is missing")
-        outputs = {head: flat[f"{head}/bias"].size for head in SIZED if f"{head}/bias" in flat}
-        shapes = self.shapes(config, outputs)
         classifier = classifiers[0] if classifiers else None
         names, outside = self.names(config.num_layers, classifier), self._outside(classifier)
         table = {path: name for path, name in names.items() if _exists(path, shapes)}
@@ -270,7 +287,7 @@ class WeightFile:
         # A classifier without a bias has no known width: only its missing bias is reported.
         wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
         check_shapes(found, wanted, "cannot write")
-        prefix = self.prefix if heads else ""
+        prefix = self.prefix if heads or not self.bare else ""
         tensors: dict[str, np.ndarray] = {}
         for path, value in flat.items():
             name = (prefix if path.startswith("encoder/") and path not in outside else "") + table[path]
@@ -285,6 +302,10 @@ class WeightFile:
             from bert_elmo_jax.weights.joined import join_parts
 
             tensors = join_parts(tensors, self.joined)
+        if self.turned:
+            from bert_elmo_jax.weights.turned import turn_kernels
+
+            tensors = turn_kernels(tensors, self.turned)
         return heads, tensors, sum(outputs.values())
 
     def _config_json(

@@ -43,6 +43,8 @@ def init_params(
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
     params = {"encoder": _init(module, _key_of("encoder", key), token)}
     for name in heads:
+        if name in family.tied_heads:
+            continue
         pooled = name in family.pooled_heads
         read = [jax.ShapeDtypeStruct((1, config.hidden_size) if pooled else (1, 1, config.hidden_size), jnp.float32)]
         if not pooled:
@@ -95,7 +97,9 @@ def param_shapes(
     width = config.hidden_size if features is None else features.width(config.hidden_size, config.num_layers)
     for name, size in (SIZES | dict(outputs or {})).items():
         if name in heads:
-            shapes |= {f"{name}/kernel": (width, size), f"{name}/bias": (size,)}
+            shapes[f"{name}/kernel"] = (width, size)
+            if name not in family.unbiased_heads:
+                shapes[f"{name}/bias"] = (size,)
     if features is not None:
         reader = jax.eval_shape(lambda: init_reader(features, config.hidden_size, jax.random.key(0)))
         shapes |= {path: leaf.shape for path, leaf in flatten(reader).items()}

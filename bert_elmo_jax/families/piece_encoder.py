@@ -317,8 +317,9 @@ class PieceEncoder(Encoder):
         [0, 0, 1, 1]
         """
         if "mlm" not in self.params:
+            sees = " (a piece sees only those before it)" if self.family.causal(self.config) else ""
             raise ValueError(
-                f"{self.source} has no masked-language-model head; it has: {', '.join(self.heads) or 'none'}"
+                f"{self.source} has no masked-language-model head{sees}; it has: {', '.join(self.heads) or 'none'}"
             )
         top = arguments.check_whole("top", top, 1, self.tokenizer.vocab_size, "the size of the vocabulary")
         row = self._reader("raise", None, None)(text, 0)

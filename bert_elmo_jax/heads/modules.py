@@ -13,11 +13,12 @@ class Dropped(nn.Module):
     size: int
     rate: float = 0.1
     initializer_range: float = 0.02
+    use_bias: bool = True
 
     @nn.compact
     def __call__(self, x: Float[Array, "*B D"], *, deterministic: bool = True) -> Float32[Array, "*B {self.size}"]:
         """Return the outputs for each vector."""
-        layer = Dense(self.size, self.initializer_range)
+        layer = Dense(self.size, self.initializer_range, use_bias=self.use_bias)
         nn.share_scope(self, layer)
         return layer(dropout(x.astype(jnp.float32), self.rate, None if deterministic else self.make_rng("dropout")))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -43,6 +43,8 @@ class TaskHead:
     at_end: bool = False  # a causal encoder is pooled at the last token, the only one that has seen the whole row
     pools_pieces: bool = False  # heads of pieces read each piece through the encoder's pooler, too
     sentences: SentenceHead | None = None  # of the kind "sentences"
+    use_bias: bool = True  # of the dense layer of `classify`
+    both_orders: bool = False  # an example is two rows, a pair in both orders, whose vectors are added
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class TaskHead:
             return Span(self.initializer_range)
         if self.kind == "choice":
             return Choice(*how)
-        return Tag(self.num_labels, *how) if self.kind == "tags" else Classify(self.num_labels, *how)
+        return Tag(self.num_labels, *how) if self.kind == "tags" else Classify(self.num_labels, *how, self.use_bias)
 
 
 def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, Any]:
@@ -76,6 +78,15 @@ def init_task_head(head: TaskHead, key: PRNGKeyArray, width: int) -> dict[str, A
         return init_sentence_head(head.sentences, key)
     rank = 2 if head.name == "classify" else 3
     return head.module.lazy_init(key, jax.ShapeDtypeStruct((1,) * (rank - 1) + (width,), jnp.float32))["params"]
+
+
+class Read(NamedTuple):
+    """The pieces of a batch's texts, one row each or packed, and their states in the last layer."""
+
+    last: Any
+    tokens: Any
+    segments: Any
+    number: int  # the largest number of texts in a row
 
 
 def task_outputs(
@@ -90,6 +101,13 @@ def task_outputs(
     a key there is no dropout. A `frozen` encoder has no dropout and gets no
     gradients, except for its pooler.
     """
+    return run_head(encoder, head, params, batch, key, frozen)[0]
+
+
+def run_head(
+    encoder: nn.Module, head: TaskHead, params: Any, batch: Batch, key: PRNGKeyArray | None = None, frozen: bool = False
+) -> tuple[Any, Read]:
+    """Return the results of `task_outputs`, and the states of the pieces that the encoder has read."""
     tokens, types, segments = (jnp.asarray(batch[name]) for name in ("tokens", "types", "segments"))
     positions, first = (jnp.asarray(batch[name]) if is_packed(batch) else None for name in ("positions", NUMBERED))
     shape = segments.shape[:-1] if first is None else first.shape  # of the examples, and of their choices
@@ -109,28 +127,31 @@ def task_outputs(
         {"params": own}, tokens, types, positions, segments, layers=head.features and head.features.layers,
         **pooled_at, **_with_dropout(None if frozen else keys[0]),
     )  # fmt: skip
+    read = Read(output.last, tokens, segments, first.shape[1])
     if head.sentences is not None:
         dense = params.get(NAME, {})
         places = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape) if positions is None else positions
         vectors = sentence_vectors(head.sentences, dense, output.last, segments, places, first.shape[1])
-        return vectors.reshape(*shape, vectors.shape[-1])
+        return vectors.reshape(*shape, vectors.shape[-1]), read
     x: Any = output.pooled if head.pooled else output.last
     if head.features is not None:
-        reader = {"params": params.get("reader", {})}
-        x = Reader(head.features).apply(reader, output.layers, segments > 0, **_with_dropout(keys[1]))
+        layers = {"params": params.get("reader", {})}
+        x = Reader(head.features).apply(layers, output.layers, segments > 0, **_with_dropout(keys[1]))
         if not of_pieces:
             x = mean_over_pieces(x, segments, first.shape[1])
     parts = {"params": params[head.name]}
     if head.kind == "questions":
         # Padding cannot hold an answer, so that a row's width changes nothing.
         sides: Any = head.module.apply(parts, x)
-        return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides)
+        return tuple(jnp.where(segments > 0, side, NOWHERE) for side in sides), read
     if not of_pieces:
         x = x.reshape(*shape, x.shape[-1])
+    if head.both_orders:
+        x = x.sum(axis=-2)
     scores: Any = head.module.apply(parts, x, **_with_dropout(keys[2]))
     if head.kind == "choice":
-        return jnp.where(lengths.reshape(shape) > 0, scores, NOWHERE)
-    return scores[..., 0] if head.kind == "regression" else scores
+        return jnp.where(lengths.reshape(shape) > 0, scores, NOWHERE), read
+    return scores[..., 0] if head.kind == "regression" else scores, read
 
 
 def is_packed(batch: Batch) -> bool:
@@ -142,13 +163,33 @@ def is_packed(batch: Batch) -> bool:
     return NUMBERED in batch
 
 
+def next_pieces(read: Read, logits: Any) -> tuple[Any, Any]:
+    """Return the cross entropy of each piece given those before it: the mean of each text, summed over texts.
+
+    >>> tokens, segments = jnp.array([[0, 1, 1]]), jnp.array([[1, 1, 1]])
+    >>> total, weight = next_pieces(Read(None, tokens, segments, 1), jnp.zeros((1, 3, 2)))
+    >>> round(float(total), 4), float(weight)
+    (0.6931, 1.0)
+    """
+    inside = pieces_of_segments(read.segments, read.number).astype(jnp.float32)
+    shares = inside / jnp.maximum(inside.sum(axis=2, keepdims=True) - 1, 1)
+    follows = (read.segments[:, 1:] == read.segments[:, :-1]) & (read.segments[:, 1:] > 0)
+    weights = shares.sum(axis=1)[:, 1:] * follows
+    return cross_entropy(logits[:, :-1], read.tokens[:, 1:], weights)
+
+
 def task_loss(
-    encoder: nn.Module, head: TaskHead, class_weights: Sequence[float] | None = None, frozen: bool = False
+    encoder: nn.Module,
+    head: TaskHead,
+    class_weights: Sequence[float] | None = None,
+    frozen: bool = False,
+    score_next: Callable[[Any, Any], Any] | None = None,
 ) -> Loss:
     """Return `loss(params, batch, key, carry)` for a task's batches; `coefficients` names its terms.
 
     The loss is cross entropy, with each example weighted by its label's `class_weights`; for regression squared
-    error; for questions the cross entropies of start and end.
+    error; for questions the cross entropies of start and end. `score_next(params, states)` returns logits of the next
+    pieces; with it, the term `lm` is the loss of a language model on the texts of the task.
     """
     scale = None if class_weights is None else np.asarray(class_weights, np.float32)
     if scale is not None and len(scale) != head.num_labels:
@@ -156,7 +197,8 @@ def task_loss(
 
     def loss(params: Any, batch: Batch, key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
-        outputs = task_outputs(encoder, head, params, batch, key, frozen)
+        outputs, read = run_head(encoder, head, params, batch, key, frozen)
+        more = {} if score_next is None else {"lm": next_pieces(read, score_next(params, read.last))}
         weights = batch["weights"]
         if head.kind == "questions":
             places = [batch["starts"], batch["ends"]]
@@ -166,14 +208,14 @@ def task_loss(
                 outputs = [jnp.where(inside, scores[:, None, :], NOWHERE) for scores in outputs]
                 places = [batch[NUMBERED] + place for place in places]
             sides = zip(("start", "end"), outputs, places)
-            return {name: cross_entropy(scores, places, weights) for name, scores, places in sides}, {}, carry
+            return {name: cross_entropy(scores, at, weights) for name, scores, at in sides} | more, {}, carry
         if head.kind == "regression":
             error = jnp.where(weights > 0, jnp.square(outputs - batch["labels"]), 0.0)
-            return {"squared_error": ((weights * error).sum(), weights.sum())}, {}, carry
+            return {"squared_error": ((weights * error).sum(), weights.sum()), **more}, {}, carry
         labels = batch["labels"]
         scaled = weights if scale is None else weights * jnp.asarray(scale)[labels]
         metrics = {"accuracy": accuracy(outputs, labels, weights)}
-        return {"cross_entropy": cross_entropy(outputs, labels, scaled)}, metrics, carry
+        return {"cross_entropy": cross_entropy(outputs, labels, scaled), **more}, metrics, carry
 
     return loss
 

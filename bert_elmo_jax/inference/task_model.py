@@ -159,6 +159,7 @@ def make_head(task: Task, features: Features | None, config: Any, sentences: Sen
     return TaskHead(
         task.kind, len(task.labels) or 1, features, config.head_dropout, config.initializer_range,
         at_end=family.causal(config), pools_pieces=family.pools_pieces, sentences=sentences,
+        use_bias="classify" not in family.unbiased_heads, both_orders=task.both_orders,
     )  # fmt: skip
 
 

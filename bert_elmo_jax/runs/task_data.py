@@ -13,7 +13,13 @@ from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, tas
 from bert_elmo_jax.runs.start_run import say
 
 SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlation
-OPTIONS = ("context", "stride", "question_length", "longest_answer")  # fields of tasks that a config may have
+OPTIONS = (
+    "context",
+    "stride",
+    "question_length",
+    "longest_answer",
+    "both_orders",
+)  # fields of tasks that a config may have
 
 
 class Data(NamedTuple):
@@ -48,6 +54,11 @@ def read_data(config: ConfigDict) -> Data:
     task = task_named(config.task, **columns, file=config.train, **options)
     if task.context and task.kind != "tags":
         raise ValueError(f"config.context is for tasks with words, and {config.task} has texts; leave it out")
+    if task.both_orders and not (task.pairs and task.kind in ("classification", "regression")):
+        raise ValueError(
+            f"config.both_orders is for pairs of texts with a label or a score, and the task {config.task} has none: "
+            "leave it out"
+        )
     if task.kind != "questions" and task.stride < 1:
         raise ValueError(f"config.stride={task.stride}: expected 1 or more")
     train = read_examples(config.train, task, encoding=config.encoding)

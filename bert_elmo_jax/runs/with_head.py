@@ -27,6 +27,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.runs.framed import frame_texts
 from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
@@ -94,7 +95,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
     else:
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
-    own = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
+    own = family.vocabulary_fields(pieces)
     return Start(family, dataclasses.replace(adopt_config(model, asked), **own), pieces, None)
 
 
@@ -123,6 +124,7 @@ def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
 
 def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = True) -> Prepared:
     """Return a model with the head of the task; `report` which of its parameters are new."""
+    start = frame_texts(start, data.task.kind, config.seed, report)
     model, tokenizer, family = start.model, start.tokenizer, start.family
     usual = QUESTION_LENGTH if data.task.kind == "questions" else LENGTH
     task = dataclasses.replace(data.task, max_length=config.max_length or min(usual, model.max_positions))
@@ -139,8 +141,9 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     rate, method = build_transfer(config, family, params, length, new_pooler)
     weights = class_weights(config.class_weights, task, data.train)
     frozen = config.transfer == "frozen"
+    score_next = choose_next(config, family, model, task.kind)
     if sentences is None:
-        loss = task_loss(module, head, weights, frozen=frozen)
+        loss = task_loss(module, head, weights, frozen=frozen, score_next=score_next)
     else:
         own: Any = {"kind": task.loss, "scale": config.sentences.scale, "margin": config.sentences.margin}
         loss = sentence_loss(module, head, **own, frozen=frozen)
@@ -167,10 +170,31 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
         say(f"padding: {padding:.1%} of positions{shape}")
         return packed or functools.partial(collate, limit=shapes.limit, pad_id=shapes.pad_id), predict
 
+    terms = coefficients(task.kind) | ({} if score_next is None else {"lm": config.lm_weight})
     return Prepared(
-        task, rows, length, params, loss, coefficients(task.kind), rate, method, begin,
+        task, rows, length, params, loss, terms, rate, method, begin,
         lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
     )  # fmt: skip
+
+
+def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Callable[[Any, Any], Any] | None:
+    """Return the function that scores next pieces for the term `lm`; None without `config.lm_weight`."""
+    weight = config.lm_weight
+    if not weight:
+        return None
+    if weight < 0:
+        raise ValueError(f"config.lm_weight={weight}: expected 0 or more, such as 0.5")
+    if not family.causal(model) or not family.tied_heads:
+        raise ValueError(
+            f"config.lm_weight={weight} is for models that predict the next piece by their word embeddings, such as a "
+            f"GPT; {family.called} does not: leave it out"
+        )
+    if config.transfer == "frozen" or kind == "sentences":
+        what = "with transfer=frozen" if config.transfer == "frozen" else "for task=sentences"
+        raise ValueError(f"config.lm_weight={weight} {what} would change nothing: leave it out")
+    [name] = family.tied_heads
+    head = family.head(name, model)
+    return lambda params, states: head.apply({"params": {}}, states, params["encoder"]["embeddings"]["word"])
 
 
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:

@@ -41,7 +41,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The model's input for an example: one sequence of pieces, or one per choice.
+    """The model's input for an example: one sequence of pieces, one per choice, or a pair in both orders.
 
     `targets` are numbers or arrays over the pieces, empty for unlabelled examples. For a tagged sentence, `words` holds
     (index of the word, place of its first piece); for a question, `window` maps pieces to characters.
@@ -90,7 +90,10 @@ def make_rows(task: Task, examples: Sequence[Any], tokenizer: Tokenizer, *, labe
         labels = list(map(float, labels))
     for number, (example, label) in enumerate(zip(examples, labels)):
         seconds = example.choices if task.kind == "choice" else (example.pair,)
-        ids, types = zip(*(pair_ids(example.text, second, tokenizer, task.max_length) for second in seconds))
+        pairs = [(example.text, second) for second in seconds]
+        if task.both_orders:
+            pairs.append((example.pair, example.text))
+        ids, types = zip(*(pair_ids(*pair, tokenizer, task.max_length) for pair in pairs))
         rows.append(Row(number, ids, types, {"labels": label, "weights": 1.0} if labelled else {}))
     return rows
 

@@ -37,7 +37,8 @@ class Task:
     With `context`, tagged sentences see the surrounding document. Contexts of questions are split into windows,
     `stride` pieces apart. If some questions are `unanswerable`, "no answer" wins if its score exceeds the best answer's
     by more than `null_threshold`. Vectors of sentences are trained by a `loss`, and scores divided by `top_score`;
-    `prompt` is put before each text, and texts are lower-cased first if `lowercase`.
+    `prompt` is put before each text, and texts are lower-cased first if `lowercase`. With `both_orders`, pairs are read
+    in both orders.
 
     >>> task_named("sst2").kind, task_named("ud_upos", max_length=256).max_length
     ('classification', 256)
@@ -58,6 +59,7 @@ class Task:
     top_score: float = 0.0
     prompt: str = ""
     lowercase: bool = False
+    both_orders: bool = False
 
     @property
     def entities(self) -> bool:

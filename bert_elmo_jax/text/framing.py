@@ -1,0 +1,59 @@
+"""Special pieces around the texts of a tokenizer that has none, such as a GPT's."""
+
+import json
+from typing import Any
+
+from bert_elmo_jax.text.tokenizer import Frame, Tokenizer
+from bert_elmo_jax.text.tokenizer_file import TokenizerFile
+from bert_elmo_jax.text.tokenizer_specs import find_parts
+
+START, DELIMITER, EXTRACT = NEW_PIECES = ("<|start|>", "<|delimiter|>", "<|extract|>")
+
+
+def has_frame(tokenizer: Tokenizer) -> bool:
+    """Return False for a tokenizer that puts no special pieces around texts.
+
+    >>> from bert_elmo_jax.text import load_tokenizer
+    >>> has_frame(load_tokenizer("tests/goldens/gpt2_tiny"))
+    False
+    """
+    return tokenizer.frame.count(pair=True) > 0
+
+
+def add_frame(tokenizer: TokenizerFile) -> TokenizerFile:
+    """Return a tokenizer with three more pieces, for `start a extract` and `start a delimiter b extract`.
+
+    >>> from bert_elmo_jax.text import load_tokenizer
+    >>> framed = add_frame(load_tokenizer("tests/goldens/gpt2_tiny"))
+    >>> framed.encode("a", "b").tokens, framed.vocab_size
+    (('<|start|>', 'a', '<|delimiter|>', 'b', '<|extract|>'), 403)
+    """
+    present = [piece for piece in NEW_PIECES if piece in tokenizer.tokens]
+    if has_frame(tokenizer) or present:
+        raise ValueError(f"the tokenizer already has {', '.join(present) or f'the frame {tokenizer.frame}'}")
+    files = tokenizer.files()
+    spec: dict[str, Any] = json.loads(files["tokenizer.json"])
+    ids = {piece: tokenizer.vocab_size + number for number, piece in enumerate(NEW_PIECES)}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    spec["added_tokens"] += [{"id": number, "content": piece, **flags} for piece, number in ids.items()]
+    single = [_special(START, 0), _text("A", 0), _special(EXTRACT, 0)]
+    pair = [_special(START, 0), _text("A", 0), _special(DELIMITER, 0), _text("B", 0), _special(EXTRACT, 0)]
+    known = {piece: {"id": piece, "ids": [number], "tokens": [piece]} for piece, number in ids.items()}
+    frame = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": known}
+    # A byte-level part trims offsets; an empty template would hide the new one.
+    trims = find_parts(spec.get("post_processor"), "ByteLevel")
+    spec["post_processor"] = {"type": "Sequence", "processors": [*trims, frame]} if trims else frame
+    end = tokenizer.tokens[tokenizer.sep_id]
+    names = {"pad": tokenizer.tokens[tokenizer.pad_id], "unk": tokenizer.tokens[tokenizer.unk_id], "eos": end}
+    names |= {"cls": START, "sep": EXTRACT, "mask": tokenizer.tokens[tokenizer.mask_id]}
+    made = TokenizerFile(spec, {f"{kind}_token": name for kind, name in names.items()}, "the framed tokenizer")
+    assert made.frame == Frame((ids[START],), (ids[DELIMITER],), (ids[EXTRACT],), (0, 0))
+    return made
+
+
+def _special(piece: str, kind: int) -> dict[str, Any]:
+    return {"SpecialToken": {"id": piece, "type_id": kind}}
+
+
+def _text(name: str, kind: int) -> dict[str, Any]:
+    return {"Sequence": {"id": name, "type_id": kind}}

@@ -1,0 +1,193 @@
+"""Fine-tuning a GPT: heads on the last piece, new pieces around texts, both orders, and the term of next pieces."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.data.tasks.batches import collate
+from bert_elmo_jax.data.tasks.examples import TextExample
+from bert_elmo_jax.data.tasks.packed_batches import PackedBatches, Shape
+from bert_elmo_jax.data.tasks.rows import make_rows
+from bert_elmo_jax.data.tasks.task import Task
+from bert_elmo_jax.heads.task_head import TaskHead, task_loss, task_outputs
+from bert_elmo_jax.inference.task_model import make_head
+from bert_elmo_jax.runs.framed import add_rows
+from bert_elmo_jax.text import load_tokenizer
+from bert_elmo_jax.text.framing import NEW_PIECES, add_frame, has_frame
+from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.train.metrics import read_metrics
+
+from ...experiments.task_files import write_task
+
+
+@pytest.fixture(scope="module")
+def gpt2(goldens):
+    return load(goldens / "gpt2_tiny")
+
+
+def rows_of(model, texts, **task):
+    """Return the rows of pairs of texts, without special pieces."""
+    examples = [TextExample(a, b, None, None, "x", n) for n, (a, b) in enumerate(texts)]
+    made = Task("mrpc", "classification", labels=("0", "1", "2"), max_length=64, **task)
+    return made, make_rows(made, examples, model.tokenizer, labelled=False)
+
+
+TEXTS = [("the sea", "a ship"), ("배를 타고", "river"), ("a", "to the river and the sea")]
+
+
+def packed(rows, pad_id=0, choices=1):
+    return PackedBatches((Shape(2, 64),), pad_id, choices=choices)(rows, len(rows))
+
+
+@pytest.mark.parametrize("both_orders", [False, True])
+def test_the_head_reads_the_last_piece(gpt2, both_orders):
+    task, rows = rows_of(gpt2, TEXTS, both_orders=both_orders)
+    head = make_head(task, None, gpt2.config)
+    assert head.at_end and head.pooled and not head.use_bias
+    kernel = np.random.default_rng(0).normal(size=(48, 3)).astype(np.float32)
+    params = {**gpt2.params, "classify": {"kernel": kernel}}
+    module = gpt2.family.build(gpt2.config, pooler=True)
+    wanted = []
+    for row in rows:
+        states = [np.asarray(gpt2.forward(ids[None]).last)[0, -1] for ids in row.ids]
+        assert len(states) == 1 + both_orders
+        wanted.append(sum(states) @ kernel)
+    for batch in (collate(rows, 3, 64, 0), packed(rows, choices=1 + both_orders)):
+        scores = np.asarray(task_outputs(module, head, params, batch)).reshape(-1, 3)
+        scores = scores[: len(wanted)] if "nsp_positions" not in batch else scores
+        for row in wanted:
+            assert np.abs(scores - row).max(axis=1).min() < 1e-4
+    if both_orders:
+        turned = rows_of(gpt2, [(b, a) for a, b in TEXTS], both_orders=True)[1]
+        found = [task_outputs(module, head, params, collate(some, 3, 64, 0)) for some in (rows, turned)]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+def test_the_term_of_next_pieces_is_a_mean_of_texts(gpt2):
+    _, rows = rows_of(gpt2, TEXTS)
+    head = TaskHead("classification", 3, at_end=True, use_bias=False)
+    params = {**gpt2.params, "classify": {"kernel": np.zeros((48, 3), np.float32)}}
+    module, lm = gpt2.family.build(gpt2.config, pooler=True), gpt2.family.head("lm", gpt2.config)
+
+    def score_next(params, states):
+        return lm.apply({}, states, params["encoder"]["embeddings"]["word"])
+
+    loss = task_loss(module, head, score_next=score_next)
+    means = []
+    for row in rows:
+        logits = gpt2.forward(row.ids[0][None]).logits[0, :-1]
+        means.append(-np.mean(jax.nn.log_softmax(logits)[np.arange(len(logits)), row.ids[0][1:]]))
+    for batch in (collate(rows, 5, 64, 0), packed(rows)):
+        shape = batch["nsp_positions"].shape if "nsp_positions" in batch else (5,)
+        batch |= {"labels": np.zeros(shape, np.int32), "weights": np.ones(shape, np.float32)}
+        total, weight = loss(params, batch, None, None)[0]["lm"]
+        assert float(weight) == pytest.approx(len(rows))
+        assert float(total) == pytest.approx(float(sum(means)), rel=1e-5)
+    assert set(task_loss(module, head)(params, batch, None, None)[0]) == {"cross_entropy"}
+
+
+@pytest.mark.parametrize("name", ["gpt2_tiny", "gpt_tiny"])
+def test_new_pieces_around_texts(goldens, name, tmp_path):
+    plain = load_tokenizer(goldens / "tokenizers" / name)
+    framed = add_frame(plain)
+    assert not has_frame(plain) and has_frame(framed)
+    for tokenizer in (framed, again(framed, tmp_path)):
+        size = plain.vocab_size
+        assert tokenizer.tokens[size:] == NEW_PIECES and tokenizer.fingerprint == framed.fingerprint
+        one, two = (plain.encode(text).ids.tolist() for text in ("The ship", "sails."))
+        assert tokenizer.encode("The ship").ids.tolist() == [size, *one, size + 2]
+        assert tokenizer.encode("The ship", "sails.").ids.tolist() == [size, *one, size + 1, *two, size + 2]
+        assert tokenizer.pad_id == plain.pad_id and tokenizer.unk_id == plain.unk_id
+        assert tokenizer.encode_lines(["<|start|>"])[0].tolist() == plain.encode_lines(["<|start|>"])[0].tolist()
+    with pytest.raises(ValueError, match=r"already has <\|start\|>"):
+        add_frame(framed)
+
+
+def again(tokenizer, folder):
+    tokenizer.save(folder)
+    return load_tokenizer(folder)
+
+
+def test_fresh_rows_leave_the_others_alone():
+    table = np.arange(10.0, dtype=np.float32).reshape(5, 2)
+    params = {"encoder": {"embeddings": {"word": table, "position": 0}}}
+    made = add_rows(params, 4, 9, 0.1, seed=1)["encoder"]["embeddings"]["word"]
+    assert made.shape == (9, 2) and bool((made[:4] == table[:4]).all()) and bool((made[7:] == 0).all())
+    assert 0 < float(jnp.abs(made[4:7]).max()) < 0.5
+
+
+FIELDS = {"lm_weight": 0.5, "both_orders": True, "epochs": 1.0, "batch_size": 8, "max_length": 60}
+
+
+@pytest.fixture(scope="module")
+def tuned(program, goldens, tmp_path_factory):
+    """A GPT-2 fine-tuned on pairs, with the term of next pieces and both orders."""
+    folder = tmp_path_factory.mktemp("tuned")
+    files = write_task(folder, "qnli")
+    config = config_of(files, **FIELDS)
+    run(program, config, folder / "run", goldens / "gpt2_tiny")
+    return folder / "run"
+
+
+def config_of(files, **changes):
+    import importlib
+
+    config = importlib.import_module("experiments.configs.finetune").get_config()
+    config.update({**files, **changes})
+    config.optimizer.update({"name": "adamw", "learning_rate": 1e-3})
+    return config
+
+
+def run(program, config, workdir, init):
+    finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
+    start = transfer.start_head(config, str(init), None)
+    workdir.mkdir(exist_ok=True)
+    return finetuning.run(config, workdir, data, start, {"program": "finetune", "init": str(init), **config.to_dict()})
+
+
+def test_fine_tuned_on_pairs(tuned, goldens):
+    lines = read_metrics(tuned)
+    assert all("lm" in str(sorted(line)) for line in lines if "loss" in line)
+    assert json.loads((tuned / "result.json").read_text("utf-8"))["dev"]
+    model = load(tuned)
+    assert model.task.both_orders and model.config.vocab_size == 403
+    assert model.tokenizer.encode("a", "b").tokens == ("<|start|>", "a", "<|delimiter|>", "b", "<|extract|>")
+    one, other = (model.predict([pair])[0] for pair in (("a good film", "the boat"), ("the boat", "a good film")))
+    assert one.label == other.label
+    np.testing.assert_allclose(list(one.probabilities.values()), list(other.probabilities.values()), atol=1e-4)
+    before = load(goldens / "gpt2_tiny").params["encoder"]["embeddings"]["word"]
+    after = load_params(tuned)[1]["encoder"]["embeddings"]["word"]
+    assert after.shape == (403, 48) and np.abs(after[:400] - before).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        ("qnli", {"lm_weight": -1.0}, "config.lm_weight=-1.0: expected 0 or more"),
+        ("qnli", {"lm_weight": 0.5, "transfer": "frozen"}, "lm_weight=0.5 with transfer=frozen would change nothing"),
+        ("sst2", {"both_orders": True}, "both_orders is for pairs of texts .* the task sst2 has none"),
+    ],
+)
+def test_what_a_config_cannot_mean(program, goldens, tmp_path, task, changes, message):
+    files = write_task(tmp_path / "files", task)
+    with pytest.raises(ValueError, match=message):
+        run(program, config_of(files, max_length=60, **changes), tmp_path / "run", goldens / "gpt2_tiny")
+
+
+@pytest.mark.parametrize(("preset", "norm_first"), [("gpt2", True), ("gpt-gpt", False)])
+def test_a_size_from_scratch_has_the_vocabulary_of_the_tokenizer(program, goldens, preset, norm_first):
+    config = config_of({"preset": preset})
+    start = program("bert_elmo_jax.runs.with_head").start_head(config, None, str(goldens / "bert_tiny"))
+    found = (start.model.vocab_size, start.model.pad_id, start.model.end_id, start.model.norm_first)
+    assert found == (start.tokenizer.vocab_size, start.tokenizer.pad_id, start.tokenizer.sep_id, norm_first)
+
+
+def test_the_term_of_next_pieces_needs_a_gpt(program, goldens, tmp_path):
+    files = write_task(tmp_path / "files", "sst2")
+    with pytest.raises(ValueError, match=r"lm_weight=0.5 is for models that predict the next piece .* a BERT does not"):
+        run(program, config_of(files, max_length=40, lm_weight=0.5), tmp_path / "run", goldens / "bert_tiny")

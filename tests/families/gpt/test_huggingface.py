@@ -1,0 +1,166 @@
+"""`config.json` and weights of GPT-2 and GPT-1: heads, old files, and what cannot be honoured."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.families.gpt.huggingface import GPT1_WEIGHTS, GPT2_WEIGHTS, read_config, read_weights, write
+from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
+
+GPT2 = GptConfig(50, 32, 2, 4, 48, 24, activation="relu", end_id=7, pad_id=7, classifier_dropout=0.3)
+GPT1 = dataclasses.replace(GPT2, norm_first=False, feed_forward_size=128, activation="gelu_new")
+# The heads of each of transformers' classes, and the modules of theirs that are not in the encoder.
+MODELS = {
+    "GPT2LMHeadModel": (GPT2, (), ()),
+    "GPT2ForSequenceClassification": (GPT2, ("classify",), ("score",)),
+    "GPT2ForTokenClassification": (GPT2, ("tag",), ("classifier",)),
+    "GPT2ForQuestionAnswering": (GPT2, ("span",), ("qa_outputs",)),
+    "GPT2DoubleHeadsModel": (GPT2, ("choice",), ("multiple_choice_head",)),
+    "OpenAIGPTLMHeadModel": (GPT1, (), ()),
+    "OpenAIGPTForSequenceClassification": (GPT1, ("classify",), ("score",)),
+    "OpenAIGPTDoubleHeadsModel": (GPT1, ("choice",), ("multiple_choice_head",)),
+}
+
+
+def random_params(config, heads):
+    rng = np.random.default_rng(0)
+    weights = GPT2_WEIGHTS if config.norm_first else GPT1_WEIGHTS
+    shapes = weights.shapes(config, {"classify": 3, "tag": 5})
+    parts = {"encoder", *heads}
+    return nest({p: rng.normal(size=s).astype(np.float32) for p, s in shapes.items() if part(p) in parts})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_written_and_read_again_is_the_same(tmp_path, name):
+    config, heads, modules = MODELS[name]
+    params = random_params(config, heads)
+    write(tmp_path / "out", params, config)
+    read, report = read_weights(tmp_path / "out")
+    ours, theirs = flatten(read), flatten(params)
+    assert ours.keys() == theirs.keys() and report.heads == heads and not (report.skipped or report.unexpected)
+    for path in ours:
+        np.testing.assert_array_equal(ours[path], theirs[path])
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    assert {key.split(".")[0] for key in stored} == {"transformer", *modules}
+    assert stored["transformer.h.0.mlp.c_fc.weight"].shape == (32, config.feed_forward_size)
+    assert "score.bias" not in stored
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [name]
+    assert read_config(tmp_path / "out") == config
+
+
+def test_old_files_have_masks_and_no_prefix(tmp_path):
+    """The released `gpt2`: without the prefix, with the buffers of its causal masks; and a copy of the decoder."""
+    params = random_params(GPT2, ())
+    write(tmp_path, params, GPT2)
+    file = tmp_path / "model.safetensors"
+    stored = {name.removeprefix("transformer."): value for name, value in load_file(file).items()}
+    buffers = {"h.0.attn.bias": np.tri(24, dtype=np.float32)[None, None], "h.1.attn.masked_bias": np.float32(-1e4)}
+    save_file(stored | {n: np.asarray(v) for n, v in buffers.items()}, file)
+    read, report = read_weights(tmp_path)
+    assert flatten(read).keys() == flatten(params).keys() and report.skipped == dict.fromkeys(buffers, "a constant")
+    decoder = {"lm_head.weight": stored["wte.weight"]}
+    prefixed = {f"transformer.{name}": value for name, value in stored.items()}
+    save_file(prefixed | decoder, file)
+    assert read_weights(tmp_path)[1].skipped == {"lm_head.weight": "a copy of its tied tensor"}
+    # Of two tied tensors, transformers saves the first by name.
+    save_file({name: value for name, value in (prefixed | decoder).items() if "wte" not in name}, file)
+    np.testing.assert_array_equal(read_weights(tmp_path)[0]["encoder"]["embeddings"]["word"], stored["wte.weight"])
+    save_file(prefixed | {"lm_head.weight": stored["wte.weight"] + 1}, file)
+    with pytest.raises(
+        ValueError, match=r"lm_head.weight differs from the word embeddings, but a GPT scores pieces by"
+    ):
+        load(tmp_path)
+
+
+def test_released_files_are_read():
+    summary = {"summary_activation": None, "summary_first_dropout": 0.1, "summary_proj_to_labels": True}
+    summary |= {"summary_type": "cls_index", "summary_use_proj": True}
+    rates = {"attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1}
+    sizes = {"n_embd": 768, "n_head": 12, "n_layer": 12, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05}
+    gpt2 = {
+        "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "bos_token_id": 50256,
+        "eos_token_id": 50256, "model_type": "gpt2", "n_ctx": 1024, "n_positions": 1024, "vocab_size": 50257,
+        "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+    }  # fmt: skip
+    assert GptConfig.from_json(gpt2 | sizes | rates | summary) == GptConfig.preset("gpt2")
+    gpt1 = {
+        "afn": "gelu", "architectures": ["OpenAIGPTLMHeadModel"], "model_type": "openai-gpt", "n_ctx": 512,
+        "n_positions": 512, "n_special": 0, "predict_special_tokens": True, "vocab_size": 40478,
+    }  # fmt: skip
+    assert GptConfig.from_json(gpt1 | sizes | rates | summary) == GptConfig.preset("gpt")
+    assert GptConfig.from_json({"model_type": "openai-gpt"}) == GptConfig.preset("gpt")
+    assert GptConfig.from_json({"model_type": "gpt2"}) == GptConfig()
+
+
+def test_every_field_is_read():
+    fields = {
+        "model_type": "gpt2", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 9, "vocab_size": 11,
+        "n_inner": 40, "activation_function": "relu", "layer_norm_epsilon": 1e-3, "resid_pdrop": 0.2,
+        "embd_pdrop": 0.3, "attn_pdrop": 0.4, "scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True,
+        "reorder_and_upcast_attn": True, "initializer_range": 0.5, "eos_token_id": [3], "summary_first_dropout": 0.6,
+    }  # fmt: skip
+    config = GptConfig.from_json(fields)
+    assert config == GptConfig(
+        11, 24, 2, 3, 40, 9, activation="relu", norm_eps=1e-3, scale_attention=False, scale_by_layer=True, dropout=0.2,
+        embedding_dropout=0.3, attention_dropout=0.4, classifier_dropout=0.6, initializer_range=0.5, pad_id=3, end_id=3,
+    )  # fmt: skip
+    assert GptConfig.from_json(config.to_huggingface()) == config
+    relu = GptConfig.from_json({"model_type": "openai-gpt", "afn": "relu", "eos_token_id": 4, "pad_token_id": 2})
+    assert (relu.activation, relu.end_id, relu.pad_id, relu.feed_forward_size) == ("relu", 4, 2, 3072)
+    assert GptConfig.from_json(relu.to_huggingface()) == relu
+    assert GptConfig.from_json({"model_type": "gpt2", "n_ctx": 128}).max_positions == 128
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"add_cross_attention": True}, "add_cross_attention is True; only False is supported"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is False; only True is supported"),
+        ({"n_ctx": 7}, "n_ctx is 7 but n_positions is 1024"),
+        ({"n_embd": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12"),
+        ({"activation_function": "gelu_fast"}, "no activation 'gelu_fast'"),
+        ({"eos_token_id": [1, 2]}, r"eos_token_id is \[1, 2\]; only one piece, by its id, can end a text"),
+        ({"eos_token_id": 60_000, "pad_token_id": 0}, "end_id is 60000; the vocabulary has the ids 0 to 50256"),
+        ({"scale_attn_weights": "no"}, "scale_attn_weights is 'no'; it must be true or false"),
+        ({"layer_norm_eps": 1e-3}, "layer_norm_eps is 0.001, a field of unknown meaning; did you mean layer_norm_eps"),
+        ({"architectures": ["GPT2DoubleHeadsModel"], "summary_type": "last"}, "summary_type is 'last'; only 'cls_ind"),
+        ({"model_type": "openai-gpt", "afn": "tanh"}, "afn is 'tanh'; a GPT-1 has one of gelu, relu, silu, swish"),
+        ({"model_type": "openai-gpt", "n_inner": 5}, "n_inner is 5; the feed-forward layers of a GPT-1 have 4"),
+        ({"model_type": "openai-gpt", "n_special": 3}, "n_special is 3; only 0 is supported"),
+        ({"model_type": "openai-gpt", "scale_attn_weights": False}, "scale_attn_weights is False, a field of unknown"),
+    ],
+)
+def test_what_cannot_be_honoured(change, message):
+    fields = {"model_type": "gpt2", "n_positions": 1024, "vocab_size": 50257}
+    with pytest.raises(ValueError, match=message):
+        GptConfig.from_json(fields | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"feed_forward_size": 100}, "no GPT-1 with feed_forward_size 100"),
+        ({"scale_by_layer": True}, "no GPT-1 with scale_by_layer True"),
+        ({"activation": "gelu"}, "no GPT-1 with activation gelu"),
+    ],
+)
+def test_a_gpt1_that_transformers_has_not(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(GPT1, **change).to_huggingface()
+
+
+def test_the_end_of_texts_in_generation_config(tmp_path):
+    write(tmp_path, random_params(GPT2, ()), GPT2)
+    for end in ("9", "[9]"):
+        (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {end}}}')
+        assert load(tmp_path).config.end_id == 9
+
+
+def test_impossible_rates():
+    with pytest.raises(ValueError, match=r"embedding_dropout is 1.5; a dropout rate is at least 0 and below 1"):
+        GptConfig(embedding_dropout=1.5)
