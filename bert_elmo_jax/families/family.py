@@ -74,6 +74,7 @@ class Objective(NamedTuple):
     # Of an objective of masked pieces: the loss with the terms of `compare(batch, hidden, logits)` added.
     extend: Callable[[Callable[..., Any]], Any] | None = None
     long_steps: int = 0  # the number of last steps that have their own schedule
+    width: int | None = None  # of the model, for the schedule `noam`
     held_out: Any = None  # the examples of evaluations; None: those of the first phase
 
     @property
@@ -126,7 +127,7 @@ class Family:
     called: str  # for messages: "a BERT"
     config: type[Any]
     module: type[nn.Module]
-    inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
+    inputs: Literal["pieces", "words", "pairs"]  # which tokenizer, rows and batches feed it
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
     # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
