@@ -206,7 +206,11 @@ class PairFeed(RowFeed):
         assert isinstance(asked, PairExamples)
         for store in stores:
             check_pairs(store)
-        plan = partial(plan_pair_rows, asked=asked)
+        unknown = None
+        if stores[0].manifest["tokenizer"]["kind"] == "words":
+            vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
+            unknown = (vocabulary.vocab_size, vocabulary.unk_id)
+        plan = partial(plan_pair_rows, asked=asked, unknown=unknown)
         self.tracks = [Track(store, plan, (recipe.seed, n), recipe.window) for n, store in enumerate(stores)]
 
     def empty(self, rows: int) -> Batch:
@@ -222,10 +226,7 @@ class PairFeed(RowFeed):
 
 
 def check_pairs(store: Store) -> None:
-    """Raise unless a corpus can hold texts with their translations, in pieces."""
-    if store.manifest["tokenizer"]["kind"] == "words":
-        remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-        raise ValueError(f"{store.folder} holds words, but translation reads word pieces; {remedy}")
+    """Raise unless a corpus can hold texts with their translations."""
     counts = store.manifest["counts"].values()
     if sum(count["sentences"] for count in counts) > 2 * sum(count["documents"] for count in counts):
         raise ValueError(

@@ -49,6 +49,11 @@ class PairExamples:
         if self.sequences < 1:
             raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
 
+    @property
+    def length(self) -> int:
+        """The positions of a row, without those of its targets."""
+        return self.source_length
+
     def shapes(self, rows: int, shards: int = 1) -> Shapes:
         """Return the shape and type of every array in a batch; the number of shards changes nothing."""
         widths = dict.fromkeys(SOURCE, self.source_length) | dict.fromkeys(TARGET, self.target_length)
@@ -72,10 +77,13 @@ class PairRows:
         return len(self.first) - 1
 
 
-def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> PairRows:
+def plan_pair_rows(
+    text: Text, asked: PairExamples, key: tuple[int, ...], unknown: tuple[int, int] | None = None
+) -> PairRows:
     """Return the rows of a window; `key` identifies the window and its epoch.
 
-    Pairs that are longer than a row on either side are left out, and so are texts of which one side has no piece.
+    In a corpus of words, ids from `unknown[0]` on are words outside the vocabulary, and become `unknown[1]`. Pairs that
+    are longer than a row on either side are left out, and so are texts of which one side has no piece.
     """
     count = np.diff(text.documents)
     if (count > 2).any():
@@ -92,10 +100,11 @@ def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> Pai
     fits = (lengths <= capacity).all(axis=1)
     begins, lengths = begins[fits], lengths[fits]
 
+    tokens = text.tokens if unknown is None else np.where(text.tokens < unknown[0], text.tokens, unknown[1])
     rng = generator(*key, CONTENT)
     order = rng.permutation(len(begins))
     if asked.sequences == 1:
-        return PairRows(text.tokens, begins, lengths, order, np.arange(len(order) + 1))
+        return PairRows(tokens, begins, lengths, order, np.arange(len(order) + 1))
     # Positions of the source, or the same share of the target's row if that is more: rows then hold both sides.
     sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * capacity[0] // capacity[1]))
     packed, starts = pack(sizes[order], asked.source_length, asked.sequences)
@@ -103,7 +112,7 @@ def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> Pai
     held = np.diff(starts)[row_order]
     new = np.concatenate([[0], np.cumsum(held)])
     members = order[packed][np.repeat(starts[row_order] - new[:-1], held) + np.arange(len(packed))]
-    return PairRows(text.tokens, begins, lengths, members, new)
+    return PairRows(tokens, begins, lengths, members, new)
 
 
 def pair_batch(rows: PairRows, first: int, end: int, asked: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
