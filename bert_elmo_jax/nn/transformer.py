@@ -114,7 +114,7 @@ def run_layers(
 
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
     `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
-    that rotates queries and keys gets `angles`; `more` are further arguments of every layer, such as a decoder's source.
+    that rotates queries and keys gets `angles`; `more` are further arguments of a layer, such as a decoder's source.
     """
     c: Any = parent.config
     further = more if angles is None else (angles, *more)
