@@ -103,12 +103,13 @@ def run_layers(
     wanted: Sequence[int] = (),
     maps: bool = False,
     angles: Angles | None = None,
+    each: Float[Array, " L"] | None = None,
 ) -> Encoded:
     """Run the layers of `parent.config` on the embeddings `x`; call it in the compact method of `parent`.
 
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
     `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
-    that rotates queries and keys gets `angles`.
+    that rotates queries and keys gets `angles`, and one with a number of its own its entry of `each`.
     """
     c: Any = parent.config
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
@@ -122,9 +123,10 @@ def run_layers(
 
     rotary = () if angles is None else (angles,)
 
-    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
-        p, key = of_layer
-        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *rotary)
+    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None, Array | None]) -> tuple[Array, Any]:
+        p, key, own = of_layer
+        further = rotary if own is None else (*rotary, own)
+        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *further)
         return y[0], (y[0] if wanted else None, y[1])
 
     embeddings = x
@@ -133,11 +135,11 @@ def run_layers(
     elif c.remat:
         step = jax.checkpoint(step, prevent_cse=not c.scan)
     if c.scan:
-        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys))
+        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys, each))
     else:
         collected: list[Any] = []
         for i in range(c.num_layers):
-            x, kept = step(x, (params[i], None if keys is None else keys[i]))
+            x, kept = step(x, (params[i], None if keys is None else keys[i], None if each is None else each[i]))
             collected.append(kept)
         hidden, attentions = stack(collected)
     if wanted:
