@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_whole
 from bert_elmo_jax.families.beam_search import divide_by_length
@@ -63,7 +65,9 @@ def write_texts(
     for places in plan(copies, batch_size):
         some, height = [copies[place] for place in places], height_for(len(places), batch_size)
         own = [decodes[prompt.number] for prompt in some]
-        for prompt, decode, pieces in zip(some, own, write_batch(writer, some, keys[places], options, height, own)):
+        for prompt, decode, pieces in zip(
+            some, own, write_batch(writer, some, keys[np.array(places)], options, height, own)
+        ):
             found[prompt.number].append(finish(pieces, decode, options))
     return [sorted(texts, key=lambda text: -text.score) for texts in found]
 
