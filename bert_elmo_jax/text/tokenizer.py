@@ -280,9 +280,9 @@ def find_model(folder: Path) -> Path | None:
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
     """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
 
-    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (byte-level BPE), a SentencePiece
-    model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of normalisation
-    and splitting in that file are followed.
+    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (BPE, byte-level or with `</w>`), a
+    SentencePiece model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of
+    normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -354,5 +354,5 @@ def _find_kind_in(folder: Path) -> str:
     hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (folder / "words.txt").is_file() else ""
     raise FileNotFoundError(
         f"no tokenizer in {folder}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {' with '.join(BPE_FILES)} "
-        f"(byte-level BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
+        f"(BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
     )
