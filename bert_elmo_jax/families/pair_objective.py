@@ -32,7 +32,7 @@ def pair_objective(
 ) -> Objective:
     """Return the objective of a run's config for a model with an encoder and a decoder.
 
-    `start`, `end` and `pad` are pieces: the decoder's first, the last of both texts, and what fills a row. A model that
+    `start`, `end` and `pad` are pieces: the decoder's first, the last of a target, and what fills a row. A model that
     does not keep the pairs of a row apart (`packs=False`) gets one pair per row. Evaluations have no smoothing.
     """
     if config.sequences > 1 and not packs:

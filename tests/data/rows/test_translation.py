@@ -12,9 +12,10 @@ from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import eval_batches, train_batches
 from bert_elmo_jax.data.pipeline.windows import Text
 from bert_elmo_jax.data.rows.translation import PairExamples, pair_batch, plan_pair_rows
-from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 START, END, PAD = 91, 92, 93
+BEFORE, AFTER = (94, 95), (96,)
 KEY = (7, 0)
 
 
@@ -30,7 +31,11 @@ def examples(source=12, target=14, **options):
     return PairExamples(source, target, START, END, PAD, **options)
 
 
-def pairs_in(batch):
+def plan(text, asked, key=KEY):
+    return plan_pair_rows(text, asked, key, frame=(BEFORE, AFTER))
+
+
+def pairs_in(batch, before=BEFORE, after=AFTER):
     """Return the pairs of a batch, checking the arrays against each other."""
     found = []
     for row in range(len(batch["target_in"])):
@@ -41,12 +46,13 @@ def pairs_in(batch):
             for where, name in ((source, "source"), (target, "target")):
                 assert np.diff(np.flatnonzero(where)).tolist() == [1] * (where.sum() - 1)
                 assert batch[f"{name}_positions"][row, where].tolist() == list(range(where.sum()))
-            *first, end = batch["source_tokens"][row, source].tolist()
+            first = batch["source_tokens"][row, source].tolist()
+            assert (*first[: len(before)], *first[len(first) - len(after) :]) == (*before, *after)
             start, *read = batch["target_in"][row, target].tolist()
             *second, last = batch["target_out"][row, target].tolist()
-            assert (start, end, last) == (START, END, END)
+            assert (start, last) == (START, END)
             assert read == second
-            found.append((tuple(first), tuple(second)))
+            found.append((tuple(first[len(before) : len(first) - len(after)]), tuple(second)))
         for name in ("source_tokens", "target_in", "target_out"):
             empty = sides[name.startswith("target")] == 0
             assert (batch[name][row, empty] == PAD).all()
@@ -54,12 +60,12 @@ def pairs_in(batch):
 
 
 def test_one_pair_by_hand():
-    rows = plan_pair_rows(text_of(([5, 6], [7, 8, 9])), examples(5, 6), KEY)
-    batch = pair_batch(rows, 0, 1, examples(5, 6))
+    rows = plan(text_of(([5, 6], [7, 8, 9])), examples(7, 6))
+    batch = pair_batch(rows, 0, 1, examples(7, 6))
     assert {name: array.tolist() for name, array in batch.items()} == {
-        "source_tokens": [[5, 6, END, PAD, PAD]],
-        "source_positions": [[0, 1, 2, 0, 0]],
-        "source_segments": [[1, 1, 1, 0, 0]],
+        "source_tokens": [[94, 95, 5, 6, 96, PAD, PAD]],
+        "source_positions": [[0, 1, 2, 3, 4, 0, 0]],
+        "source_segments": [[1, 1, 1, 1, 1, 0, 0]],
         "target_in": [[START, 7, 8, 9, PAD, PAD]],
         "target_out": [[7, 8, 9, END, PAD, PAD]],
         "target_positions": [[0, 1, 2, 3, 0, 0]],
@@ -74,11 +80,11 @@ def draw_pairs(seed, count=40, longest=9):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(10, 30), st.integers(10, 30), st.booleans())
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(12, 30), st.integers(10, 30), st.booleans())
 def test_every_pair_is_in_one_row(seed, sequences, source, target, reverse):
     drawn = draw_pairs(seed)
     asked = examples(source, target, sequences=sequences, reverse=reverse)
-    rows = plan_pair_rows(text_of(*drawn), asked, KEY)
+    rows = plan(text_of(*drawn), asked)
     found = pairs_in(pair_batch(rows, 0, len(rows), asked))
     step = -1 if reverse else 1
     assert Counter(found) == Counter(tuple(map(tuple, pair[::step])) for pair in drawn)
@@ -92,21 +98,21 @@ def test_every_pair_is_in_one_row(seed, sequences, source, target, reverse):
 
 def test_packing_shortens_an_epoch():
     drawn = draw_pairs(0, count=200)
-    rows = plan_pair_rows(text_of(*drawn), examples(40, 40, sequences=8), KEY)
-    assert len(rows) < 200 / 4
+    rows = plan(text_of(*drawn), examples(40, 40, sequences=8))
+    assert len(rows) < 200 / 3
 
 
 def test_other_keys_give_another_order():
     drawn = text_of(*draw_pairs(0))
-    first, again, other = (plan_pair_rows(drawn, examples(), key).members for key in (KEY, KEY, (8, 0)))
+    first, again, other = (plan(drawn, examples(), key).members for key in (KEY, KEY, (8, 0)))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 def test_pairs_that_do_not_fit_are_left_out():
     text = text_of(([1] * 4, [2]), ([1], [2] * 4), ([3], [4]), ([5],), ([1] * 3, [2] * 3))
-    rows = plan_pair_rows(text, examples(4, 4), KEY)
-    assert Counter(pairs_in(pair_batch(rows, 0, len(rows), examples(4, 4)))) == Counter(
+    rows = plan(text, examples(6, 4))
+    assert Counter(pairs_in(pair_batch(rows, 0, len(rows), examples(6, 4)))) == Counter(
         [((3,), (4,)), ((1, 1, 1), (2, 2, 2))]
     )
 
@@ -116,7 +122,7 @@ def test_words_outside_the_vocabulary_are_unknown(tmp_path):
     store, vocabulary = open_store(folder), WordVocabulary.load(folder / "tokenizer")
     asked = PairExamples(40, 40, START, END, PAD)
     batch = next(train_batches(folder, asked, len(store)))
-    told = np.concatenate([batch["source_tokens"].ravel(), batch["target_out"].ravel()])
+    told = np.concatenate([batch["source_tokens"].ravel(), batch["target_out"].ravel()])  # a source has no frame
     inside = told[~np.isin(told, (END, PAD))]
     assert inside.max() < vocabulary.vocab_size == 40
     unknown = sum(int((sentence >= 40).sum()) for document in store for sentence in document)
@@ -129,11 +135,14 @@ def test_words_outside_the_vocabulary_are_unknown(tmp_path):
 @settings(max_examples=5, deadline=None)
 @given(st.integers(1, 30), st.sampled_from([1, 4]))
 def test_evaluation_reads_the_held_out_part_once(pairs, batch_size, sequences):
+    frame = load_tokenizer(pairs / "tokenizer").frame
     held_out = [tuple(tuple(side.tolist()) for side in document) for document in open_store(pairs, "heldout")]
     asked = examples(60, 60, sequences=sequences)
     batches = list(eval_batches(pairs, asked, batch_size))
     assert {len(batch["target_in"]) for batch in batches} == {batch_size}
-    assert Counter(pair for batch in batches for pair in pairs_in(batch)) == Counter(held_out)
+    assert Counter(pair for batch in batches for pair in pairs_in(batch, frame.before, frame.after)) == Counter(
+        held_out
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +156,7 @@ def test_another_corpus_is_refused(tmp_path, pairs):
         train_batches(texts, examples(), 2)
     three = text_of(([1], [2]), ([1], [2], [3]), ([1],), ([1],))  # as many sentences as pairs would have
     with pytest.raises(ValueError, match="a document of this corpus has 3 sentences, but a pair has two"):
-        plan_pair_rows(three, examples(), KEY)
+        plan(three, examples())
 
 
 @pytest.mark.parametrize(
