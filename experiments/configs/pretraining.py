@@ -22,7 +22,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.eval_batches = config_dict.placeholder(int)  # of the held-out text; empty: all of it
     c.checkpoint_every = 5_000
     c.keep = 3  # newest checkpoints, in addition to the best one
-    # `load` reads the mean of this number of last checkpoints (keep as many); empty: the last one.
+    # `load` reads the mean of this number of last checkpoints (keep as many); empty or 1: the last one.
     c.average = config_dict.placeholder(int)
     c.stop_after_failures = 10  # steps in a row without a finite loss
     c.workers = 0  # processes that make batches; 0: the main process
@@ -67,4 +67,7 @@ def translate(c: ConfigDict) -> ConfigDict:
     c.sequences = 1  # the largest number of pairs that share a row
     c.reverse = False  # translate from the second language to the first
     c.smoothing = 0.1  # of the targets of the loss
+    c.translations = 200  # held-out texts that are translated and scored at the end; 0: none
+    c.beams = 4  # of these translations
+    c.length_penalty = 0.6  # their log-probability is divided by length^penalty
     return c
