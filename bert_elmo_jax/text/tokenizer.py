@@ -166,6 +166,10 @@ class Tokenizer(ABC):
         """
         return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
 
+    def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
+        """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
+        return self.encode(text, specials=specials)
+
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of many lines of a corpus and the length of each, without special pieces.
