@@ -1,7 +1,7 @@
 """Fields of every pretraining config; each family adds its own."""
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from ml_collections import ConfigDict, config_dict
 
@@ -12,7 +12,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.family = family
     # Fields that depend on the vocabulary of the data are left out.
     sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
-    c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
+    kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
+    c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
