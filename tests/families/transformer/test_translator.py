@@ -107,7 +107,7 @@ def test_wrong_texts(model, goldens):
         model.translate("the river")
     with pytest.raises(TypeError, match="text 1 is 3; translate takes strings"):
         model.translate(["the", 3])
-    with pytest.raises(ValueError, match="has .* pieces, but the model has 30 positions"):
+    with pytest.raises(ValueError, match=r"has .* pieces, but the model has 30 positions"):
         model.translate(["the river " * 20])
     with pytest.raises(TypeError, match="for n_best= call generate"):
         model.translate(["the river"], n_best=2)
