@@ -188,7 +188,7 @@ def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> Non
 
 
 def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", *(name for pair in BPE_PAIRS for name in pair), "tokenizer.json", "*.model")
+    names = ("vocab.txt", *(name for pair in BPE_PAIRS for name in pair), "tokenizer.json", "*.model", "*.spm")
     if not any(any(folder.glob(name)) for name in names):
         return None
     tokenizer = load_tokenizer(folder, lowercase=lowercase)

@@ -30,8 +30,4 @@ def name_figures(means: Mapping[str, float]) -> dict[str, float]:
     {'held_out/perplexity': 1.0, 'held_out/accuracy': 1.0, 'held_out/score': -1.0}
     """
     of_pieces = perplexity(means["lm"], 1)
-    return {
-        "held_out/perplexity": of_pieces,
-        "held_out/accuracy": means["lm_accuracy"],
-        "held_out/score": -of_pieces,
-    }
+    return {"held_out/perplexity": of_pieces, "held_out/accuracy": means["lm_accuracy"], "held_out/score": -of_pieces}
