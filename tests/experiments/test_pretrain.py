@@ -294,10 +294,22 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
     assert [touched is not None for touched in given] == [True, False, False, False]
 
 
+# A family fed with pieces reads the corpus of bert.
+FILES = "bert", "bert_modern", "distilbert", "electra", "elmo", "gpt", "modernbert", "roberta", "transformer"
 RECIPES = [
     (family, recipe)
     # A family fed with pieces reads the corpus of bert.
-    for family in ("bert", "bert_modern", "distilbert", "electra", "elmo", "gpt", "modernbert", "roberta", "transformer")
+    for family in (
+        "bert",
+        "bert_modern",
+        "distilbert",
+        "electra",
+        "elmo",
+        "gpt",
+        "modernbert",
+        "roberta",
+        "transformer",
+    )
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 # The parts that learn in every step; of other families mlm.
