@@ -168,7 +168,8 @@ def support(yes, no):
         heads = no if family.inputs == "words" else yes
         masks = yes if "mlm" in family.heads else no
         writes = no if family.decoder is None else yes
-        yield f"| `{family.name}` | {formats} | {yes} | {masks} | {objectives} | {heads} | {yes} | {written} | {writes} |"
+        cells = (f"`{family.name}`", formats, yes, masks, objectives, heads, yes, written, writes)
+        yield f"| {' | '.join(cells)} |"
 
 
 @pytest.mark.parametrize(("page", "words"), [("README.md", ("yes", "no")), ("README.ko.md", ("예", "아니요"))])

@@ -100,7 +100,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
 
 
 def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
-    """Return the sizes of all families whose encoder reads pieces, by `NAME` for the first family that has it and `FAMILY-NAME`.
+    """Return the sizes of all families whose encoder reads pieces, by `FAMILY-NAME`, and by `NAME` for the first.
 
     >>> list_presets()["base"][0].name, list_presets()["distilbert-base"][0].name
     ('bert', 'distilbert')

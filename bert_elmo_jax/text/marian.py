@@ -198,10 +198,10 @@ def load_marian(folder: str | Path) -> Marian:
             "files from the model's folder."
         )
     source, target = ((folder / name).read_bytes() for name in MARIAN_FILES[:2])
-    vocabularies = [read_json(folder / MARIAN_FILES[2])]
-    vocabularies.append(read_json(folder / TARGET_VOCABULARY) if separate else None)
+    vocabulary = read_json(folder / MARIAN_FILES[2])
+    of_target = read_json(folder / TARGET_VOCABULARY) if separate else None
     kept = {name: value for name, value in settings.items() if name not in (OWN_KEY, "separate_vocabs")}
-    tokenizer = Marian(source, target, *vocabularies, kept, str(folder))
+    tokenizer = Marian(source, target, vocabulary, of_target, kept, str(folder))
     check_fingerprint(settings, tokenizer.fingerprint, folder / MARIAN_FILES[2])
     return tokenizer
 

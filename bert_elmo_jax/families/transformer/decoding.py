@@ -71,7 +71,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
         return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
 
-    more = {"prepare": prepare, "forced_end": config.forced_end_id, "vocab_size": side.vocab_size}
+    more: dict[str, Any] = {"prepare": prepare, "forced_end": config.forced_end_id, "vocab_size": side.vocab_size}
     return Decoder(
         start=start,
         step=step,
