@@ -62,7 +62,7 @@ class Marian(Tokenizer):
         self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
         self.separate = target_vocabulary is not None
         self.tokens: tuple[str, ...] = _list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
-        self.target_tokens = (
+        self._target_tokens = (
             _list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
         )
         self.vocab_size = len(self.tokens)
@@ -86,6 +86,11 @@ class Marian(Tokenizer):
     def frame(self) -> Frame:
         """Nothing in front, and `</s>` behind; a pair is simply joined."""
         return Frame((), (), (self.sep_id,), (0, 0))
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """The pieces of the target by id."""
+        return self._target_tokens
 
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text in the target's language, with the target's SentencePiece model and vocabulary."""
