@@ -165,10 +165,11 @@ def support(yes, no):
         formats = ", ".join(f"`{name}`" for name in (*family.formats, "run"))
         written = ", ".join(f"`{name}`" for name in (*(n for n, form in family.formats.items() if form.write), "run"))
         objectives = ", ".join(f"`{name}`" for name in family.objectives)
-        heads = yes if family.inputs == "pieces" else no
+        heads = no if family.inputs == "words" else yes
         masks = yes if "mlm" in family.heads else no
-        writes = yes if family.decoder else no
-        yield f"| `{family.name}` | {formats} | {yes} | {masks} | {objectives} | {heads} | {yes} | {written} | {writes} |"
+        writes = no if family.decoder is None else yes
+        cells = (f"`{family.name}`", formats, yes, masks, objectives, heads, yes, written, writes)
+        yield f"| {' | '.join(cells)} |"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ REGISTRY: dict[str, str | Family] = {
     "roberta": "bert_elmo_jax.families.roberta.family",
     "electra": "bert_elmo_jax.families.electra.family",
     "gpt": "bert_elmo_jax.families.gpt.family",
+    "transformer": "bert_elmo_jax.families.transformer.family",
 }
 
 

@@ -18,6 +18,7 @@ VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging 
 BPE_FILES = ("vocab.json", "merges.txt")
 # The same two files as transformers and as OpenAI name them, for GPT-2 and GPT-1.
 BPE_PAIRS = (BPE_FILES, ("encoder.json", "vocab.bpe"), ("encoder_bpe_40000.json", "vocab_40000.bpe"))
+MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
 MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 
@@ -167,6 +168,10 @@ class Tokenizer(ABC):
         """
         return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
 
+    def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
+        """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
+        return self.encode(text, specials=specials)
+
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of many lines of a corpus and the length of each, without special pieces.
@@ -202,6 +207,11 @@ class Tokenizer(ABC):
     @abstractmethod
     def _encode(self, text: str | list[str]) -> Encoding:
         """Encode a text or a list of words, without adding special pieces."""
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """The pieces of a translation by id, which `decode` reads; some tokenizers have others for what they read."""
+        return self.tokens
 
     @cached_property
     def frame(self) -> Frame:
@@ -292,7 +302,8 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
     """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
 
     A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (BPE, byte-level or with `</w>`), a
-    SentencePiece model, or a `tokenizer.json`; the rules of normalisation and splitting in that file are followed.
+    SentencePiece model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of
+    normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -307,6 +318,10 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
         from bert_elmo_jax.text.wordpiece import load_wordpiece
 
         return load_wordpiece(path, lowercase=lowercase)
+    if kind == "marian" and lowercase is None:
+        from bert_elmo_jax.text.marian import load_marian
+
+        return load_marian(path)
     if lowercase is not None:
         raise ValueError(
             f"lowercase={lowercase} was given, but a {'SentencePiece model' if kind == 'sentencepiece' else kind} "
@@ -322,7 +337,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
 
 
 def _find_kind(path: Path) -> str:
-    """Return the kind at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
+    """Return the kind at a path: "wordpiece", "sentencepiece", "marian", "tokenizer.json" or "byte-level BPE"."""
     if path.is_file():
         from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
@@ -338,6 +353,8 @@ def _find_kind_in(folder: Path) -> str:
     from bert_elmo_jax.text.shifted_pieces import prefers_file
     from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
+    if any((folder / name).is_file() for name in MARIAN_FILES[:2]):
+        return "marian"
     whole, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)
     pairs = [name for pair in BPE_PAIRS for name in pair if (folder / name).is_file()]
     if lines.is_file() and (model or pairs):

@@ -1,7 +1,7 @@
 """Fields of every pretraining config; each family adds its own."""
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from ml_collections import ConfigDict, config_dict
 
@@ -13,7 +13,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     # Fields that depend on the vocabulary of the data are left out.
     vocabulary = ("vocab_size", "pad_id", "end_id")
     sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in vocabulary}
-    c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
+    kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
+    c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
@@ -23,19 +24,26 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.eval_batches = config_dict.placeholder(int)  # of the held-out text; empty: all of it
     c.checkpoint_every = 5_000
     c.keep = 3  # newest checkpoints, in addition to the best one
+    # `load` reads the mean of this number of last checkpoints (keep as many); empty or 1: the last one.
+    c.average = config_dict.placeholder(int)
     c.stop_after_failures = 10  # steps in a row without a finite loss
     c.workers = 0  # processes that make batches; 0: the main process
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
     c.optimizer = ConfigDict()
     c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
-    c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
-    # … and warmup_stable_decay, which decays in the last `cooldown` steps, or below 1 a share of them; empty: 0.2.
+    # linear_after_warmup, cosine, inverse_square_root, constant; noam, whose learning_rate is a factor of the paper's;
+    # warmup_stable_decay, which decays in the last `cooldown` steps.
+    c.optimizer.schedule = "linear_from_start"
+    # Steps of warmup_stable_decay, or below 1 a share of them; empty: 0.2.
     c.optimizer.cooldown = config_dict.placeholder(float)
     c.optimizer.learning_rate = 1e-4
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule
     c.optimizer.long_warmup = 0.0  # of the second phase
     c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
+    c.optimizer.b1 = config_dict.placeholder(float)  # of Adam and LAMB; empty: 0.9
+    c.optimizer.b2 = config_dict.placeholder(float)  # empty: 0.999
+    c.optimizer.eps = config_dict.placeholder(float)  # empty: 1e-6
     # For data=toyworld: the world, and the number of documents in each language. `words` is the length of a topic's
     # longest list.
     c.toyworld = ConfigDict({"language": "en,ko", "topics": 24, "words": 6, "documents": 5_000})
@@ -51,4 +59,17 @@ def distil(c: ConfigDict) -> ConfigDict:
     # Soft cross entropy at masked positions, masked pieces, cosine distance of last hidden states; 0 leaves `soft` or
     # `cosine` out.
     c.coefficients.update({"soft": 5.0, "mlm": 2.0, "cosine": 1.0})
+    return c
+
+
+def translate(c: ConfigDict) -> ConfigDict:
+    """Return a recipe with the fields of a run that learns to translate."""
+    c.length = 256  # positions of a row's sources; longer sources are left out
+    c.target_length = 256  # and of its targets
+    c.sequences = 1  # the largest number of pairs that share a row
+    c.reverse = False  # translate from the second language to the first
+    c.smoothing = 0.1  # of the targets of the loss
+    c.translations = 200  # held-out texts that are translated and scored at the end; 0: none
+    c.beams = 4  # of these translations
+    c.length_penalty = 0.6  # their log-probability is divided by length^penalty
     return c
