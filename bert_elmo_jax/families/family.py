@@ -147,6 +147,8 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
+    vectors: Callable[[Any], int | None] = lambda config: None
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 
