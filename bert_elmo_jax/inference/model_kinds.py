@@ -31,6 +31,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a whole number": lambda value: type(value) is int,
     "a number": lambda value: type(value) in (int, float),
     "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a list of whole numbers": lambda value: (
+        isinstance(value, list | tuple) and all(type(item) is int for item in value)
+    ),
     "a list of pairs of whole numbers": lambda value: (
         isinstance(value, list | tuple)
         and all(isinstance(pair, list | tuple) and [type(item) for item in pair] == [int, int] for pair in value)
@@ -48,6 +51,7 @@ TYPES: dict[Any, str] = {
     bool: "true or false",
     str: "a string",
     Sequence[Sequence[int]]: "a list of pairs of whole numbers",
+    tuple[int, ...]: "a list of whole numbers",
 }
 
 
@@ -91,7 +95,7 @@ def find_kind(config: Any) -> ModelKind:
 
 
 def _family_kind(family: Family) -> ModelKind:
-    pieces = family.inputs == "pieces"
+    pieces = family.inputs != "words"
     fields = {
         "pooler": "true or false",
         "classes": "an object of whole numbers",  # the sizes of the heads whose size depends on the task
