@@ -76,6 +76,7 @@ class Objective(NamedTuple):
     long_steps: int = 0  # the number of last steps that have their own schedule
     width: int | None = None  # of the model, for the schedule `noam`
     held_out: Any = None  # the examples of evaluations; None: those of the first phase
+    frozen: tuple[str, ...] = ()  # patterns of paths of parameters that no step changes
 
     @property
     def held_out_examples(self) -> Any:

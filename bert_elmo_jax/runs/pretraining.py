@@ -12,10 +12,10 @@ import jax
 from ml_collections import ConfigDict
 from optax import GradientTransformation
 
-from bert_elmo_jax import train
+from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Objective
@@ -148,7 +148,9 @@ def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, fl
     """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory."""
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
-        return {str(toy_corpus(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
+        world = dict(config.toyworld)
+        make = toy_pairs if world.pop("pairs", inputs == "pairs") else toy_corpus
+        return {str(make(workdir / "toyworld", tokenizer=tokenizer, **world)): 1.0}
     if not config.data:
         raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
     pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
@@ -218,6 +220,8 @@ def build_step(
         options = {name: value for name, value in options.items() if name != "touched"}
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
+    if objective.frozen:
+        method = optim.freeze(method, objective.frozen)
     step = train.make_step(
         objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,
         carry_axis=2, axis=axis, **options,
