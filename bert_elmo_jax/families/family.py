@@ -136,6 +136,7 @@ class Family:
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
     pooled_heads: tuple[str, ...] = ()
+    tied_heads: tuple[str, ...] = ()  # pretraining heads without parameters of their own, which every model has
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
     encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
     depth_of: Callable[[str], int | None] = encoder_depth

@@ -187,7 +187,7 @@ def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> Non
 
 
 def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "*.model")
+    names = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "*.model", "*.spm")
     if not any(any(folder.glob(name)) for name in names):
         return None
     tokenizer = load_tokenizer(folder, lowercase=lowercase)

@@ -1,6 +1,7 @@
 """One pretraining run, from its config to its report."""
 
 import contextlib
+import dataclasses
 import functools
 import html
 import shlex
@@ -54,6 +55,7 @@ def pretrain(
     """
     keep_freed_memory()
     config = apply_compute(config)
+    train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
@@ -131,9 +133,16 @@ def pretrain(
                     extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
                 )  # fmt: skip
 
-        # The report.
+        # The mean of the last checkpoints, and the report.
+        sections = [suggest_next(workdir, family.inputs)]
+        if stopped is None and config.get("average"):
+            ended = run.gather(state)
+            facts = train.write_average(
+                workdir, config.average, lambda mean: objective.figures(means(dataclasses.replace(ended, params=mean)))
+            )
+            sections.insert(0, describe_average(facts))
         if first and stopped is None:
-            page = train.write_report(workdir, [suggest_next(workdir, family.inputs)])
+            page = train.write_report(workdir, sections)
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
 
@@ -145,12 +154,14 @@ def added_fields(family: Family) -> dict[str, Any]:
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
-    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory."""
+    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
+
+    The configs of models that translate have a `target_length`; their corpora are pairs.
+    """
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
-        world = dict(config.toyworld)
-        make = toy_pairs if world.pop("pairs", inputs == "pairs") else toy_corpus
-        return {str(make(workdir / "toyworld", tokenizer=tokenizer, **world)): 1.0}
+        generate = toy_pairs if "target_length" in config else toy_corpus
+        return {str(generate(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
     if not config.data:
         raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
     pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
@@ -241,8 +252,22 @@ def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[
     return {term: float(given[name]) for term, name in names.items()}
 
 
+def describe_average(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: the held-out figures of the mean of the last checkpoints.
+
+    >>> describe_average({"steps": [90, 100], "figures": {"held_out/accuracy": 0.98765}})[1]
+    '<p>held_out/accuracy 0.9877. The mean of the checkpoints of steps 90, 100, which load reads.</p>'
+    """
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in facts["figures"].items())
+    steps = ", ".join(map(str, facts["steps"]))
+    text = f"{figures}. The mean of the checkpoints of steps {steps}, which load reads."
+    return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"
+
+
 LOAD = """from bert_elmo_jax import load
 encoding = load({run!r}).encode(["강가의 은행", "the bank of the river"])"""
+TRANSLATE = """from bert_elmo_jax import load
+load({run!r}).translate(["One day Junho was in the big office ."])"""
 NEIGHBOURS = """python -m experiments.probe --what=neighbours --model={run} --train=texts.txt --words=bank,은행 \\
     --output=analysis"""
 OWN = "--train=my.csv --dev=0.1 --text=review --label=stars"
@@ -257,6 +282,11 @@ FINETUNE = {
 def suggest_next(run: Path, inputs: str) -> tuple[str, str]:
     """Return a section of the report, title and HTML: commands that use the pretrained model."""
     quoted = shlex.quote(str(run))
+    if inputs == "pairs":
+        return (
+            "What next",
+            f"<p>Its translations, in Python:</p><pre>{html.escape(TRANSLATE.format(run=str(run)))}</pre>",
+        )
     steps = [
         ("Its vectors, in Python", LOAD.format(run=str(run))),
         ("Other uses of a word in your texts with a similar meaning", NEIGHBOURS.format(run=quoted)),

@@ -1,13 +1,14 @@
-"""Byte-level BPE: the files `vocab.json` and `merges.txt`, and vocabularies trained here."""
+"""BPE: the files `vocab.json` and `merges.txt`, and byte-level vocabularies trained here."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.text.suffix_bpe import UNKNOWN, is_suffix_bpe, suffix_bpe_spec
 from bert_elmo_jax.text.tokenizer import BPE_FILES, CLS, OWN_KEY, SEP, SPECIALS
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
-from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids
+from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids, name_of
 
 # Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.
 NORMALIZER = {
@@ -26,11 +27,12 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     """Return `vocab.json` and `merges.txt` of a folder as the contents of a `tokenizer.json`.
 
     With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
+    Merges that end words by `</w>` are those of a GPT-1; all others are byte-level.
     """
     missing = [name for name in BPE_FILES if not (folder / name).is_file()]
     if missing:
         raise FileNotFoundError(
-            f"{folder} lacks {missing[0]}: a byte-level BPE is {' and '.join(BPE_FILES)} together, or a "
+            f"{folder} lacks {missing[0]}: a BPE is {' and '.join(BPE_FILES)} together, or a "
             "tokenizer.json. Copy the file from the model's folder."
         )
     file = folder / BPE_FILES[0]
@@ -38,6 +40,8 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     if not all(type(number) is int for number in vocabulary.values()):
         raise ValueError(f"{file} is not a BPE vocabulary: expected an object that maps pieces to whole numbers")
     merges = read_merges(folder / BPE_FILES[1], vocabulary)
+    if is_suffix_bpe(merges, settings):
+        return suffix_bpe_spec(vocabulary, merges, name_of(settings.get("unk_token")) or UNKNOWN)
     ids = find_special_ids(vocabulary, settings, str(file))
     tokens = {number: piece for piece, number in vocabulary.items()}
     cls, sep = ids["cls"], ids["sep"]

@@ -16,6 +16,7 @@ from bert_elmo_jax.files import write_bytes
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
 BPE_FILES = ("vocab.json", "merges.txt")
+MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
 MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 
@@ -279,8 +280,9 @@ def find_model(folder: Path) -> Path | None:
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
     """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
 
-    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (byte-level BPE), a SentencePiece
-    model, or a `tokenizer.json`; the rules of normalisation and splitting in that file are followed.
+    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (BPE, byte-level or with `</w>`), a
+    SentencePiece model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of
+    normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -295,6 +297,10 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
         from bert_elmo_jax.text.wordpiece import load_wordpiece
 
         return load_wordpiece(path, lowercase=lowercase)
+    if kind == "marian" and lowercase is None:
+        from bert_elmo_jax.text.marian import load_marian
+
+        return load_marian(path)
     if lowercase is not None:
         raise ValueError(
             f"lowercase={lowercase} was given, but a {'SentencePiece model' if kind == 'sentencepiece' else kind} "
@@ -310,7 +316,7 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
 
 
 def _find_kind(path: Path) -> str:
-    """Return the kind at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
+    """Return the kind at a path: "wordpiece", "sentencepiece", "marian", "tokenizer.json" or "byte-level BPE"."""
     if path.is_file():
         from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
@@ -326,6 +332,8 @@ def _find_kind_in(folder: Path) -> str:
     from bert_elmo_jax.text.shifted_pieces import prefers_file
     from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
+    if any((folder / name).is_file() for name in MARIAN_FILES[:2]):
+        return "marian"
     whole, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)
     pairs = [name for name in BPE_FILES if (folder / name).is_file()]
     if lines.is_file() and (model or pairs):
@@ -346,5 +354,5 @@ def _find_kind_in(folder: Path) -> str:
     hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (folder / "words.txt").is_file() else ""
     raise FileNotFoundError(
         f"no tokenizer in {folder}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {' with '.join(BPE_FILES)} "
-        f"(byte-level BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
+        f"(BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
     )

@@ -12,11 +12,9 @@ def fields(preset: str) -> ConfigDict:
     c = pretraining.fields("cove", CoveConfig.preset(preset))
     for name in ("start_id", "end_id", "unk_id"):  # those of the vocabulary of the data
         del c.model[name]
-    c.objective = "translate"
-    c.length = 64  # words of a source, and of a target, with the end of the sentence; longer pairs are left out
-    c.reverse = False  # translate from the second side to the first
+    pretraining.translate(c)
+    c.smoothing = 0.0
     c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: random vectors
-    c.coefficients = ConfigDict({"words": 1.0})  # of the term of the loss
     return c
 
 
@@ -27,10 +25,9 @@ def toy() -> ConfigDict:
       python -m experiments.pretrain --config=experiments/configs/cove.py:toy --workdir=runs/cove_toy
     """
     c = fields("toy")
-    c.update(data="toyworld", steps=3_000, batch_size=64, length=24)
+    c.update(data="toyworld", steps=3_000, batch_size=64, length=24, target_length=24)
     c.optimizer.update(name="adamw", schedule="linear_after_warmup", learning_rate=5e-3, warmup=0.05)
     c.toyworld.update(topics=4, words=4, documents=20_000, vocab_size=8_192)
-    c.toyworld.pairs = True  # sentences with their translations
     c.update(log_every=20, eval_every=500, checkpoint_every=500)
     return c
 
@@ -49,7 +46,7 @@ def original() -> ConfigDict:
           --config.vectors=glove.840B.300d.txt --workdir=runs/cove
     """
     c = fields("original")
-    c.update(steps=7 * 7_000_000 // 64, batch_size=64, length=75)
+    c.update(steps=7 * 7_000_000 // 64, batch_size=64, length=75, target_length=75)
     c.optimizer.update(name="adamw", schedule="cosine", learning_rate=1e-3, warmup=0.01, decay=0.0, clip=5.0)
     return c
 

@@ -22,6 +22,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.eval_batches = config_dict.placeholder(int)  # of the held-out text; empty: all of it
     c.checkpoint_every = 5_000
     c.keep = 3  # newest checkpoints, in addition to the best one
+    # `load` reads the mean of this number of last checkpoints (keep as many); empty: the last one.
+    c.average = config_dict.placeholder(int)
     c.stop_after_failures = 10  # steps in a row without a finite loss
     c.workers = 0  # processes that make batches; 0: the main process
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
@@ -55,4 +57,14 @@ def distil(c: ConfigDict) -> ConfigDict:
     # Soft cross entropy at masked positions, masked pieces, cosine distance of last hidden states; 0 leaves `soft` or
     # `cosine` out.
     c.coefficients.update({"soft": 5.0, "mlm": 2.0, "cosine": 1.0})
+    return c
+
+
+def translate(c: ConfigDict) -> ConfigDict:
+    """Return a recipe with the fields of a run that learns to translate."""
+    c.length = 256  # positions of a row's sources; longer sources are left out
+    c.target_length = 256  # and of its targets
+    c.sequences = 1  # the largest number of pairs that share a row
+    c.reverse = False  # translate from the second language to the first
+    c.smoothing = 0.1  # of the targets of the loss
     return c

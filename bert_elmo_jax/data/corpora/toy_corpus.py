@@ -54,7 +54,7 @@ def toy_pairs(
     topics: int = ToyWorld.topics,
     words: int = ToyWorld.words,
     tokenizer: str = "wordpiece",
-    vocab_size: int = 500,
+    vocab_size: int = 1000,
     heldout: float = 0.05,
     shards: int = 2,
     seed: int = 0,
