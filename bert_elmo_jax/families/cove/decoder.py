@@ -143,8 +143,7 @@ def score_words(
 def cove_decoder(config: CoveConfig) -> Decoder:
     """Return the functions that write the translation of a source, one word after the other.
 
-    A step needs no slots: all that it remembers is the state of the LSTM and the last context. What the beams of a row
-    share is the entry `source`.
+    A step needs no slots: all that it remembers is the state of the LSTM and the last context.
 
     >>> cove_decoder(CoveConfig(vocab_size=50)).ends
     (1,)

@@ -1,5 +1,7 @@
 """The loss of translation: what it reads and what it leaves out; frozen word vectors; vectors from a file."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,8 @@ from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.decoder import cove_decoder
 from bert_elmo_jax.families.cove.family import FAMILY
 from bert_elmo_jax.families.cove.model import init_cove_params
-from bert_elmo_jax.families.cove.objective import read_table, score_targets, translate_loss
+from bert_elmo_jax.families.cove.objective import read_table, score_targets
+from bert_elmo_jax.families.pair_objective import held_out_pair_loss
 from bert_elmo_jax.text import WordVocabulary
 
 CONFIG = CoveConfig(5, 4, 2, vocab_size=20, decoder_layers=2, target_size=3, dropout=0.3)
@@ -23,13 +26,13 @@ def params():
 
 
 def make_batch(pairs, width=7):
-    """Return a batch as `data.rows.translation` makes it: sources end with 1, targets are between 0 and 1."""
+    """Return a batch as `data.rows.translation` makes it of words: only targets have marks, 0 and 1."""
     batch = {name: np.zeros((len(pairs), width), np.int32) for name in ("source_segments", "target_segments")}
     batch |= {name: np.full((len(pairs), width), 1, np.int32) for name in ("source_tokens", "target_in", "target_out")}
     for row, (source, target) in enumerate(pairs):
         if source:
             batch["source_tokens"][row, : len(source)] = source
-            batch["source_segments"][row, : len(source) + 1] = 1
+            batch["source_segments"][row, : len(source)] = 1
             batch["target_in"][row, : len(target) + 1] = [0, *target]
             batch["target_out"][row, : len(target)] = target
             batch["target_segments"][row, : len(target) + 1] = 1
@@ -39,9 +42,13 @@ def make_batch(pairs, width=7):
 PAIRS = [([4, 5, 6], [7, 8]), ([9], [10, 11, 12, 13]), ([3, 14, 15, 16, 17], [18])]
 
 
+def pair_loss(config):
+    return held_out_pair_loss(functools.partial(score_targets, config), 1)
+
+
 @jax.jit
 def measure(params, batch):
-    return translate_loss(CONFIG)(params, batch, None, None)
+    return pair_loss(CONFIG)(params, batch, None, None)
 
 
 def test_the_loss_is_the_cross_entropy_of_each_word(params):
@@ -51,47 +58,32 @@ def test_the_loss_is_the_cross_entropy_of_each_word(params):
     expected = -sum(
         float(log[row, t, word]) for row, (_, target) in enumerate(PAIRS) for t, word in enumerate([*target, 1])
     )
-    total, weight = terms["words"]
+    total, weight = terms["translation"]
     assert float(total) == pytest.approx(expected, rel=1e-5)
     assert float(weight) == 3 + 5 + 2
     assert float(metrics["exact"][1]) == 3
 
 
 def test_rows_and_padding_do_not_matter(params):
-    total = float(measure(params, make_batch(PAIRS))[0]["words"][0])
-    alone = sum(float(measure(params, make_batch([pair, ([], []), ([], [])]))[0]["words"][0]) for pair in PAIRS)
+    total = float(measure(params, make_batch(PAIRS))[0]["translation"][0])
+    alone = sum(float(measure(params, make_batch([pair, ([], []), ([], [])]))[0]["translation"][0]) for pair in PAIRS)
     wide = make_batch(PAIRS, width=12)
     wide["source_tokens"][wide["source_segments"] == 0] = 7
     wide["target_in"][wide["target_segments"] == 0] = 19
     assert alone == pytest.approx(total, rel=1e-5)
-    assert float(measure(params, wide)[0]["words"][0]) == pytest.approx(total, rel=1e-5)
+    assert float(measure(params, wide)[0]["translation"][0]) == pytest.approx(total, rel=1e-5)
 
 
 def test_a_row_without_words_has_finite_gradients(params):
     batch = make_batch([([], [])])
-    grads = jax.grad(lambda p: translate_loss(CONFIG)(p, batch, None, None)[0]["words"][0])(params)
+    grads = jax.grad(lambda p: pair_loss(CONFIG)(p, batch, None, None)[0]["translation"][0])(params)
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(grads))
-
-
-def test_the_encoder_does_not_read_the_end_of_a_source(params):
-    changed = jax.tree.map(lambda x: x, params)
-    changed["encoder"]["embeddings"] = {"word": params["encoder"]["embeddings"]["word"].at[1].add(5.0)}
-    before, after = (float(measure(p, make_batch(PAIRS))[0]["words"][0]) for p in (params, changed))
-    assert before == after
-
-
-def test_words_outside_of_the_vocabulary_are_unknown(params):
-    """A prepared corpus numbers them from the size of the vocabulary on."""
-    outside, unknown = ([([4, word, 6], [7, word])] for word in (31, CONFIG.unk_id))
-    found, expected = (measure(params, make_batch(pairs)) for pairs in (outside, unknown))
-    assert jax.tree.map(float, found) == jax.tree.map(float, expected)
-    assert np.isfinite(float(found[0]["words"][0]))
 
 
 def test_dropout_needs_a_key(params):
     batch = make_batch(PAIRS)
     keys = [None, None, *jax.random.split(jax.random.key(0))]
-    totals = [float(translate_loss(CONFIG)(params, batch, key, None)[0]["words"][0]) for key in keys]
+    totals = [float(pair_loss(CONFIG)(params, batch, key, None)[0]["translation"][0]) for key in keys]
     assert totals[0] == totals[1] and len(set(totals)) == 3
 
 
@@ -100,7 +92,7 @@ def test_word_vectors_are_trained_only_on_request(params, trained):
     import dataclasses
 
     config = dataclasses.replace(CONFIG, train_vectors=trained)
-    grads = jax.grad(lambda p: translate_loss(config)(p, make_batch(PAIRS), None, None)[0]["words"][0])(params)
+    grads = jax.grad(lambda p: pair_loss(config)(p, make_batch(PAIRS), None, None)[0]["translation"][0])(params)
     assert bool(np.asarray(grads["encoder"]["embeddings"]["word"]).any()) == trained
     rest = {name: part for name, part in grads["encoder"].items() if name != "embeddings"}
     assert all(np.asarray(leaf).any() for leaf in jax.tree.leaves([rest, grads["decoder"]]))
@@ -109,11 +101,11 @@ def test_word_vectors_are_trained_only_on_request(params, trained):
 def test_the_loss_falls_on_what_it_sees(params):
     """Gradient descent learns three sentences by heart; then they are exact."""
     config = CoveConfig(5, 16, 2, vocab_size=20, decoder_layers=1, target_size=8, dropout=0.0)
-    loss, batch = translate_loss(config), make_batch(PAIRS)
+    loss, batch = pair_loss(config), make_batch(PAIRS)
 
     @jax.jit
     def step(params, momentum):
-        grads = jax.grad(lambda p: loss(p, batch, None, None)[0]["words"][0] / 10)(params)
+        grads = jax.grad(lambda p: loss(p, batch, None, None)[0]["translation"][0] / 10)(params)
         momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, grads)
         return jax.tree.map(lambda x, m: x - 0.3 * m, params, momentum), momentum
 
@@ -125,9 +117,7 @@ def test_the_loss_falls_on_what_it_sees(params):
     assert [float(x) for x in loss(found, batch, None, None)[1]["exact"]] == [3, 3]
     # Word by word, as `generate` writes, it is the same.
     decoder = cove_decoder(config)
-    tokens, segments = batch["source_tokens"], np.maximum(batch["source_segments"], 0)
-    mask = segments * (np.arange(7) < segments.sum(1, keepdims=True) - 1)
-    memory, written = decoder.start(found, tokens, mask, 7), []
+    memory, written = decoder.start(found, batch["source_tokens"], batch["source_segments"], 7), []
     token = np.full((3, 1), decoder.first, np.int32)
     for at in range(6):
         logits, memory = decoder.step(found, memory, token, np.full((3, 1), at), at, np.ones((3, 7), bool))
@@ -180,11 +170,14 @@ def test_a_table_of_vectors_for_a_corpus(tmp_path):
 
 
 def test_the_objective_freezes_the_table():
-    fields = {"length": 9, "reverse": True, "steps": 4, "batch_size": 2, "vectors": "", "data": "x"}
+    fields = {"length": 9, "target_length": 8, "reverse": True, "steps": 4, "batch_size": 2, "vectors": "", "data": "x"}
+    fields |= {"sequences": 1, "smoothing": 0.0}
     objective = FAMILY.objective(ConfigDict(fields), CONFIG)
     assert objective.frozen == ("encoder/embeddings/word",) and objective.phases[0].examples.reverse
-    assert objective.phases[0].examples.source_length == objective.phases[0].examples.target_length == 9
+    assert objective.phases[0].examples.source_length == 9 and objective.phases[0].examples.target_length == 8
     shapes = jax.eval_shape(objective.init, jax.random.key(0))
     assert objective.work(shapes, 9) > 0
-    figures = objective.figures({"words": np.log(3.0), "accuracy": 0.5, "exact": 0.25})
-    assert figures["held_out/perplexity"] == pytest.approx(3) and figures[objective.score] == pytest.approx(-3)
+    figures = objective.figures({"translation": np.log(3.0), "accuracy": 0.5, "exact": 0.25})
+    assert figures["held_out/perplexity"] == pytest.approx(3) and figures[objective.score] == 0.5
+    with pytest.raises(ValueError, match="sequences=2: this model does not keep the pairs of a row apart"):
+        FAMILY.objective(ConfigDict({**fields, "sequences": 2}), CONFIG)

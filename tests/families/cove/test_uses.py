@@ -76,6 +76,7 @@ def test_a_task_network_on_frozen_layers(goldens, tmp_path):
     assert (inside.encode(["the bank of unheard"]).last == expected.last).all()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_device")
 def test_a_task_network_that_fine_tunes_it(goldens, tmp_path):
     model = train_network("tagger", goldens / "cove_tiny", tmp_path, tune_encoder=True)
@@ -88,7 +89,8 @@ def test_a_task_network_that_fine_tunes_it(goldens, tmp_path):
 def small_run(data, **changes):
     """Return the toy recipe with small sizes and dropout."""
     config, _ = read_config("experiments/configs/cove.py:toy")
-    config.update(data=str(data), steps=4, batch_size=8, length=12, checkpoint_every=2, eval_every=4, eval_batches=1)
+    config.update(data=str(data), steps=4, batch_size=8, checkpoint_every=2, eval_every=4, eval_batches=1)
+    config.update(length=12, target_length=12)
     config.model.update(vector_size=8, lstm_size=8, target_size=8, dropout=0.1)
     config.update_from_flattened_dict(changes)
     return config
@@ -169,6 +171,7 @@ def test_a_mesh_that_shards_parameters(pairs, tmp_path):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-4), ours, theirs)
 
 
+@pytest.mark.long
 def test_a_plan(capsys):
     from bert_elmo_jax.plan.chips import find_topology
     from bert_elmo_jax.plan.plan import plan
