@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 
 from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.next_piece import block, draw, penalise_repeats
+from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, penalise_repeats
 
 
 class Rules(NamedTuple):
@@ -109,7 +109,7 @@ def advance(
             top_p = numbers.top_p if rules.top_p else None
             piece = draw(fresh, scores, numbers.temperature, rules.top_k, top_p)
         else:
-            piece = jnp.argmax(scores, axis=1)
+            piece = find_likeliest(scores)
         piece = piece.astype(state.token.dtype)
         log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
         # A row that has ended goes on with padding, which nobody reads.

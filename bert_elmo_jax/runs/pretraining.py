@@ -120,7 +120,7 @@ def pretrain(
                     before = objective.figures(means(run.gather(state)))
                     if first:
                         write_json(workdir / BEFORE, before)
-                        say(f"before the first step: {', '.join(f'{name} {x:.4g}' for name, x in before.items())}")
+                        say(f"before the first step: {show_figures(before)}")
                 peak = train.matmul_rate(model.dtype) * jax.device_count()
                 state, stopped = train.train(
                     state, run, batches, run=workdir, checkpoints=checkpoints,
@@ -135,13 +135,17 @@ def pretrain(
 
         # The mean of the last checkpoints, and the report.
         sections = [suggest_next(workdir, family.inputs)]
-        if stopped is None and config.get("average"):
+        if stopped is None and (config.get("average") or 1) > 1:
             ended = run.gather(state)
             facts = train.write_average(
                 workdir, config.average, lambda mean: objective.figures(means(dataclasses.replace(ended, params=mean)))
             )
             sections.insert(0, describe_average(facts))
+            if first:
+                say(f"the mean of the last {len(facts['steps'])} checkpoints: {show_figures(facts['figures'])}")
         if first and stopped is None:
+            if config.get("translations"):
+                sections = [*add_translations(workdir, config, corpora), *sections]
             page = train.write_report(workdir, sections)
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
@@ -252,13 +256,34 @@ def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[
     return {term: float(given[name]) for term, name in names.items()}
 
 
+def show_figures(figures: Mapping[str, float]) -> str:
+    """Return figures as text.
+
+    >>> show_figures({"held_out/accuracy": 0.98765})
+    'held_out/accuracy 0.9877'
+    """
+    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+
+
+def add_translations(run: Path, config: ConfigDict, corpora: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Translate held-out texts, say and write their scores, and return their section of the report, if any."""
+    from bert_elmo_jax.runs.translation_scores import describe_translations, score_held_out, translate_held_out
+
+    texts = translate_held_out(run, config, corpora)
+    if texts is None:
+        return []
+    figures = score_held_out(run, config, texts)
+    say(f"{len(texts.found):,} held-out texts: {show_figures(figures)}")
+    return [describe_translations(texts, figures)]
+
+
 def describe_average(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return a section of the report, title and HTML: the held-out figures of the mean of the last checkpoints.
 
     >>> describe_average({"steps": [90, 100], "figures": {"held_out/accuracy": 0.98765}})[1]
     '<p>held_out/accuracy 0.9877. The mean of the checkpoints of steps 90, 100, which load reads.</p>'
     """
-    figures = ", ".join(f"{name} {value:.4g}" for name, value in facts["figures"].items())
+    figures = show_figures(facts["figures"])
     steps = ", ".join(map(str, facts["steps"]))
     text = f"{figures}. The mean of the checkpoints of steps {steps}, which load reads."
     return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"

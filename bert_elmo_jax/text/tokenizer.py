@@ -16,6 +16,8 @@ from bert_elmo_jax.files import write_bytes
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
 BPE_FILES = ("vocab.json", "merges.txt")
+# The same two files as transformers and as OpenAI name them, for GPT-2 and GPT-1.
+BPE_PAIRS = (BPE_FILES, ("encoder.json", "vocab.bpe"), ("encoder_bpe_40000.json", "vocab_40000.bpe"))
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
 MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
@@ -166,6 +168,10 @@ class Tokenizer(ABC):
         """
         return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
 
+    def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
+        """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
+        return self.encode(text, specials=specials)
+
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of many lines of a corpus and the length of each, without special pieces.
@@ -270,6 +276,16 @@ def find_vocabulary(folder: Path) -> Path | None:
     return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
 
 
+def find_bpe(folder: Path) -> tuple[str, str]:
+    """Return the names of the vocabulary and merges of a BPE in a folder, by the first of either that is there.
+
+    >>> find_bpe(Path("tests/goldens/gpt2_tiny"))
+    ('vocab.json', 'merges.txt')
+    """
+    there = [pair for pair in BPE_PAIRS if any((folder / name).is_file() for name in pair)]
+    return there[0] if there else BPE_FILES
+
+
 def find_model(folder: Path) -> Path | None:
     """Return the SentencePiece model of a folder: a usual name, else its only `.model` file."""
     usual = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
@@ -322,7 +338,7 @@ def _find_kind(path: Path) -> str:
 
         if path.suffix == ".model":
             return "sentencepiece"
-        if path.name in BPE_FILES:
+        if any(path.name in pair for pair in BPE_PAIRS):
             return "byte-level BPE"
         return "wordpiece" if path.suffix != ".json" or is_wordpiece(path) else "tokenizer.json"
     return _find_kind_in(path)
@@ -335,7 +351,7 @@ def _find_kind_in(folder: Path) -> str:
     if any((folder / name).is_file() for name in MARIAN_FILES[:2]):
         return "marian"
     whole, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)
-    pairs = [name for name in BPE_FILES if (folder / name).is_file()]
+    pairs = [name for pair in BPE_PAIRS for name in pair if (folder / name).is_file()]
     if lines.is_file() and (model or pairs):
         one = f"both vocab.txt and {model or ' and '.join(pairs)}"
         raise ValueError(f"{folder} holds {one}: choose one with load_wordpiece or load_sentencepiece")

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int32, Int64, Integer
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.text.suffix_bpe import SUFFIX
 from bert_elmo_jax.text.tokenizer import (
-    BPE_FILES,
+    BPE_PAIRS,
     OWN_KEY,
     Encoding,
     Tokenizer,
@@ -25,6 +25,7 @@ from bert_elmo_jax.text.tokenizer import (
     check_ids,
     encode_json,
     encoding_of,
+    find_bpe,
     find_model,
     reject_text,
 )
@@ -299,7 +300,8 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     folder = path if path.is_dir() else path.parent
     settings = read_settings(folder)
     model = find_model(folder)
-    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in BPE_FILES):
+    names = {name for pair in BPE_PAIRS for name in pair}
+    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
         file = path / "tokenizer.json" if path.is_dir() else path
         spec = read_json(file)
     elif model is not None:
@@ -309,7 +311,7 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     else:
         from bert_elmo_jax.text.byte_bpe import read_vocabulary_and_merges
 
-        file, spec = folder / BPE_FILES[0], read_vocabulary_and_merges(folder, settings)
+        file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))
     check_fingerprint(settings, tokenizer.fingerprint, file)

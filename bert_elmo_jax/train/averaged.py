@@ -29,8 +29,8 @@ def check_average(average: int | None, keep: int) -> None:
     """
     if average is None:
         return
-    if average < 2:
-        raise ValueError(f"average={average}: expected 2 checkpoints or more, or nothing for the last one alone")
+    if average < 1:
+        raise ValueError(f"average={average}: expected a number of checkpoints, or 1 for the last one alone")
     if average > keep:
         raise ValueError(
             f"average={average} checkpoints, but the run keeps the newest {keep}: use keep={average} or more"

@@ -31,6 +31,8 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
     numbers = range(side.num_layers)
 
     def prepare(params: Params) -> dict[str, Any]:
+        if "decoder" not in params:
+            raise ValueError("these weights have only the encoder of a Transformer: nothing can be written with them")
         dtype = jnp.dtype(config.dtype)
         cast = {name: cast_kernels(part, dtype) for name, part in params.items() if name in ("encoder", "decoder")}
         cast["softmax"] = {"table": output_table(config, params).astype(dtype)}
@@ -69,6 +71,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
         return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
 
+    more = {"prepare": prepare, "forced_end": config.forced_end_id, "vocab_size": side.vocab_size}
     return Decoder(
         start=start,
         step=step,
@@ -76,9 +79,8 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         pad=config.pad_id,
         most=config.max_positions,
         first=config.start_id,
-        # Padding is never written, unless it ends a text.
-        forbidden=tuple(sorted({*config.forbidden_ids, config.pad_id} - set(config.end_ids))),
-        **{"prepare": prepare} if "prepare" in Decoder._fields else {},
+        forbidden=config.forbidden_ids,
+        **{name: value for name, value in more.items() if name in Decoder._fields},
     )
 
 

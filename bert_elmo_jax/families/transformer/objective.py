@@ -1,7 +1,6 @@
 """The Transformer's pretraining objective: translation."""
 
 import functools
-from typing import Any
 
 from ml_collections import ConfigDict
 
