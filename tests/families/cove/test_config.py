@@ -17,8 +17,8 @@ from bert_elmo_jax.families.cove.model import cove_shapes
         ({"dropout": 1.0}, "dropout is 1.0; a dropout rate is at least 0 and below 1"),
         ({"train_vectors": 1}, "train_vectors is 1; it must be true or false"),
         ({"dtype": "float16"}, "dtype is 'float16'; it is one of float32, bfloat16"),
-        ({"vocab_size": 5, "end_id": 5}, "end_id is 5; it must be the id of a word, 0 to vocab_size - 1"),
-        ({"start_id": -1}, "start_id is -1"),
+        ({"vocab_size": 5, "eos_id": 5}, "eos_id is 5; it must be the id of a word, 0 to vocab_size - 1"),
+        ({"bos_id": -1}, "bos_id is -1"),
     ],
 )
 def test_what_is_refused(fields, message):
