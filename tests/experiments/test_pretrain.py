@@ -303,6 +303,7 @@ RECIPES = [
     for family in (
         "bert",
         "bert_modern",
+        "cove",
         "distilbert",
         "electra",
         "elmo",

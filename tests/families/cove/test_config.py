@@ -38,3 +38,13 @@ def test_shapes_of_the_released_model():
     shapes = cove_shapes(CoveConfig())
     assert len(shapes) == 12 and shapes["encoder/layer_1/forward/input_kernel"] == (600, 1200)
     assert sum(size * (rest[0] if rest else 1) for size, *rest in shapes.values()) == 3_604_800
+
+
+def test_the_papers_task_network():
+    """Its settings differ from those of bcn.py where the paper's do."""
+    import importlib
+
+    ours, plain = (importlib.import_module(f"experiments.configs.{name}").get_config() for name in ("bcn_cove", "bcn"))
+    changed = {name for name in plain if ours[name] != plain[name]}
+    assert changed == {"layers", "mix_l2", "mix_dropout", "tune_words", "feed_size", "lstm_size"}
+    assert (ours.layers, ours.feed_size, ours.lstm_size, ours.tune_words) == ("-1", 300, 300, False)

@@ -76,6 +76,16 @@ def test_a_task_network_on_frozen_layers(goldens, tmp_path):
     assert (inside.encode(["the bank of unheard"]).last == expected.last).all()
 
 
+@pytest.mark.usefixtures("as_users_run")
+def test_it_cannot_be_adapted_as_a_language_model(goldens, tmp_path):
+    from bert_elmo_jax.runs.adaptation import adapt_encoder
+
+    config = importlib.import_module("experiments.configs.bcn").get_config()
+    config.encoder = str(goldens / "cove_tiny")
+    with pytest.raises(ValueError, match=r"trains an encoder as a language model, and .*cove_tiny is a CoVe, which is"):
+        adapt_encoder(config, tmp_path, None, None)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("one_device")
 def test_a_task_network_that_fine_tunes_it(goldens, tmp_path):
