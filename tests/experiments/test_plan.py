@@ -11,7 +11,7 @@ import jax
 import pytest
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.plan import plan as planning
 from bert_elmo_jax.plan.chips import CHIPS, GIB, Topology, compute_roofline, count_links, find_topology, slice_exists
@@ -30,6 +30,8 @@ def toy(family, **changes):
     if family == "bert":
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
         config.update({"length": 32, "long_length": 64, "long_share": 0.5})
+    elif family == "transformer":
+        config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
     else:
         config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
         config.model.max_characters = 12
@@ -43,11 +45,12 @@ def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
     return fits, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("family", ["bert", "elmo"])
+@pytest.mark.parametrize("family", ["bert", "elmo", "transformer"])
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
-    kind = {"bert": "wordpiece", "elmo": "words"}[family]
-    config = toy(family, data=str(toy_corpus(tmp_path / "data", documents=60, tokenizer=kind)), accumulate=2)
+    make = toy_pairs if family == "transformer" else toy_corpus
+    kind = "words" if family == "elmo" else "wordpiece"
+    config = toy(family, data=str(make(tmp_path / "data", documents=200, tokenizer=kind)), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)
     known, objective = build_objective(config, None)  # the data's vocabulary

@@ -30,7 +30,7 @@ MODELS = {
 }
 # Its last two checkpoints are averaged, and a few held-out texts translated.
 MODELS["transformer"] = ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.model.dropout=0.1"]
-MODELS["transformer"] += ["--config.average=2", "--config.translations=4", "--config.beams=1"]
+MODELS["transformer"] += ["--config.average=2", "--config.translations=4", "--config.beams=2"]
 MODELS["elmo"].append("--config.model.max_characters=12")  # one width of words, so one compilation
 
 

@@ -23,7 +23,7 @@ def config_of(corpus, **changed):
     config, _ = read_config("experiments/configs/transformer.py:toy")
     config.model.update(SMALL)
     config.update({"data": str(corpus), "steps": 4, "batch_size": 4, "eval_every": 0, "checkpoint_every": 2})
-    config.update({"translations": 5, "beams": 1, "average": 2} | changed)
+    config.update({"translations": 5, "beams": 2, "average": 2} | changed)
     return config
 
 
@@ -67,12 +67,15 @@ def test_which_texts_are_translated(run, corpus, reverse):
 
 
 def test_scores(tmp_path, corpus):
-    sources, right = "그분께서는 가게를 여셨다 .", "He opened the shops ."
+    source, right = "그분께서는 회사를 여셨다 .", "He opened the companies ."
     config = config_of(corpus, data="toyworld", reverse=True)
     config.toyworld.update(topics=2, words=2)
-    texts = Translated([sources] * 4, ["She opened the shop ."] * 4, ["She opened the shop .", right, "shop", ""])
+    reference = "She opened the company ."
+    texts = Translated([source] * 4, [reference] * 4, [reference, right, "company", ""])
     figures = score_held_out(tmp_path, config, texts)
     assert (figures["held_out/same"], figures["held_out/right"]) == (0.25, 0.5)
     assert json.loads((tmp_path / "final.json").read_text()) == figures
+    strange = score_held_out(tmp_path, config, texts._replace(sources=["그분께서는 [UNK] 여셨다 ."] * 4))
+    assert "held_out/right" not in strange and strange["held_out/same"] == 0.25
     title, html = describe_translations(texts, figures)
     assert title == "Translations of held-out texts" and html.count("<tr>") == 5 and "held_out/right 0.5" in html

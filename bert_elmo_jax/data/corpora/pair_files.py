@@ -42,6 +42,11 @@ def joined_inputs(values: Mapping[str, Any], given: Iterable[str] = ()) -> Itera
     if len(aligned[0]) != len(aligned[1]):
         counts = " and ".join(f"{len(files)} --{name}" for name, files in zip(SIDES, aligned))
         raise ValueError(f"there are {counts} files: give as many of both, in the same order")
+    if (Path(values.get("tokenizer") or "").expanduser() / "source.spm").is_file():
+        raise ValueError(
+            f"--tokenizer={values['tokenizer']} is Marian's, which splits each language by a model of its own; pairs "
+            "need one for both: use --tokenizer=sentencepiece or wordpiece"
+        )
     reading = Reading(**{field.name: values[field.name] for field in dataclasses.fields(Reading)} | {"split": "lines"})
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder, "pairs.txt")

@@ -231,6 +231,11 @@ def check_pairs(store: Store) -> None:
         raise ValueError(
             f"{store.folder} holds texts without translations; prepare pairs with prepare_data --source=… --target=…"
         )
+    if store.manifest["tokenizer"]["kind"] == "marian":  # it would read the second side with the first one's pieces
+        raise ValueError(
+            f"{store.folder} was prepared with Marian's tokenizer, which splits each language by a model of its own; "
+            "pairs need one for both: prepare them with --tokenizer=sentencepiece or wordpiece"
+        )
 
 
 class WordFeed:

@@ -6,6 +6,9 @@ import pytest
 
 from bert_elmo_jax.data.corpora.pair_files import join_pairs, joined_inputs
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading
+from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
+from bert_elmo_jax.data.pipeline.batches import train_batches
+from bert_elmo_jax.data.rows.translation import PairExamples
 
 
 def write(folder, **files):
@@ -114,3 +117,14 @@ def test_flags(tmp_path):
 def test_wrong_flags(changed, given, message):
     with pytest.raises(ValueError, match=message), joined_inputs(flags(**changed), given):
         pass
+
+
+def test_a_tokenizer_with_a_model_for_each_language(goldens, tmp_path):
+    source, target = write(tmp_path, en="a\n", ko="가\n")
+    marian = str(goldens / "tokenizers" / "marian")
+    asked = flags(source=[source], target=[target], tokenizer=marian)
+    with pytest.raises(ValueError, match="is Marian's, which splits each language"), joined_inputs(asked):
+        pass
+    folder = toy_pairs(tmp_path / "pairs", documents=20, tokenizer=marian)
+    with pytest.raises(ValueError, match="was prepared with Marian's tokenizer, which splits each language"):
+        train_batches(folder, PairExamples(8, 8, 0, 1, 2), 2)
