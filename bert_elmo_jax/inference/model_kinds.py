@@ -203,11 +203,9 @@ def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer
     return tokenizer
 
 
-def _find_words(
-    family: Family, folder: Path, config: Any, lowercase: bool | None
-) -> WordVocabulary | WordTable | None:
+def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | WordTable | None:
     if (width := family.vectors(config)) is not None:
-        table = WordTable.find(folder)
+        table = WordTable.find(folder, width)
         if table is not None and table.width != width:
             raise ValueError(
                 f"{table.source} has vectors of {table.width} numbers, {family.called} here reads {width}: they do not "

@@ -48,15 +48,22 @@ class WordTable:
             self.width = width_of(self.source)
 
     @classmethod
-    def find(cls, folder: str | Path) -> "WordTable | None":
-        """Return the vectors in a folder, None if there are none; raise if there are several files."""
+    def find(cls, folder: str | Path, width: int) -> "WordTable | None":
+        """Return the vectors of a width in a folder, None if there is no file; raise if there are several.
+
+        A single file is returned whatever its width is.
+        """
         folder = Path(folder)
         if all((folder / name).is_file() for name in SAVED):
             return cls(folder)
         files = sorted({file for pattern in PATTERNS for file in folder.glob(pattern) if file.is_file()})
         if len(files) > 1:
-            listed = ", ".join(file.name for file in files)
-            raise ValueError(f"{folder} has {len(files)} files of word vectors: {listed}; leave one there")
+            fitting = [file for file in files if width_of(file) == width]
+            if len(fitting) != 1:
+                listed = ", ".join(file.name for file in files)
+                which = f"{len(fitting) or 'none'} of them with vectors of {width} numbers"
+                raise ValueError(f"{folder} has {len(files)} files of word vectors, {which}: {listed}; leave one there")
+            files = fitting
         return cls(files[0]) if files else None
 
     @functools.cached_property

@@ -23,7 +23,7 @@ def test_words_are_looked_up_as_they_are(file):
 def test_a_saved_table_is_the_same(file, tmp_path):
     table = WordTable(file)
     table.save(tmp_path / "saved")
-    again = WordTable.find(tmp_path / "saved")
+    again = WordTable.find(tmp_path / "saved", 2)
     assert again.fingerprint == table.fingerprint and again.width == 2
     assert (again.of(["배", "x"]) == table.of(["배", "x"])).all()
     assert isinstance(again.table.vectors, np.memmap)
@@ -46,12 +46,17 @@ def test_nothing_is_parsed_before_the_first_use(file):
 
 
 def test_which_files_are_found(file, tmp_path):
-    assert WordTable.find(tmp_path).source == file
-    (tmp_path / "vectors.txt").write_text("a 1 2\n")
-    with pytest.raises(ValueError, match=r"2 files of word vectors: glove.txt, vectors.txt; leave one"):
-        WordTable.find(tmp_path)
+    assert WordTable.find(tmp_path, 2).source == WordTable.find(tmp_path, 3).source == file
+    (tmp_path / "vectors.txt").write_text("a 1 2 3\n")
+    assert WordTable.find(tmp_path, 3).source.name == "vectors.txt"  # the one whose width fits
+    for width, which in ((4, "none"), (3, "2")):
+        with pytest.raises(
+            ValueError, match=rf"files of word vectors, {which} of them with vectors of {width} numbers"
+        ):
+            WordTable.find(tmp_path, width)
+        (tmp_path / "other.vec").write_text("a 1 2 3\n")
     (tmp_path / "empty").mkdir()
-    assert WordTable.find(tmp_path / "empty") is None
+    assert WordTable.find(tmp_path / "empty", 2) is None
 
 
 def test_a_damaged_folder(file, tmp_path):
