@@ -16,7 +16,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = 
     `tokenize` splits the texts into BLEU's words: `13a` (WMT's), `intl`, `zh`, `char` (each character is a word) or
     `none` (the texts are tokenized already). It does not change chrF, which compares characters. BLEU smooths a
     precision of zero exponentially, as sacrebleu does by default. Published figures of Korean are often computed on
-    other words: name the tokenizer beside the figure.
+    other words, so name the tokenizer with the figure.
 
     >>> scores = score(["The cat sat on the mat ."], ["The cat sat on a mat ."])
     >>> {name: round(value, 2) for name, value in scores.items()}

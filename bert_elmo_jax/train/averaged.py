@@ -1,6 +1,6 @@
 """The mean of a run's last checkpoints, in `checkpoints/average`: the parameters that `load` then reads.
 
-The checkpoints stay as they are, and a run resumes from them. `facts.json` names the steps of the mean and holds its
+The checkpoints stay, and a run resumes from them. `facts.json` names the steps of the mean and holds its
 held-out figures.
 """
 
