@@ -64,9 +64,10 @@ def fields_of(row: str, scale: str) -> dict[str, Any]:
 
 
 def sweep(add: Add) -> None:
-    """Add a run for each row, its perplexity and its BLEU."""
+    """Add the runs of each row, their perplexity and their BLEU."""
     s = TRANSLATION[add.scale]
     for row in s.rows or PAPER.rows:
-        run = add.pretrain(f"Transformer {row}", s.config, **{**s.fields, **fields_of(row, add.scale)})
-        add.figure(row, PERPLEXITY, run, of="per piece of held-out texts", score="held_out/perplexity")
-        add.figure(row, "BLEU", run, of="of held-out translations", score="held_out/bleu")
+        how = {**s.fields, **fields_of(row, add.scale)}
+        runs = [add.pretrain(f"Transformer {row}, seed {seed}", s.config, **how, seed=seed) for seed in s.seeds]
+        add.figure(row, PERPLEXITY, runs, of="per piece of held-out texts", score="held_out/perplexity")
+        add.figure(row, "BLEU", runs, of="of held-out translations", score="held_out/bleu")
