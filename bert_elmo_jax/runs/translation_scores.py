@@ -39,7 +39,9 @@ def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str
     if find_family(model.config).decoder is None or not isinstance(model.reads, Tokenizer):
         return None
     store = open_store(next(iter(corpora)), "heldout")
-    frame, read, known = model.reads.frame, [], []
+    frame = model.reads.frame
+    read: list[list[int]] = []
+    known: list[tuple[list[int], list[int]]] = []
     for number in range(len(store)):
         if len(read) == config.translations:
             break
