@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 from tqdm import tqdm
 
@@ -65,7 +65,7 @@ def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:
 
 
 def write_lines(
-    encoder: Any, prompts: Iterator[str], out: TextIO, size: int, options: Mapping[str, Any], bar: bool = False
+    encoder: Any, prompts: Iterator[str], out: Any, size: int, options: Mapping[str, Any], bar: bool = False
 ) -> int:
     """Write a JSON line for each prompt, in their order, `size` at a time, and return their number."""
     count = 0
