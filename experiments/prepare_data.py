@@ -4,6 +4,7 @@ r"""Raw text -> a folder of training shards with its tokenizer.
   python -m experiments.prepare_data --input=reviews.jsonl.gz --text_field=review --tokenizer=sentencepiece \
       --vocab_size=16000 --workers=2 --output=corpora/reviews  # Korean reviews from JSON lines, two processes
   python -m experiments.prepare_data --input='novels/*.txt' --split=sentences --tokenizer=words --output=corpora/words
+  python -m experiments.prepare_data --source=news.en --target=news.ko --output=corpora/news  # line-aligned
   python -m experiments.prepare_data --verify --output=corpora/novels
 
 The same command resumes a preparation that was stopped.
@@ -13,8 +14,7 @@ import os
 
 from absl import flags
 
-from bert_elmo_jax.data.corpora.run_preparation import read_request, run_preparation
-from bert_elmo_jax.data.corpora.store import verify
+from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -23,6 +23,10 @@ FLAGS = flags.FLAGS
 def define() -> None:
     """Define the flags."""
     flags.DEFINE_multi_string("input", [], "Files or globs: .txt or .jsonl, also .gz .xz .bz2 .zst; repeatable.")
+    flags.DEFINE_multi_string("source", [], "For translation: files whose lines …; repeatable.")
+    flags.DEFINE_multi_string("target", [], "… have their translations in the same lines of these files.")
+    flags.DEFINE_multi_string("pairs", [], "Or .tsv files with source and target in two columns; repeatable.")
+    flags.DEFINE_list("columns", [], "Names of the two columns, if the first line of --pairs has names.")
     flags.DEFINE_string("output", None, "The folder to write, new or to be resumed.", required=True)
     flags.DEFINE_bool("verify", False, "Only check the hash of every file in --output.")
     flags.DEFINE_enum("documents", "blank_line", ["blank_line", "line", "file"], "The end of a document of a .txt.")
@@ -47,11 +51,7 @@ def define() -> None:
 
 def main() -> None:
     """Prepare the corpus, or verify it."""
-    if FLAGS.verify:
-        print(f"{FLAGS.output}: {verify(FLAGS.output)} files are unchanged")
-        return
-    request = read_request(FLAGS.flag_values_dict(), given=[name for name in FLAGS if FLAGS[name].present])
-    run_preparation(request, workers=FLAGS.workers, ray=FLAGS.runner == "ray", address=FLAGS.ray_address)
+    prepare_from_flags(FLAGS.flag_values_dict(), given=[name for name in FLAGS if FLAGS[name].present])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,6 @@
 {'accuracy': 0.5}
 """
 
-from bert_elmo_jax.evals import entities, glue, squad
+from bert_elmo_jax.evals import entities, glue, squad, translation
 
-__all__ = ["entities", "glue", "squad"]
+__all__ = ["entities", "glue", "squad", "translation"]

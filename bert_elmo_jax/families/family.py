@@ -74,6 +74,7 @@ class Objective(NamedTuple):
     # Of an objective of masked pieces: the loss with the terms of `compare(batch, hidden, logits)` added.
     extend: Callable[[Callable[..., Any]], Any] | None = None
     long_steps: int = 0  # the number of last steps that have their own schedule
+    width: int | None = None  # of the model, for the schedule `noam`
     held_out: Any = None  # the examples of evaluations; None: those of the first phase
 
     @property
@@ -126,7 +127,9 @@ class Family:
     called: str  # for messages: "a BERT"
     config: type[Any]
     module: type[nn.Module]
-    inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
+    # Which tokenizer, rows and batches feed it. The encoder of a family of "pairs" reads pieces; its objectives read
+    # pair batches of a source and a target.
+    inputs: Literal["pieces", "words", "pairs"]
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
     # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
@@ -147,6 +150,10 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
+    vectors: Callable[[Any], int | None] = lambda config: None
+    # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
+    special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 
@@ -164,6 +171,7 @@ class Family:
         """Return a configuration with the vocabulary of a tokenizer."""
         known = {name.name for name in dataclasses.fields(self.config)}
         taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        taken |= {name: value for name, value in self.special_ids(tokenizer).items() if name not in fields}
         return self.config(**taken, **fields)
 
     def objective(self, config: ConfigDict, model: Any) -> Objective:

@@ -91,6 +91,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
         coefficients=dict.fromkeys(heads, 1.0),
         phases=phases,
         long_steps=round(config.steps * config.long_share),
+        width=model.hidden_size,
         held_out=held_out,
         work=lambda params, length: count_work(params, model, masking, length),
         figures=name_figures,

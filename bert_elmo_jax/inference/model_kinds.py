@@ -12,11 +12,11 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
-Reads = Tokenizer | WordVocabulary | Lexicon  # converts text to ids
+Reads = Tokenizer | WordVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
 CLASSES = ("classify", "tag")  # heads whose size depends on the task
 FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",
@@ -31,6 +31,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a whole number": lambda value: type(value) is int,
     "a number": lambda value: type(value) in (int, float),
     "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a list of whole numbers": lambda value: (
+        isinstance(value, list | tuple) and all(type(item) is int for item in value)
+    ),
     "a list of pairs of whole numbers": lambda value: (
         isinstance(value, list | tuple)
         and all(isinstance(pair, list | tuple) and [type(item) for item in pair] == [int, int] for pair in value)
@@ -48,6 +51,7 @@ TYPES: dict[Any, str] = {
     bool: "true or false",
     str: "a string",
     Sequence[Sequence[int]]: "a list of pairs of whole numbers",
+    tuple[int, ...]: "a list of whole numbers",
 }
 
 
@@ -91,7 +95,7 @@ def find_kind(config: Any) -> ModelKind:
 
 
 def _family_kind(family: Family) -> ModelKind:
-    pieces = family.inputs == "pieces"
+    pieces = family.inputs != "words"
     fields = {
         "pooler": "true or false",
         "classes": "an object of whole numbers",  # the sizes of the heads whose size depends on the task
@@ -105,7 +109,7 @@ def _family_kind(family: Family) -> ModelKind:
         fields=fields if pieces else {},
         optional={"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {},
         shapes=partial(_family_shapes, family),
-        find_tokenizer=_find_pieces if pieces else _find_words,
+        find_tokenizer=_find_pieces if pieces else partial(_find_words, family),
         describe=_describe_heads if pieces else lambda shapes: {},
         folds_case=pieces,
     )
@@ -198,7 +202,17 @@ def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer
     return tokenizer
 
 
-def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | None:
+def _find_words(
+    family: Family, folder: Path, config: Any, lowercase: bool | None
+) -> WordVocabulary | WordTable | None:
+    if (width := family.vectors(config)) is not None:
+        table = WordTable.find(folder)
+        if table is not None and table.width != width:
+            raise ValueError(
+                f"{table.source} has vectors of {table.width} numbers, {family.called} here reads {width}: they do not "
+                "belong together"
+            )
+        return table
     files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))
     if not files:
         return None

@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from bert_elmo_jax.lazy_imports import lazy_names
-from bert_elmo_jax.losses.cross_entropy import Sums, accuracy, answer_loss, binary_cross_entropy, cross_entropy
+from bert_elmo_jax.losses.cross_entropy import (
+    Sums,
+    accuracy,
+    answer_loss,
+    binary_cross_entropy,
+    cross_entropy,
+    smoothed_cross_entropy,
+)
 from bert_elmo_jax.losses.distillation import check_temperature, cosine_distance, soft_cross_entropy
 from bert_elmo_jax.losses.full_softmax import full_softmax, perplexity
 from bert_elmo_jax.losses.sampled_softmax import Negatives, draw_negatives, sampled_softmax

@@ -31,6 +31,32 @@ def cross_entropy(
     return jnp.sum(weights * (jax.nn.logsumexp(logits, axis=-1) - chosen)), weights.sum()
 
 
+def smoothed_cross_entropy(
+    logits: Float[Array, "*B V"],
+    targets: Int[Array, "*B"],
+    weights: Float[Array, "*B"] | Int[Array, "*B"],
+    smoothing: float,
+) -> Sums:
+    """Return the cross entropy with smoothed targets, and Σ weight, computed in float32.
+
+    The target has the probability `1 - smoothing`, and all V classes, the target included, share `smoothing` equally:
+    `(1 - smoothing) · −log p(target) + smoothing · mean over classes of −log p`, as PyTorch defines it. (Some
+    implementations leave the target, or the padding, out of the share.) See `cross_entropy` for masked positions.
+
+    >>> logits = jnp.log(jnp.array([[0.5, 0.25, 0.25]]))
+    >>> total, weight = smoothed_cross_entropy(logits, jnp.array([0]), jnp.array([1.0]), 0.3)
+    >>> round(float(total), 4)  # 0.7 · log 2 + 0.1 · (log 2 + log 4 + log 4)
+    0.8318
+    """
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"a label smoothing of {smoothing}: expected from 0 to below 1, such as 0.1")
+    total, weight = cross_entropy(logits, targets, weights)
+    weights = weights.astype(jnp.float32)
+    logits = jnp.where(weights[..., None] != 0, logits.astype(jnp.float32), jnp.float32(0))
+    uniform = jax.nn.logsumexp(logits, axis=-1) - logits.mean(axis=-1)
+    return (1 - smoothing) * total + smoothing * jnp.sum(weights * uniform), weight
+
+
 def binary_cross_entropy(
     logits: Float[Array, "*B"],
     targets: Bool[Array, "*B"],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         inverse_square_root,
         linear_after_warmup,
         linear_from_start,
+        noam,
         phases,
         warmup_stable_decay,
     )

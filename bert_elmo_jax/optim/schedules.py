@@ -81,6 +81,24 @@ def inverse_square_root(peak: float, warmup: int) -> Schedule:
     return after_warmup(peak, warmup, lambda step: jnp.sqrt(begin / jnp.maximum(step, begin)))
 
 
+def noam(width: int, warmup: int, factor: float = 1.0) -> Schedule:
+    """Return the Transformer's schedule: `factor · width^-0.5 · min(n^-0.5, n · warmup^-1.5)` for update n.
+
+    Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, equation 3. The first update is n = 1, so no rate is 0; it
+    is `inverse_square_root` with the peak `factor / √(width · warmup)`, one step ahead.
+
+    >>> schedule = noam(512, warmup=4000)
+    >>> [f"{float(schedule(step)):.2e}" for step in (0, 1999, 3999, 99_999)]
+    ['1.75e-07', '3.49e-04', '6.99e-04', '1.40e-04']
+    """
+    if width < 1:
+        raise ValueError(f"a model width of {width}: expected at least 1")
+    if warmup < 1:
+        raise ValueError(f"a warm-up of {warmup} steps: this schedule needs at least 1")
+    after = inverse_square_root(factor * (width * warmup) ** -0.5, warmup)
+    return lambda step: after(jnp.asarray(step) + 1)
+
+
 def constant(peak: float, warmup: int = 0) -> Schedule:
     """Warm up to the peak and stay there.
 

@@ -78,16 +78,24 @@ def fill_missing(fresh: Mapping[str, Any], stored: Mapping[str, Any], report: bo
     return parts
 
 
-def build_schedule(o: ConfigDict, steps: int, long: int = 0) -> optim.Schedule:
-    """Return the schedule of `config.optimizer`; the last `long` steps may have their own."""
+def build_schedule(o: ConfigDict, steps: int, long: int = 0, width: int | None = None) -> optim.Schedule:
+    """Return the schedule of `config.optimizer`; the last `long` steps may have their own.
+
+    `noam` depends on the model's `width`, and its `learning_rate` is a factor.
+    """
     if long and o.long_learning_rate:
-        first = _build_phase(o, o.learning_rate, o.warmup, steps - long)
-        second = _build_phase(o, o.long_learning_rate, o.long_warmup, long)
+        first = _build_phase(o, o.learning_rate, o.warmup, steps - long, width)
+        second = _build_phase(o, o.long_learning_rate, o.long_warmup, long, width)
         return optim.phases((first, steps - long), (second, long))
-    return _build_phase(o, o.learning_rate, o.warmup, steps)
+    return _build_phase(o, o.learning_rate, o.warmup, steps, width)
 
 
-def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int) -> optim.Schedule:
+def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: int | None) -> optim.Schedule:
+    if o.schedule == "noam" and width is None:
+        raise ValueError(
+            "config.optimizer.schedule='noam' scales with the width of the model, which this run does not give: use "
+            "inverse_square_root, with the highest rate as learning_rate"
+        )
     warm = round(warmup * steps) if warmup < 1 else int(warmup)
     asked = COOLDOWN if o.get("cooldown") is None else o.cooldown
     cooldown = round(asked * steps) if asked < 1 else int(asked)
@@ -97,17 +105,25 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int) -> optim
         "cosine": lambda: optim.cosine(peak, warm, steps),
         "warmup_stable_decay": lambda: optim.warmup_stable_decay(peak, warm, steps, cooldown),
         "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
+        "noam": lambda: optim.noam(width or 1, warm, peak),
         "constant": lambda: optim.constant(peak, warm),
     }
     return choose("optimizer.schedule", o.schedule, named)()
 
 
 def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:
-    """Return the optimizer of `config.optimizer`."""
+    """Return the optimizer of `config.optimizer`; empty fields of Adam have the defaults of `optim`."""
+    adam = {name: o[name] for name in ("b1", "b2", "eps") if o.get(name) is not None}
+    if wrong := [f"{name}={adam[name]}" for name in ("b1", "b2") if not 0 <= adam.get(name, 0.0) < 1]:
+        raise ValueError(f"config.optimizer.{wrong[0]}: expected a decay rate from 0 to below 1, such as 0.98")
+    if adam.get("eps", 1.0) <= 0:
+        raise ValueError(f"config.optimizer.eps={adam['eps']}: expected a small number above 0, such as 1e-9")
+    if adam and o.name == "adagrad":
+        raise ValueError(f"config.optimizer has {', '.join(adam)}, which Adagrad does not have: leave them empty")
     named = {
-        "bert_adam": lambda: optim.bert_adam(rate, decay=o.decay, clip=o.clip),
-        "adamw": lambda: optim.adamw(rate, decay=o.decay, clip=o.clip),
-        "lamb": lambda: optim.lamb(rate, decay=o.decay),
+        "bert_adam": lambda: optim.bert_adam(rate, decay=o.decay, clip=o.clip, **adam),
+        "adamw": lambda: optim.adamw(rate, decay=o.decay, clip=o.clip, **adam),
+        "lamb": lambda: optim.lamb(rate, decay=o.decay, **adam),
         "adagrad": lambda: optim.adagrad(rate, clip=o.clip),
     }
     method = choose("optimizer.name", o.name, named)()

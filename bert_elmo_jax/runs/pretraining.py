@@ -216,7 +216,7 @@ def build_step(
     options: Mapping[str, Any] = objective.step
     if config.optimizer.name not in ROW_SPARSE:
         options = {name: value for name, value in options.items() if name != "touched"}
-    rate = build_schedule(config.optimizer, config.steps, objective.long_steps)
+    rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
     step = train.make_step(
         objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,

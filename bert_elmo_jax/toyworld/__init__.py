@@ -33,6 +33,7 @@ from bert_elmo_jax.toyworld.tasks import (
     write_pairs,
     write_tasks,
 )
+from bert_elmo_jax.toyworld.translation import distinct_pairs, right_translations, translations
 from bert_elmo_jax.toyworld.world import Document, Sentence, ToyWorld
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "best_next",
     "best_senses",
     "best_topics",
+    "distinct_pairs",
     "fill_masks",
     "mask_words",
     "masked_posteriors",
@@ -53,12 +55,14 @@ __all__ = [
     "next_sentence_probabilities",
     "perplexity",
     "question_examples",
+    "right_translations",
     "sense_examples",
     "sense_posteriors",
     "sense_priors",
     "sentence_pairs",
     "topic_examples",
     "topic_posteriors",
+    "translations",
     "word_log_probabilities",
     "write_corpus",
     "write_pairs",

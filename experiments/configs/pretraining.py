@@ -27,14 +27,19 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
     c.optimizer = ConfigDict()
     c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
-    c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
-    # … and warmup_stable_decay, which decays in the last `cooldown` steps, or below 1 a share of them; empty: 0.2.
+    # linear_after_warmup, cosine, inverse_square_root, constant; noam, whose learning_rate is a factor of the paper's;
+    # warmup_stable_decay, which decays in the last `cooldown` steps.
+    c.optimizer.schedule = "linear_from_start"
+    # Steps of warmup_stable_decay, or below 1 a share of them; empty: 0.2.
     c.optimizer.cooldown = config_dict.placeholder(float)
     c.optimizer.learning_rate = 1e-4
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule
     c.optimizer.long_warmup = 0.0  # of the second phase
     c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
+    c.optimizer.b1 = config_dict.placeholder(float)  # of Adam and LAMB; empty: 0.9
+    c.optimizer.b2 = config_dict.placeholder(float)  # empty: 0.999
+    c.optimizer.eps = config_dict.placeholder(float)  # empty: 1e-6
     # For data=toyworld: the world, and the number of documents in each language. `words` is the length of a topic's
     # longest list.
     c.toyworld = ConfigDict({"language": "en,ko", "topics": 24, "words": 6, "documents": 5_000})

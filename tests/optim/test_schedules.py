@@ -11,6 +11,7 @@ from bert_elmo_jax.optim import (
     inverse_square_root,
     linear_after_warmup,
     linear_from_start,
+    noam,
     phases,
     warmup_stable_decay,
 )
@@ -32,6 +33,19 @@ BY_HAND = {
         inverse_square_root(1e-4, 10_000),
         # √(10,000 / 500,000) = 0.1414214, and 0.1 at a million
         (0, 1e-8, 9.999e-5, 1e-4, 1.414214e-5, 1e-5, 1e-5),
+    ),
+    "noam": (
+        # The paper's base model with 10,000 steps of warm-up: update n = step + 1, 512^-0.5 = 0.0441942.
+        noam(512, 10_000),
+        (
+            4.41942e-8,
+            8.83883e-8,
+            4.41942e-4,
+            4.41942e-4 * (10_000 / 10_001) ** 0.5,
+            6.249994e-5,
+            4.419415e-5,
+            4.419413e-5,
+        ),
     ),
     "constant": (constant(1e-4, 10_000), (0, 1e-8, 9.999e-5, 1e-4, 1e-4, 1e-4, 1e-4)),
 }
@@ -113,3 +127,15 @@ def test_example_of_after_warmup():
 
     schedule = after_warmup(2.0, 4, jnp.ones_like)
     assert [float(schedule(step)) for step in (0, 2, 4, 5)] == [0.0, 1.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("n", [1, 7, 4000, 123_456])
+def test_noam_is_the_formula_of_the_paper(n):
+    expected = 3 * 256**-0.5 * min(n**-0.5, n * 4000**-1.5)
+    assert float(noam(256, 4000, factor=3.0)(n - 1)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [((0, 10), "model width of 0"), ((8, 0), "needs at least 1")])
+def test_noam_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        noam(*arguments)

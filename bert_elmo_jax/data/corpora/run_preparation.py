@@ -6,14 +6,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tqdm import tqdm
 
+from bert_elmo_jax.data.corpora.pair_files import joined_inputs
 from bert_elmo_jax.data.corpora.prepare import Request, prepare, refuse_idle_options
 from bert_elmo_jax.data.corpora.reading import Reading
 from bert_elmo_jax.data.corpora.runners import Report, local_runner, ray_runner
+from bert_elmo_jax.data.corpora.store import verify
 
 MANY_UNKNOWN = {
     True: "is words outside the vocabulary of {:,}: a model of characters reads them, but predicts them all as one\n"
@@ -21,6 +23,18 @@ MANY_UNKNOWN = {
     False: "is pieces outside the vocabulary of {:,}: this tokenizer was made for other text; train one "
     "(--tokenizer=…)",
 }
+
+
+def prepare_from_flags(values: Mapping[str, Any], given: Collection[str] = ()) -> None:
+    """Prepare a corpus, or verify it, by the values of the program's flags; `given` are those that the user set."""
+    if values["verify"]:
+        print(f"{values['output']}: {verify(values['output'])} files are unchanged")
+        return
+    with joined_inputs(values, given) as joined:
+        request = read_request(joined, given)
+        run_preparation(
+            request, workers=values["workers"], ray=values["runner"] == "ray", address=values["ray_address"]
+        )
 
 
 def read_request(values: Mapping[str, Any], given: Iterable[str] = ()) -> Request:

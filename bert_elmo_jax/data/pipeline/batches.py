@@ -54,7 +54,7 @@ class Batches(Iterator[Batch]):
         return {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
 
     def epoch_size(self, epoch: int = 0) -> int:
-        """Return the number of rows (BERT) or steps (language model) in an epoch of the first corpus; plans it all."""
+        """Return the number of rows, or of a language model's steps, in an epoch of the first corpus; plans it all."""
         return self.recipe.feed().tracks[0].size(epoch)
 
     def state(self) -> dict[str, Any]:

@@ -20,15 +20,16 @@ from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
+from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
-Examples = PieceExamples | LanguageModelExamples
+Examples = PieceExamples | LanguageModelExamples | PairExamples
 
 
 class Places(NamedTuple):
-    """The place in each corpus, and the number of rows (BERT) or steps (language model) read so far."""
+    """The place in each corpus, and the number of rows (pieces, pairs) or steps (language model) read so far."""
 
     taken: int
     corpora: tuple[Place, ...]
@@ -88,8 +89,10 @@ class Recipe:
                 )
         return stores
 
-    def feed(self) -> "PieceFeed | WordFeed":
+    def feed(self) -> "RowFeed | WordFeed":
         """Return the feed that computes the batches."""
+        if isinstance(self.examples, PairExamples):
+            return PairFeed(self)
         return PieceFeed(self) if isinstance(self.examples, PieceExamples) else WordFeed(self)
 
     def identity(self) -> dict[str, Any]:
@@ -98,7 +101,8 @@ class Recipe:
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
         digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
         kind = type(self.examples).__name__
-        rows = {} if kind == "PieceExamples" else {"batch_size": self.batch_size}  # streams depend on the batch size
+        # Streams depend on the batch size.
+        rows = {"batch_size": self.batch_size} if kind == "LanguageModelExamples" else {}
         return {"kind": kind, **examples, "seed": self.seed, "window": self.window, "corpora": digest, **rows}
 
     def start(self) -> Places:
@@ -106,24 +110,24 @@ class Recipe:
         return Places(0, (Place(),) * len(self.corpora))
 
 
-class PieceFeed:
-    """BERT batches; each row is drawn from the corpora by their weights."""
+class RowFeed:
+    """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights."""
+
+    tracks: list[Track[Any]]
 
     def __init__(self, recipe: Recipe):
-        stores, asked = recipe.stores(), recipe.examples
-        assert isinstance(asked, PieceExamples)
-        for store in stores:
-            if store.manifest["tokenizer"]["kind"] == "words":
-                remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-                raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
-        self.asked, self.batch_size, self.seed, self.reader = asked, recipe.batch_size, recipe.seed, recipe.reader
-        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
+        self.asked: Any = recipe.examples
+        self.batch_size, self.seed, self.reader = recipe.batch_size, recipe.seed, recipe.reader
         weights = [weight for _, weight in recipe.corpora]
         self.shares = np.cumsum(weights) / np.sum(weights)
-        plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
-        self.tracks: list[Track[PieceRows]] = [
-            Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
-        ]
+
+    def empty(self, rows: int) -> Batch:
+        """Return a batch of empty rows."""
+        raise NotImplementedError
+
+    def fill(self, rows: Any, first: int, end: int) -> Batch:
+        """Return some rows of a window as a batch."""
+        raise NotImplementedError
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
         """Return this process's part of the batch at these places, and the places after it.
@@ -134,8 +138,7 @@ class PieceFeed:
         owner = self._owners(places.taken)
         low = self.batch_size * self.reader.process // self.reader.processes
         high = self.batch_size * (self.reader.process + 1) // self.reader.processes
-        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(high - low).items()}
-        batch["tokens"][:] = self.vocabulary.pad
+        batch = self.empty(high - low)
         following, found = [], 0
         for number, (track, place) in enumerate(zip(self.tracks, places.corpora)):
             target = np.flatnonzero(owner == number)
@@ -146,8 +149,7 @@ class PieceFeed:
                 local = target[at : at + end - first]
                 skip, stop = np.searchsorted(local, (low, high))
                 if stop > skip:
-                    part = piece_batch(rows, first + int(skip), first + int(stop), self.asked, self.vocabulary)
-                    for name, array in part.items():
+                    for name, array in self.fill(rows, first + int(skip), first + int(stop)).items():
                         batch[name][local[skip:stop] - low] = array
                 at += end - first
             found += at
@@ -165,6 +167,70 @@ class PieceFeed:
             return np.zeros(self.batch_size, np.int64)
         draws = uniforms((self.seed, CORPORA), taken, self.batch_size, 1)[:, 0]
         return np.searchsorted(self.shares[:-1], draws, side="right")
+
+
+class PieceFeed(RowFeed):
+    """BERT batches."""
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        stores, asked = recipe.stores(), recipe.examples
+        assert isinstance(asked, PieceExamples)
+        for store in stores:
+            if store.manifest["tokenizer"]["kind"] == "words":
+                remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+                raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+        self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
+        plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
+        self.tracks = [
+            Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
+        ]
+
+    def empty(self, rows: int) -> Batch:
+        """See `RowFeed`."""
+        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(rows).items()}
+        batch["tokens"][:] = self.vocabulary.pad
+        return batch
+
+    def fill(self, rows: PieceRows, first: int, end: int) -> Batch:
+        """See `RowFeed`."""
+        return piece_batch(rows, first, end, self.asked, self.vocabulary)
+
+
+class PairFeed(RowFeed):
+    """Batches of texts with their translations."""
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        stores, asked = recipe.stores(), recipe.examples
+        assert isinstance(asked, PairExamples)
+        for store in stores:
+            check_pairs(store)
+        plan = partial(plan_pair_rows, asked=asked)
+        self.tracks = [Track(store, plan, (recipe.seed, n), recipe.window) for n, store in enumerate(stores)]
+
+    def empty(self, rows: int) -> Batch:
+        """See `RowFeed`."""
+        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(rows).items()}
+        for name in ("source_tokens", "target_in", "target_out"):
+            batch[name][:] = self.asked.pad
+        return batch
+
+    def fill(self, rows: PairRows, first: int, end: int) -> Batch:
+        """See `RowFeed`."""
+        return pair_batch(rows, first, end, self.asked)
+
+
+def check_pairs(store: Store) -> None:
+    """Raise unless a corpus can hold texts with their translations, in pieces."""
+    if store.manifest["tokenizer"]["kind"] == "words":
+        remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
+        raise ValueError(f"{store.folder} holds words, but translation reads word pieces; {remedy}")
+    counts = store.manifest["counts"].values()
+    if sum(count["sentences"] for count in counts) > 2 * sum(count["documents"] for count in counts):
+        raise ValueError(
+            f"{store.folder} holds texts without translations; prepare pairs with prepare_data --source=… --target=…"
+        )
 
 
 class WordFeed:
@@ -189,7 +255,7 @@ class WordFeed:
         ]
 
     def batch(self, places: Places, last: int | None = None) -> tuple[Batch | None, Places]:
-        """See `PieceFeed`."""
+        """See `RowFeed`."""
         parts, following = [], []
         for track, place in zip(self.tracks, places.corpora):
             pieces, place = track.stretch(place, 1, last)
@@ -201,7 +267,7 @@ class WordFeed:
         return batch_of(parts, self.forms, self.asked, self.marks, **self.reader._asdict()), after
 
     def skip(self, places: Places) -> Places:
-        """See `PieceFeed`."""
+        """See `RowFeed`."""
         following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
         return Places(places.taken + 1, tuple(following))
 

@@ -42,6 +42,7 @@ def bilm_objective(config: ConfigDict, model: ElmoConfig) -> Objective:
         work=lambda params, length: 6.0 * (count_weights([params["encoder"][name] for name in DIRECTIONS]) + predicted),
         figures=name_figures,
         score="held_out/score",
+        width=model.width,
         size=lambda batch: int(batch["lengths"].sum()),
         carry=lambda rows: zero_state(model, rows) if streams else None,
         step=options,

@@ -1,0 +1,116 @@
+"""Line-aligned files and tables of pairs: what is written, and what is refused."""
+
+import gzip
+
+import pytest
+
+from bert_elmo_jax.data.corpora.pair_files import join_pairs, joined_inputs
+from bert_elmo_jax.data.corpora.reading import BadInput, Reading
+
+
+def write(folder, **files):
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return [str(folder / name) for name in files]
+
+
+def join(folder, aligned=(), tables=(), columns=(), **reading):
+    into = folder / "pairs.txt"
+    skipped = join_pairs(into, Reading(**reading), aligned, tables, columns)
+    return [tuple(pair.split("\n")) for pair in into.read_text("utf-8").removesuffix("\n\n").split("\n\n")], skipped
+
+
+def test_lines_of_two_files_are_pairs(tmp_path):
+    source, target = write(tmp_path, en="a pear\r\n the sea \n", ko="\ufeff배\n바다")
+    assert join(tmp_path, [(source, target)]) == (
+        [("a pear", "배"), ("the sea", "바다")],
+        {"a Windows line end (CR LF)": 1, "a byte-order mark": 1},
+    )
+
+
+def test_encodings_and_compressed_files(tmp_path):
+    packed = gzip.compress("배\n바다\n".encode("cp949"))
+    source, target = write(tmp_path, en="pear\nsea\n", **{"ko.gz": packed})
+    assert join(tmp_path, [(source, target)], encoding="cp949")[0] == [("pear", "배"), ("sea", "바다")]
+    both = write(tmp_path, a="pear\nsea\n".encode("utf-16"), b="배\n바다\n".encode("utf-16"))
+    assert join(tmp_path, [tuple(both)], encoding="utf-16")[0] == [("pear", "배"), ("sea", "바다")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts"), [("a\nb\nc\n", "가\n나\n", "3 lines, but .* has 2"), ("a\n", "가\n\n나\n", "1 .* 3")]
+)
+def test_files_of_unequal_length(tmp_path, first, second, counts):
+    source, target = write(tmp_path, en=first, ko=second)
+    for on_bad in ("error", "skip"):  # nobody knows which lines belong together
+        with pytest.raises(BadInput, match=rf"/en: {counts}; line n of one file must be the translation of line n"):
+            join(tmp_path, [(source, target)], on_bad=on_bad)
+
+
+def test_an_empty_side(tmp_path):
+    source, target = write(tmp_path, en="a\nb\n\nc\n", ko="가\n \n\n다\n")
+    with pytest.raises(BadInput, match=r"/ko, line 2: the target is empty; translate it, or remove the line on both"):
+        join(tmp_path, [(source, target)])
+    assert join(tmp_path, [(source, target)], on_bad="skip") == (
+        [("a", "가"), ("c", "다")],
+        {"the target is empty": 1, "a line that is empty on both sides": 1},
+    )
+
+
+def test_a_bad_line_takes_its_pair_along(tmp_path):
+    source, target = write(tmp_path, en="a\nb\n", ko="가\n".encode() + b"\xff\n")
+    with pytest.raises(BadInput, match=r"/ko, line 2: invalid UTF-8"):
+        join(tmp_path, [(source, target)])
+    assert join(tmp_path, [(source, target)], on_bad="skip")[0] == [("a", "가")]
+
+
+def test_tables(tmp_path):
+    plain, named = write(tmp_path, plain="a\t가\nb\t나\n", named="id\tko\ten\n1\t다\tc\n")
+    assert join(tmp_path, tables=[plain])[0] == [("a", "가"), ("b", "나")]
+    assert join(tmp_path, tables=[named], columns=["en", "ko"])[0] == [("c", "다")]
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "message"),
+    [
+        ("a\tb\tc\n", (), r"line 1: 3 columns, expected 2; name two with --columns=a,b"),
+        ("a\n", (), r"line 1: 1 columns, expected 2; separate the columns by one tab"),
+        ("en\tko\na\n", ("en", "ko"), r"line 2: 1 columns, expected 2"),
+        ("en\tko\n", ("en", "kr"), r"line 1: no column 'kr' \(the first line has en, ko\)"),
+        ("en\tko\n", ("en", "ko"), r"no pair in any file"),
+        ("en\tko\na\t\n", ("en", "ko"), r"line 2: the target is empty"),
+        ("", (), "an empty file"),
+    ],
+)
+def test_broken_tables(tmp_path, table, columns, message):
+    with pytest.raises(BadInput, match=message):
+        join(tmp_path, tables=write(tmp_path, table=table), columns=columns)
+
+
+def flags(**changed):
+    reading = {"documents": "blank_line", "split": "lines", "encoding": "utf-8", "text_field": "text"}
+    return {**reading, "on_bad": "error", "max_line_mb": 4.0, "input": []} | changed
+
+
+def test_flags(tmp_path):
+    source, target = write(tmp_path, en="a\n", ko="가\n".encode("cp949"))
+    with joined_inputs(flags(source=[source], target=[target], encoding="cp949", on_bad="skip")) as values:
+        [joined] = values["input"]
+        assert values["encoding"] == "utf-8"
+    with joined_inputs(flags(input=["x"])) as values:
+        assert values["input"] == ["x"]
+    assert not joined.startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "given", "message"),
+    [
+        ({"source": ["a"]}, (), "there are 1 --source and 0 --target files: give as many of both"),
+        ({"source": ["a"], "target": ["b"], "input": ["c"]}, ("input",), "--input is for texts without translations"),
+        ({"columns": ["en", "ko"]}, (), r"--columns=en,ko names the columns of --pairs=FILE.tsv"),
+        ({"pairs": ["a.tsv"], "columns": ["en"]}, (), "--columns=en: name two columns, source and target"),
+        ({"source": ["none.en"], "target": ["none.ko"]}, (), "none.en: no file matches"),
+    ],
+)
+def test_wrong_flags(changed, given, message):
+    with pytest.raises(ValueError, match=message), joined_inputs(flags(**changed), given):
+        pass
