@@ -18,6 +18,7 @@ REGISTRY: dict[str, str | Family] = {
     "electra": "bert_elmo_jax.families.electra.family",
     "transformer": "bert_elmo_jax.families.transformer.family",
     "cove": "bert_elmo_jax.families.cove.family",
+    "awd_lstm": "bert_elmo_jax.families.awd_lstm.family",
 }
 
 
