@@ -76,6 +76,7 @@ class Objective(NamedTuple):
     long_steps: int = 0  # the number of last steps that have their own schedule
     width: int | None = None  # of the model, for the schedule `noam`
     held_out: Any = None  # the examples of evaluations; None: those of the first phase
+    frozen: tuple[str, ...] = ()  # patterns of paths of parameters that no step changes
 
     @property
     def held_out_examples(self) -> Any:
@@ -135,6 +136,7 @@ class Family:
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
     pooled_heads: tuple[str, ...] = ()
+    tied_heads: tuple[str, ...] = ()  # pretraining heads without parameters of their own, which every model has
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
     encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
     depth_of: Callable[[str], int | None] = encoder_depth
@@ -170,9 +172,11 @@ class Family:
         return make(config)
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
-        """Return a configuration with the vocabulary of a tokenizer."""
+        """Return a configuration with the vocabulary of a tokenizer; its `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
         taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        if "end_id" in known:
+            taken["end_id"] = tokenizer.sep_id
         taken |= {name: value for name, value in self.special_ids(tokenizer).items() if name not in fields}
         return self.config(**taken, **fields)
 

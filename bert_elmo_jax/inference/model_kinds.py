@@ -13,6 +13,7 @@ from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text.tokenizer import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
@@ -187,7 +188,7 @@ def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> Non
 
 
 def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "*.model")
+    names = ("vocab.txt", *(name for pair in BPE_PAIRS for name in pair), "tokenizer.json", "*.model", "*.spm")
     if not any(any(folder.glob(name)) for name in names):
         return None
     tokenizer = load_tokenizer(folder, lowercase=lowercase)

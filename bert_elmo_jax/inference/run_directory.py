@@ -27,6 +27,7 @@ PROBLEM_TYPES = {"classification": "single_label_classification", "regression": 
 task_from_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_from_json")
 task_to_json = lazy_function("bert_elmo_jax.data.tasks.task", "task_to_json")
 load_params = lazy_function("bert_elmo_jax.train.checkpoint", "load_params")
+load_average = lazy_function("bert_elmo_jax.train.averaged", "load_average")
 save_params = lazy_function("bert_elmo_jax.train.checkpoint", "save_params")
 saved_steps = lazy_function("bert_elmo_jax.train.checkpoint", "saved_steps")
 
@@ -145,7 +146,10 @@ def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads |
 
 
 def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredModel:
-    """Read a run directory: the checkpoint of a step, or else the best on a task's dev data, or else the newest."""
+    """Read a run directory: the checkpoint of a step, or else the best on a task's dev data, or else the newest.
+
+    A run that averaged its last checkpoints gives their mean instead of the newest.
+    """
     folder = Path(path)
     file = folder / "model.json"
     facts = read_facts(file)
@@ -159,8 +163,13 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     task = task_from_json(facts["task"], str(file)) if "task" in facts else None
     if task is not None and step is None:
         step = best_step(folder)
-    at, params = load_params(folder, step)
-    source = f"{folder}, step {at}"
+    averaged = load_average(folder) if step is None else None
+    if averaged is None:
+        at, params = load_params(folder, step)
+        source = f"{folder}, step {at}"
+    else:
+        at, params = averaged[0][-1], averaged[1]
+        source = f"{folder}, the mean of steps {', '.join(map(str, averaged[0]))}"
     check_shapes({name: np.shape(value) for name, value in flatten(params).items()}, expected, source)
     check_finite(params, source)
     if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:

@@ -182,8 +182,12 @@ class SelfAttention(nn.Module):
         angles: Angles | None = None,
         dropout_key: PRNGKeyArray | None = None,
         maps: bool = False,
+        scale: Float[AnyArray, ""] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Return the output and, with `maps`, the attention maps before dropout; `angles` rotate queries and keys."""
+        """Return the output and, with `maps`, the attention maps before dropout.
+
+        `angles` rotate queries and keys, and `scale` multiplies the queries.
+        """
         b, t, d = x.shape
         how: dict[str, Any] = {"dtype": self.dtype, "use_bias": self.use_bias, "cut": self.cut}
 
@@ -195,6 +199,8 @@ class SelfAttention(nn.Module):
         value = project("value", self.value_size)
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
+        if scale is not None:
+            query = query * jnp.asarray(scale).astype(query.dtype)
         if maps and self.implementation != "reference":
             raise ValueError(
                 f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"

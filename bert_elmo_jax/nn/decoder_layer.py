@@ -26,13 +26,6 @@ class KeysValues(NamedTuple):
     values: Float[Array, "B S A V"]
 
 
-class LayerMemory(NamedTuple):
-    """What one layer keeps between steps: of the pieces written so far, and of the source."""
-
-    own: KeysValues
-    source: KeysValues
-
-
 def cross_maps(
     query: Float[Array, "B U A H"], keys: Float[Array, "B S A H"], sees: Bool[Array, "B U S"] | None = None
 ) -> Float32[Array, "B A U S"]:
@@ -128,28 +121,29 @@ class DecoderLayer(nn.Module):
         x, to_source = self.cross_attention(x, self.cross_attention.remember(source), seen, keys[2], keys[3])
         return self.feed_forward(x, keys[4]), (to_target, to_source) if maps else None
 
-    def begin(self, source: Float[Array, "B T D"], slots: int) -> LayerMemory:
-        """Return a memory with the source's keys and values and with empty slots for the target's."""
+    def begin(self, source: Float[Array, "B T D"], slots: int) -> tuple[KeysValues, KeysValues]:
+        """Return empty slots for the target, and the keys and values of the source."""
         empty = self.attention.remember(jnp.zeros((len(source), slots, source.shape[-1]), source.dtype))
-        return LayerMemory(jax.tree.map(jnp.zeros_like, empty), self.cross_attention.remember(source))
+        return jax.tree.map(jnp.zeros_like, empty), self.cross_attention.remember(source)
 
     def step(
         self,
         x: Float[Array, "B U D"],
-        memory: LayerMemory,
+        own: KeysValues,
+        source: KeysValues,
         at: Int[Array, ""] | int,
-        own: Bool[Array, "B U S"],
-        source: Bool[Array, "B U T"],
-    ) -> tuple[Float[Array, "B U D"], LayerMemory]:
-        """Return the outputs of pieces that are written into the slots from `at` on, with the memory after them.
+        sees: Bool[Array, "B U S"],
+        sees_source: Bool[Array, "B U T"],
+    ) -> tuple[Float[Array, "B U D"], KeysValues]:
+        """Return the outputs of pieces that are written into the slots from `at` on, and the slots after that.
 
-        `own` and `source` mark the slots and the pieces of the source that each piece sees.
+        `sees` and `sees_source` mark the slots and the pieces of the source that each piece sees.
         """
         added = self.attention.remember(x)
-        kept = jax.tree.map(lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, at, 1), memory.own, added)
-        x, _ = self.attention(x, kept, own)
-        x, _ = self.cross_attention(x, memory.source, source)
-        return self.feed_forward(x, None), LayerMemory(kept, memory.source)
+        own = jax.tree.map(lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, at, 1), own, added)
+        x, _ = self.attention(x, own, sees)
+        x, _ = self.cross_attention(x, source, sees_source)
+        return self.feed_forward(x, None), own
 
 
 def source_of(

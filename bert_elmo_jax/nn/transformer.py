@@ -109,26 +109,29 @@ def run_layers(
     maps: bool = False,
     angles: Angles | None = None,
     more: tuple[Any, ...] = (),
+    each: Float[Array, " L"] | None = None,
 ) -> Encoded:
     """Run the layers of `parent.config` on the embeddings `x`; call it in the compact method of `parent`.
 
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
     `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
-    that rotates queries and keys gets `angles`; `more` are further arguments of every layer, such as a decoder's source.
+    that rotates queries and keys gets `angles`; `more` are further arguments of a layer, such as a decoder's source. A
+    layer with a number of its own gets its entry of `each` last.
     """
     c: Any = parent.config
-    further = more if angles is None else (angles, *more)
+    shared = more if angles is None else (angles, *more)
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
     # `parent.param` alone would trace the initialisation of every layer whenever the model is traced.
     params = [
         parent.get_variable("params", name)
         if parent.has_variable("params", name)
-        else parent.param(name, lambda key: layer.init(key, x, None, None, None, False, *further)["params"])
+        else parent.param(name, lambda key: layer.init(key, x, None, None, None, False, *shared)["params"])
         for name in (f"layer_{i}" for i in range(c.num_layers))
     ]
 
-    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
-        p, key = of_layer
+    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None, Array | None]) -> tuple[Array, Any]:
+        p, key, own = of_layer
+        further = shared if own is None else (*shared, own)
         y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *further)
         return y[0], (y[0] if wanted else None, y[1])
 
@@ -138,11 +141,11 @@ def run_layers(
     elif c.remat:
         step = jax.checkpoint(step, prevent_cse=not c.scan)
     if c.scan:
-        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys))
+        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys, each))
     else:
         collected: list[Any] = []
         for i in range(c.num_layers):
-            x, kept = step(x, (params[i], None if keys is None else keys[i]))
+            x, kept = step(x, (params[i], None if keys is None else keys[i], None if each is None else each[i]))
             collected.append(kept)
         hidden, attentions = stack(collected)
     if wanted:

@@ -1,6 +1,7 @@
 """One pretraining run, from its config to its report."""
 
 import contextlib
+import dataclasses
 import functools
 import html
 import shlex
@@ -12,10 +13,10 @@ import jax
 from ml_collections import ConfigDict
 from optax import GradientTransformation
 
-from bert_elmo_jax import train
+from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.family import Objective
@@ -54,6 +55,7 @@ def pretrain(
     """
     keep_freed_memory()
     config = apply_compute(config)
+    train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
@@ -118,7 +120,7 @@ def pretrain(
                     before = objective.figures(means(run.gather(state)))
                     if first:
                         write_json(workdir / BEFORE, before)
-                        say(f"before the first step: {', '.join(f'{name} {x:.4g}' for name, x in before.items())}")
+                        say(f"before the first step: {show_figures(before)}")
                 peak = train.matmul_rate(model.dtype) * jax.device_count()
                 state, stopped = train.train(
                     state, run, batches, run=workdir, checkpoints=checkpoints,
@@ -131,9 +133,20 @@ def pretrain(
                     extra=lambda step: {"learning_rate": float(rate(step - 1))}, report=say,
                 )  # fmt: skip
 
-        # The report.
+        # The mean of the last checkpoints, and the report.
+        sections = [suggest_next(workdir, family.inputs)]
+        if stopped is None and (config.get("average") or 1) > 1:
+            ended = run.gather(state)
+            facts = train.write_average(
+                workdir, config.average, lambda mean: objective.figures(means(dataclasses.replace(ended, params=mean)))
+            )
+            sections.insert(0, describe_average(facts))
+            if first:
+                say(f"the mean of the last {len(facts['steps'])} checkpoints: {show_figures(facts['figures'])}")
         if first and stopped is None:
-            page = train.write_report(workdir, [suggest_next(workdir, family.inputs)])
+            if config.get("translations"):
+                sections = [*add_translations(workdir, config, corpora), *sections]
+            page = train.write_report(workdir, sections)
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
 
@@ -145,10 +158,14 @@ def added_fields(family: Family) -> dict[str, Any]:
 
 
 def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, float]:
-    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory."""
+    """Return the folders of a config's corpora with their weights; `toyworld` is generated in the run directory.
+
+    The configs of models that translate have a `target_length`; their corpora are pairs.
+    """
     if config.data == "toyworld":
         tokenizer = "words" if inputs == "words" else "wordpiece"
-        return {str(toy_corpus(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
+        generate = toy_pairs if "target_length" in config else toy_corpus
+        return {str(generate(workdir / "toyworld", tokenizer=tokenizer, **config.toyworld)): 1.0}
     if not config.data:
         raise ValueError("--config.data=… is needed: a folder of prepare_data, several as a=3,b=1, or toyworld")
     pairs = [part.rpartition("=") if "=" in part else (part, "=", "1") for part in str(config.data).split(",")]
@@ -218,6 +235,8 @@ def build_step(
         options = {name: value for name, value in options.items() if name != "touched"}
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
+    if objective.frozen:
+        method = optim.freeze(method, objective.frozen)
     step = train.make_step(
         objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,
         carry_axis=2, axis=axis, **options,
@@ -237,8 +256,43 @@ def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[
     return {term: float(given[name]) for term, name in names.items()}
 
 
+def show_figures(figures: Mapping[str, float]) -> str:
+    """Return figures as text.
+
+    >>> show_figures({"held_out/accuracy": 0.98765})
+    'held_out/accuracy 0.9877'
+    """
+    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+
+
+def add_translations(run: Path, config: ConfigDict, corpora: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Translate held-out texts, say and write their scores, and return their section of the report, if any."""
+    from bert_elmo_jax.runs.translation_scores import describe_translations, score_held_out, translate_held_out
+
+    texts = translate_held_out(run, config, corpora)
+    if texts is None:
+        return []
+    figures = score_held_out(run, config, texts)
+    say(f"{len(texts.found):,} held-out texts: {show_figures(figures)}")
+    return [describe_translations(texts, figures)]
+
+
+def describe_average(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: the held-out figures of the mean of the last checkpoints.
+
+    >>> describe_average({"steps": [90, 100], "figures": {"held_out/accuracy": 0.98765}})[1]
+    '<p>held_out/accuracy 0.9877. The mean of the checkpoints of steps 90, 100, which load reads.</p>'
+    """
+    figures = show_figures(facts["figures"])
+    steps = ", ".join(map(str, facts["steps"]))
+    text = f"{figures}. The mean of the checkpoints of steps {steps}, which load reads."
+    return "The mean of the last checkpoints", f"<p>{html.escape(text)}</p>"
+
+
 LOAD = """from bert_elmo_jax import load
 encoding = load({run!r}).encode(["강가의 은행", "the bank of the river"])"""
+TRANSLATE = """from bert_elmo_jax import load
+load({run!r}).translate(["One day Junho was in the big office ."])"""
 NEIGHBOURS = """python -m experiments.probe --what=neighbours --model={run} --train=texts.txt --words=bank,은행 \\
     --output=analysis"""
 OWN = "--train=my.csv --dev=0.1 --text=review --label=stars"
@@ -253,6 +307,11 @@ FINETUNE = {
 def suggest_next(run: Path, inputs: str) -> tuple[str, str]:
     """Return a section of the report, title and HTML: commands that use the pretrained model."""
     quoted = shlex.quote(str(run))
+    if inputs == "pairs":
+        return (
+            "What next",
+            f"<p>Its translations, in Python:</p><pre>{html.escape(TRANSLATE.format(run=str(run)))}</pre>",
+        )
     steps = [
         ("Its vectors, in Python", LOAD.format(run=str(run))),
         ("Other uses of a word in your texts with a similar meaning", NEIGHBOURS.format(run=quoted)),

@@ -106,12 +106,15 @@ def _check_pretraining(config: ConfigDict) -> None:
     if config.steps < 1 or config.checkpoint_every < 1 or config.keep < 1:
         given = f"steps={config.steps}, checkpoint_every={config.checkpoint_every}, keep={config.keep}"
         raise ValueError(f"{given}: expected 1 or more")
+    train.check_average(config.get("average"), config.keep)
     family, objective = build_objective(config, None)
     if config.data != "toyworld":
         corpora = load_corpora(config, Path(), family.inputs)
         for phase in objective.phases:
             train_batches(corpora, phase.examples, phase.rows, seed=config.seed, workers=0).close()
-    build_optimizer(config.optimizer, build_schedule(config.optimizer, config.steps, objective.long_steps))
+    build_optimizer(
+        config.optimizer, build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
+    )
 
 
 def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:

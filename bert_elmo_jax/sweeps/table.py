@@ -180,9 +180,9 @@ def read_value(cell: Cell, point: Point, folders: Folders) -> float | str | None
 def read_figures(point: Point, run: Path) -> dict[str, Any]:
     """Return all figures of a run that is done, by name.
 
-    For a pretraining these are the last values of its metrics. For a task's run: the figures on dev; `score`, the name
-    of the one that selects the model; `layer_shares/mix/input/0` and so on for mixed layers; and, if the encoder was
-    adapted to the task's texts, `adapted/…` after and `adapted/before/…` before that.
+    For a pretraining these are the last values of its metrics, and the scores of its translations. For a task's run:
+    the figures on dev; `score`, the name of the one that selects the model; `layer_shares/mix/input/0` and so on for
+    mixed layers; and, if the encoder was adapted to the task's texts, `adapted/…` after and `adapted/before/…` before.
     """
     if point.program != "finetune":
         return _read_last_values(run)
@@ -198,7 +198,8 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
 
 
 def _read_last_values(run: Path) -> dict[str, Any]:
-    return {name: value for line in read_metrics(run) for name, value in line.items()}
+    last = {name: value for line in read_metrics(run) for name, value in line.items()}
+    return last | read_json(run / "final.json", default={})
 
 
 def list_lines(table: Table) -> Iterator[dict[str, object]]:

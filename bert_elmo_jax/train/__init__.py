@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from bert_elmo_jax.train.averaged import check_average, write_average
     from bert_elmo_jax.train.checkpoint import Checkpoints, meet
     from bert_elmo_jax.train.devices import matmul_rate
     from bert_elmo_jax.train.loop import Patience, Schedule, restore, train

@@ -56,7 +56,7 @@ def load_params(run: str | Path, step: int | None = None) -> tuple[int, dict[str
         others = ", ".join(str(other) for other in steps if other != step)
         advice = f"use another step ({others}), or copy it again" if others else "copy it again"
         raise ValueError(f"{folder} is damaged: {_few(wrong)}; {advice}")
-    return step, _read(folder / "params")
+    return step, read_tree(folder / "params")
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Checkpoints:
             if wrong := damage(folder):
                 damaged.append(f"the checkpoint of step {candidate} is damaged and was skipped: {_few(wrong)}")
                 continue
-            trees = (_read(folder / "params", params), _read(folder / "rest", rest))
+            trees = (read_tree(folder / "params", params), read_tree(folder / "rest", rest))
             return Restored(candidate, *trees, _facts(self.run, candidate), tuple(damaged))
         if damaged:
             raise ValueError(
@@ -226,7 +226,8 @@ def _facts(run: str | Path, step: int) -> dict[str, Any]:
     return read_json(_folder(run, step) / "facts.json", default={})
 
 
-def _read(path: Path, like: Any = None) -> Any:
+def read_tree(path: Path, like: Any = None) -> Any:
+    """Read a tree of arrays, by default as numpy arrays; `like` gives shapes and shardings."""
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             if like is not None:

@@ -1,7 +1,7 @@
 """Fields of every pretraining config; each family adds its own."""
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from ml_collections import ConfigDict, config_dict
 
@@ -11,8 +11,15 @@ def fields(family: str, model: Any) -> ConfigDict:
     c = ConfigDict()
     c.family = family
     # Fields that depend on the vocabulary of the data are left out.
+<<<<<<< HEAD
     sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
+    kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
+    c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
+=======
+    vocabulary = ("vocab_size", "pad_id", "end_id")
+    sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in vocabulary}
     c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
+>>>>>>> transformer
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
@@ -22,6 +29,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.eval_batches = config_dict.placeholder(int)  # of the held-out text; empty: all of it
     c.checkpoint_every = 5_000
     c.keep = 3  # newest checkpoints, in addition to the best one
+    # `load` reads the mean of this number of last checkpoints (keep as many); empty or 1: the last one.
+    c.average = config_dict.placeholder(int)
     c.stop_after_failures = 10  # steps in a row without a finite loss
     c.workers = 0  # processes that make batches; 0: the main process
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
@@ -55,4 +64,17 @@ def distil(c: ConfigDict) -> ConfigDict:
     # Soft cross entropy at masked positions, masked pieces, cosine distance of last hidden states; 0 leaves `soft` or
     # `cosine` out.
     c.coefficients.update({"soft": 5.0, "mlm": 2.0, "cosine": 1.0})
+    return c
+
+
+def translate(c: ConfigDict) -> ConfigDict:
+    """Return a recipe with the fields of a run that learns to translate."""
+    c.length = 256  # positions of a row's sources; longer sources are left out
+    c.target_length = 256  # and of its targets
+    c.sequences = 1  # the largest number of pairs that share a row
+    c.reverse = False  # translate from the second language to the first
+    c.smoothing = 0.1  # of the targets of the loss
+    c.translations = 200  # held-out texts that are translated and scored at the end; 0: none
+    c.beams = 4  # of these translations
+    c.length_penalty = 0.6  # their log-probability is divided by length^penalty
     return c

@@ -28,6 +28,9 @@ MODELS = {
     "bert": ["--config.model.num_layers=1", "--config.length=32", "--config.model.dropout=0.1"],
     "elmo": ["--config.model.cell_size=32", "--config.length=10", "--config.model.dropout=0.1"],
 }
+# Its last two checkpoints are averaged, and a few held-out texts translated.
+MODELS["transformer"] = ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.model.dropout=0.1"]
+MODELS["transformer"] += ["--config.average=2", "--config.translations=4", "--config.beams=1"]
 MODELS["elmo"].append("--config.model.max_characters=12")  # one width of words, so one compilation
 
 
@@ -41,13 +44,14 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
-    """The toy world, prepared for both models once."""
-    from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+    """The toy world, prepared for each model once."""
+    from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 
     folder = tmp_path_factory.mktemp("corpora")
     return {
         "bert": toy_corpus(folder / "bert", documents=300),
         "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
+        "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
     }
 
 
@@ -85,13 +89,13 @@ def leave_alone(model, workdir, corpora, devices):
     return model, workdir, time.monotonic() - start
 
 
-@pytest.fixture(scope="module", params=["bert", "elmo"])
+@pytest.fixture(scope="module", params=["bert", "elmo", "transformer"])
 def undisturbed(request, tmp_path_factory, corpora):
     """A run that was left alone: its model, its folder, and how long it took."""
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=1)
 
 
-@pytest.fixture(scope="module", params=["bert", "elmo"])
+@pytest.fixture(scope="module", params=["bert", "elmo", "transformer"])
 def undisturbed_on_eight(request, tmp_path_factory, corpora):
     """The same on eight devices."""
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=8)
@@ -113,10 +117,9 @@ def compare(ours, theirs):
             np.testing.assert_array_equal(ours[name], theirs[name], name)
 
 
-# What both programs share is tried with one of them in every run of the tests, and with the other in the long one.
-ONE = pytest.mark.parametrize(
-    "undisturbed", ["bert", pytest.param("elmo", marks=pytest.mark.long)], indirect=True, scope="module"
-)
+# What all models share is tried with one of them in every run of the tests, and with the others in the long one.
+LONG = [pytest.param(model, marks=pytest.mark.long) for model in ("elmo", "transformer")]
+ONE = pytest.mark.parametrize("undisturbed", ["bert", *LONG], indirect=True, scope="module")
 
 
 @pytest.mark.long
@@ -153,7 +156,9 @@ def test_a_run_is_complete(undisturbed):
     encoder = load(workdir)
     assert encoder.encode([["ship", "배"]]).last.shape[0] == 1
     assert not list((workdir / "checkpoints").glob("*.tmp*"))
-    assert len(list((workdir / "checkpoints").iterdir())) in (2, 3)  # the newest two, and the best
+    steps = [folder for folder in (workdir / "checkpoints").iterdir() if folder.name != "average"]
+    assert len(steps) in (2, 3)  # the newest two, and the best
+    assert (workdir / "checkpoints" / "average").is_dir() == (_model == "transformer")
 
 
 @ONE
@@ -162,7 +167,8 @@ def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
     """They are scored before the first step, and training starts where it ended, not from nothing."""
     model, alone, _ = undisturbed
     more = ["--parallel=pmap", "--config.steps=12", "--config.optimizer.learning_rate=1e-6"]
-    done = run(model, tmp_path, corpora, f"--init={alone}", *more, devices=2)
+    weights = alone / "checkpoints" / str(STEPS) if model == "transformer" else alone  # which has a mean, too
+    done = run(model, tmp_path, corpora, f"--init={weights}", *more, devices=2)
     assert done.returncode == 0, done.stderr
     last = {name: value for name, value in read_metrics(alone)[-1].items() if name.startswith("held_out/")}
     said = done.stderr.partition("before the first step: ")[2].splitlines()[0]
@@ -228,12 +234,12 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
         assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("model", ["bert", "elmo"])
+@pytest.mark.parametrize("model", ["bert", "elmo", "transformer"])
 def test_what_a_config_cannot_mean(model, corpora, tmp_path):
     """The programs end such errors in one message, as the test before this one sees of one of them."""
-    other = {"bert": corpora["elmo"], "elmo": corpora["bert"]}[model]
+    other = {"bert": corpora["elmo"], "elmo": corpora["bert"], "transformer": corpora["bert"]}[model]
     cases = [
-        ({"data": str(other)}, None, "prepare it"),
+        ({"data": str(other)}, None, "prepare pairs" if model == "transformer" else "prepare it"),
         ({"data": ""}, None, "--config.data=… is needed"),
         ({"data": str(tmp_path)}, None, str(tmp_path)),
         ({"optimizer.name": "adamx"}, None, "config.optimizer.name='adamx' is not known; it is one of bert_adam"),
@@ -291,19 +297,22 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 RECIPES = [
     (family, recipe)
     # A family fed with pieces reads the corpus of bert.
-    for family in ("bert", "bert_modern", "distilbert", "electra", "elmo", "modernbert", "roberta")
+    for family in ("bert", "bert_modern", "distilbert", "electra", "elmo", "gpt", "modernbert", "roberta", "transformer")
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
+# The parts that learn in every step; of other families mlm.
+HEADS = {"elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
 
 
 def shrunk(family, recipe, corpora):
     """The config with small sizes."""
     config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
-    config.update({"data": str(corpora["elmo" if family == "elmo" else "bert"]), "batch_size": 4, "steps": 10})
+    config.update({"data": str(corpora.get(family, corpora["bert"])), "batch_size": 4, "steps": 10})
     config.accumulate = 1
     if family != "elmo":
-        config.update({"length": 32, "long_length": 64, "long_batch_size": 0})
+        widths = {"target_length": 32} if family == "transformer" else {"long_length": 64, "long_batch_size": 0}
+        config.update({"length": 32, **widths})
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
     else:
         config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
@@ -340,5 +349,5 @@ def test_every_recipe_takes_a_step(family, recipe, corpora):
     assert np.isfinite(float(metrics["loss"]))
     assert int(state.failed) == 0
     moved = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), state.params, params)
-    assert all(jax.tree.leaves(moved[{"elmo": "lm", "electra": "replaced"}.get(family, "mlm")]))
+    assert all(jax.tree.leaves(moved[HEADS.get(family, "mlm")]))
     batches.close()

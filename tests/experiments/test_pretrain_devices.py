@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.long
 MODELS = {
     "bert": ["--config.model.num_layers=1", "--config.length=32"],
     "elmo": ["--config.model.cell_size=32", "--config.length=10", "--config.model.max_characters=12"],
+    "transformer": ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.translations=4"],
 }
 
 
@@ -27,6 +28,7 @@ def corpora(tmp_path_factory):
     return {
         "bert": toy_corpus(folder / "bert", documents=300),
         "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
+        "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
     }
 
 

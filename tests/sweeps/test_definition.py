@@ -116,7 +116,7 @@ def check_pretraining(point, config):
     _, objective = build_objective(config, 1_000)
     assert sum(phase.steps for phase in objective.phases) == config.steps > 0
     initial_state.build_optimizer(config.optimizer, lambda step: 0.0)
-    initial_state.build_schedule(config.optimizer, config.steps)
+    initial_state.build_schedule(config.optimizer, config.steps, width=objective.width)
     assert config.keep >= 1 and config.data
 
 

@@ -53,7 +53,8 @@ def toy_pairs(
     documents: int = 2000,
     topics: int = ToyWorld.topics,
     words: int = ToyWorld.words,
-    vocab_size: int = 500,
+    tokenizer: str = "wordpiece",
+    vocab_size: int = 1000,
     heldout: float = 0.05,
     shards: int = 2,
     seed: int = 0,
@@ -77,7 +78,7 @@ def toy_pairs(
         with (texts / "corpus.txt").open("w", encoding="utf-8", newline="\n") as file:
             file.writelines("\n".join(pair if sides[0] == "en" else pair[::-1]) + "\n\n" for pair in pairs)
 
-    return _prepare(Path(folder), write, "wordpiece", vocab_size, heldout, shards, seed)
+    return _prepare(Path(folder), write, tokenizer, vocab_size, heldout, shards, seed)
 
 
 def _prepare(

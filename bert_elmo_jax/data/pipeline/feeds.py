@@ -20,7 +20,7 @@ from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
 from bert_elmo_jax.data.rows.masking import vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
-from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, pair_batch, plan_pair_rows
+from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, empty_pair_batch, pair_batch, plan_pair_rows
 from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
@@ -206,15 +206,18 @@ class PairFeed(RowFeed):
         assert isinstance(asked, PairExamples)
         for store in stores:
             check_pairs(store)
-        plan = partial(plan_pair_rows, asked=asked)
+        folder = stores[0].folder / "tokenizer"
+        if stores[0].manifest["tokenizer"]["kind"] == "words":
+            vocabulary = WordVocabulary.load(folder)
+            plan = partial(plan_pair_rows, asked=asked, unknown=(vocabulary.vocab_size, vocabulary.unk_id))
+        else:
+            frame = load_tokenizer(folder).frame
+            plan = partial(plan_pair_rows, asked=asked, frame=(tuple(frame.before), tuple(frame.after)))
         self.tracks = [Track(store, plan, (recipe.seed, n), recipe.window) for n, store in enumerate(stores)]
 
     def empty(self, rows: int) -> Batch:
         """See `RowFeed`."""
-        batch: Batch = {name: np.zeros(*shape) for name, shape in self.asked.shapes(rows).items()}
-        for name in ("source_tokens", "target_in", "target_out"):
-            batch[name][:] = self.asked.pad
-        return batch
+        return empty_pair_batch(rows, self.asked)
 
     def fill(self, rows: PairRows, first: int, end: int) -> Batch:
         """See `RowFeed`."""
@@ -222,10 +225,7 @@ class PairFeed(RowFeed):
 
 
 def check_pairs(store: Store) -> None:
-    """Raise unless a corpus can hold texts with their translations, in pieces."""
-    if store.manifest["tokenizer"]["kind"] == "words":
-        remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
-        raise ValueError(f"{store.folder} holds words, but translation reads word pieces; {remedy}")
+    """Raise unless a corpus can hold texts with their translations."""
     counts = store.manifest["counts"].values()
     if sum(count["sentences"] for count in counts) > 2 * sum(count["documents"] for count in counts):
         raise ValueError(

@@ -24,11 +24,11 @@ class PairExamples:
     """Settings of examples with a source and a target.
 
     Args:
-        source_length: positions of a row's sources; every source ends with the piece `end`.
+        source_length: positions of a row's sources, which have the special pieces of the tokenizer around them.
         target_length: positions of a row's targets. The decoder reads `start` and the target, and predicts the target
             and `end`.
         start: the piece before the first one of a target.
-        end: the piece after the last one.
+        end: the piece after the last one of a target.
         pad: the piece in empty positions.
         sequences: maximum number of pairs packed into a row.
         reverse: translate from the second side to the first.
@@ -49,6 +49,11 @@ class PairExamples:
         if self.sequences < 1:
             raise ValueError(f"sequences={self.sequences} per row: expected 1 (no packing) or more")
 
+    @property
+    def length(self) -> int:
+        """The positions of a row, without those of its targets."""
+        return self.source_length
+
     def shapes(self, rows: int, shards: int = 1) -> Shapes:
         """Return the shape and type of every array in a batch; the number of shards changes nothing."""
         widths = dict.fromkeys(SOURCE, self.source_length) | dict.fromkeys(TARGET, self.target_length)
@@ -59,10 +64,12 @@ class PairExamples:
 class PairRows:
     """The rows of a window, in their final order: row r is pairs `members[first[r] : first[r + 1]]`.
 
-    `begins` and `lengths` are those of each pair's source and target in `tokens`; lengths count the mark, too.
+    `begins` are those of each pair's source and target in `tokens`; `lengths` count the special pieces, too. `frame`
+    are the pieces around a source.
     """
 
     tokens: Integer[np.ndarray, "tokens"]
+    frame: tuple[tuple[int, ...], tuple[int, ...]]
     begins: Int64[np.ndarray, "N 2"]
     lengths: Int64[np.ndarray, "N 2"]
     members: Numbers
@@ -72,10 +79,18 @@ class PairRows:
         return len(self.first) - 1
 
 
-def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> PairRows:
+def plan_pair_rows(
+    text: Text,
+    asked: PairExamples,
+    key: tuple[int, ...],
+    frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
+    unknown: tuple[int, int] | None = None,
+) -> PairRows:
     """Return the rows of a window; `key` identifies the window and its epoch.
 
-    Pairs that are longer than a row on either side are left out, and so are texts of which one side has no piece.
+    `frame` are the pieces before and after every source. In a corpus of words, ids from `unknown[0]` on are words
+    outside the vocabulary, and become `unknown[1]`. Pairs that are longer than a row on either side are left out, and
+    so are texts of which one side has no piece.
     """
     count = np.diff(text.documents)
     if (count > 2).any():
@@ -85,17 +100,19 @@ def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> Pai
         )
     first = text.documents[:-1][count == 2]
     cuts = text.sentences[first[:, None] + np.arange(3)]
-    begins, lengths = cuts[:, :2], np.diff(cuts, axis=1) + 1
+    begins, lengths = cuts[:, :2], np.diff(cuts, axis=1)
     if asked.reverse:
         begins, lengths = begins[:, ::-1], lengths[:, ::-1]
+    lengths = lengths + np.array([len(frame[0]) + len(frame[1]), 1])
     capacity = np.array([asked.source_length, asked.target_length])
     fits = (lengths <= capacity).all(axis=1)
     begins, lengths = begins[fits], lengths[fits]
 
+    tokens = text.tokens if unknown is None else np.where(text.tokens < unknown[0], text.tokens, unknown[1])
     rng = generator(*key, CONTENT)
     order = rng.permutation(len(begins))
     if asked.sequences == 1:
-        return PairRows(text.tokens, begins, lengths, order, np.arange(len(order) + 1))
+        return PairRows(tokens, frame, begins, lengths, order, np.arange(len(order) + 1))
     # Positions of the source, or the same share of the target's row if that is more: rows then hold both sides.
     sizes = np.maximum(lengths[:, 0], -(-lengths[:, 1] * capacity[0] // capacity[1]))
     packed, starts = pack(sizes[order], asked.source_length, asked.sequences)
@@ -103,32 +120,55 @@ def plan_pair_rows(text: Text, asked: PairExamples, key: tuple[int, ...]) -> Pai
     held = np.diff(starts)[row_order]
     new = np.concatenate([[0], np.cumsum(held)])
     members = order[packed][np.repeat(starts[row_order] - new[:-1], held) + np.arange(len(packed))]
-    return PairRows(text.tokens, begins, lengths, members, new)
+    return PairRows(tokens, frame, begins, lengths, members, new)
 
 
 def pair_batch(rows: PairRows, first: int, end: int, asked: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
     """Return rows `first` to `end` of a window as a batch."""
     members = rows.members[rows.first[first] : rows.first[end]]
     row, slot = enumerate_runs(np.diff(rows.first[first : end + 1]))
-    count = end - first
-    batch = {name: np.zeros(*shape) for name, shape in asked.shapes(count).items()}
+    batch = empty_pair_batch(end - first, asked)
     for side, name, width in ((0, "source", asked.source_length), (1, "target", asked.target_length)):
-        lengths = rows.lengths[members, side]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        lengths, begins = rows.lengths[members, side], rows.begins[members, side]
         before = np.cumsum(lengths) - lengths  # with all pairs laid end to end
-        offset = before - before[slot == 0][row]
+        within = np.arange(lengths.sum()) - np.repeat(before, lengths)
+        offset = before - before[slot == 0][row]  # within the row
         place = np.repeat(row * width + offset, lengths) + within
-        source = np.repeat(rows.begins[members, side], lengths) + within
-        last = within == np.repeat(lengths - 1, lengths)
-        closed = np.where(last, asked.end, rows.tokens[np.where(last, 0, source)])
         values = {f"{name}_positions": within, f"{name}_segments": np.repeat(slot + 1, lengths)}
         if name == "source":
-            values["source_tokens"] = closed
+            values["source_tokens"] = _framed(rows.tokens, begins, lengths, within, *rows.frame)
         else:
-            opened = np.where(within == 0, asked.start, rows.tokens[np.where(within == 0, 0, source - 1)])
-            values |= {"target_in": opened, "target_out": closed}
+            values["target_in"] = _framed(rows.tokens, begins, lengths, within, (asked.start,), ())
+            values["target_out"] = _framed(rows.tokens, begins, lengths, within, (), (asked.end,))
         for field, array in values.items():
-            if field in ("source_tokens", "target_in", "target_out"):
-                batch[field][:] = asked.pad
             batch[field].ravel()[place] = array
     return batch
+
+
+def empty_pair_batch(rows: int, asked: PairExamples) -> dict[str, Int32[np.ndarray, "B T"]]:
+    """Return a batch of empty rows."""
+    batch = {name: np.zeros(*shape) for name, shape in asked.shapes(rows).items()}
+    for name in ("source_tokens", "target_in", "target_out"):
+        batch[name][:] = asked.pad
+    return batch
+
+
+def _framed(
+    tokens: Integer[np.ndarray, "tokens"],
+    begins: Numbers,
+    lengths: Numbers,
+    within: Int64[np.ndarray, "M"],
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+) -> Int64[np.ndarray, "M"]:
+    """Return the pieces of texts laid end to end, each with the pieces before and after it."""
+    behind = within - np.repeat(lengths - len(after), lengths)  # from 0 on: the place in `after`
+    inside = (within >= len(before)) & (behind < 0)
+    source = np.repeat(begins - len(before), lengths) + within
+    pieces = np.zeros(len(within), np.int64)
+    pieces[inside] = tokens[source[inside]]
+    for n, piece in enumerate(before):
+        pieces[within == n] = piece
+    for n, piece in enumerate(after):
+        pieces[behind == n] = piece
+    return pieces

@@ -14,16 +14,19 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.families.cove.config import CoveConfig
-from bert_elmo_jax.families.cove.model import CoveOutput
+from bert_elmo_jax.families.cove.model import Cove, CoveOutput, look_up_vectors
+from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.nn import dropout, product
 from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.layers import embed
 from bert_elmo_jax.nn.lstm import lstm_step
 from bert_elmo_jax.nn.pooling import masked_softmax
 
 Memory = dict[str, Any]  # arrays whose first axis is the row
+SOURCE, STATE = ("outputs", "keys", "real"), ("cell", "hidden", "context")  # what stays, and what each step changes
 
 
 def init_decoder(config: CoveConfig, key: PRNGKeyArray) -> dict[str, Any]:
@@ -85,8 +88,7 @@ def decode(
     inputs = dropout(inputs, config.dropout, keys[0])
     # The contribution of z to the gates, for all steps in one product; c̃ is added in the loop.
     gates = product(inputs.swapaxes(0, 1), first[: config.target_size])
-    source = {name: memory[name] for name in ("outputs", "keys", "real")}
-    state = {name: memory[name] for name in ("cell", "hidden", "context")}
+    source, state = ({name: memory[name] for name in names} for names in (SOURCE, STATE))
     keep = None if key is None else jax.random.split(keys[1], len(gates))
 
     def step(state: Memory, at: Any) -> tuple[Memory, tuple[Array, Array]]:
@@ -136,3 +138,47 @@ def score_words(
     """Return the score of every word after each step."""
     scores = product(contexts.astype(config.dtype), params["output"]["kernel"]).astype(jnp.float32)
     return scores + jnp.broadcast_to(jnp.asarray(params["output"]["bias"], jnp.float32), scores.shape)
+
+
+def cove_decoder(config: CoveConfig) -> Decoder:
+    """Return the functions that write the translation of a source, one word after the other.
+
+    A step needs no slots: all that it remembers is the state of the LSTM and the last context.
+
+    >>> cove_decoder(CoveConfig(vocab_size=50)).ends
+    (1,)
+    """
+
+    def start(params: Any, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
+        del slots
+        ids, lengths = jnp.asarray(prompt), jnp.asarray(mask).astype(jnp.int32).sum(axis=1)
+        vectors = look_up_vectors(config, params, ids)
+        output: Any = Cove(config).apply({"params": params["encoder"]}, vectors, lengths)
+        memory = read_source(config, params["decoder"], output, lengths)
+        source = {name: memory.pop(name) for name in SOURCE}
+        return {"source": source, **memory}
+
+    def step(
+        params: Any,
+        memory: Memory,
+        tokens: Int[AnyArray, "B T"],
+        positions: Int[AnyArray, "B T"],
+        at: Any,
+        seen: Bool[AnyArray, "B S"],
+    ) -> tuple[Float32[AnyArray, "B T V"], Memory]:
+        del positions, at, seen
+        inputs = embed(params["decoder"]["embedding"], tokens)
+        given = {**memory["source"], **{name: memory[name] for name in STATE}}
+        contexts, _, after = decode(config, params["decoder"], given, inputs)
+        scores = score_words(config, params["decoder"], contexts)
+        return scores, {"source": memory["source"], **{name: after[name] for name in STATE}}
+
+    return Decoder(
+        start=start,
+        step=step,
+        ends=(config.end_id,),
+        pad=config.end_id,
+        most=None,
+        first=config.start_id,
+        forbidden=(config.start_id,),
+    )

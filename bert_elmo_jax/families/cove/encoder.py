@@ -18,6 +18,7 @@ from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.encoded import CoveEncoded, blank, join
 from bert_elmo_jax.families.cove.model import Cove, cove_shapes, stack_layers
+from bert_elmo_jax.families.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import WordTable, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
@@ -40,6 +41,7 @@ class CoveEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
     FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    stream = stream_text  # parts of a translation
 
     def __init__(
         self,
@@ -156,6 +158,30 @@ class CoveEncoder(Encoder):
         self.check_words()
         for number, text in enumerate(sentences):
             to_words(text, number)
+
+    @property
+    def has_decoder(self) -> bool:
+        """True if the weights have the decoder of the pretraining, without which nothing can be translated."""
+        return "decoder" in self.params
+
+    def generate(self, prompts: Any = None, **options: Any) -> list[list[Any]]:
+        """Return translations with their scores; the options are those of `families.generate`."""
+        if not self.has_decoder:
+            raise ValueError(
+                f"{self.source} has only the encoder of a CoVe, as all released weights: nothing can be translated"
+            )
+        return generate(self, prompts, **options)
+
+    def translate(self, texts: Sequence[str], *, max_new: int | None = None, **options: Any) -> list[str]:
+        """Return the best translation of each text; the options are those of `generate`.
+
+        By default each word is the likeliest one, and a translation has at most twice as many words as the longest
+        source, and ten more.
+        """
+        check_list(texts)
+        if max_new is None:
+            max_new = 10 + 2 * max(len(to_words(text, number)) for number, text in enumerate(texts))
+        return [best.text for best, *_ in self.generate(list(texts), max_new=max_new, **options)]
 
     @property
     def _widths(self) -> list[int]:

@@ -16,7 +16,7 @@ FAMILY = Family(
     config=CoveConfig,
     module=Cove,
     inputs="words",
-    objectives={"translation": lazy_function("bert_elmo_jax.families.cove.objective", "translation_objective")},
+    objectives={"translate": lazy_function("bert_elmo_jax.families.cove.objective", "translate_objective")},
     heads={"decoder": None},  # made by init
     formats={
         "cove": WeightFormat(
@@ -41,6 +41,9 @@ FAMILY = Family(
         (r"decoder/embedding$|encoder/embeddings/word$", P("tensor", "fsdp")),
     ),
     presets=PRESETS,
+    vocab_size=50_000,
     init=lambda config, key, heads: init_cove_params(config, key, decoder="decoder" in heads),
+    special_ids=lambda words: {"start_id": words.bos_id, "end_id": words.eos_id, "unk_id": words.unk_id},
+    decoder=lazy_function("bert_elmo_jax.families.cove.decoder", "cove_decoder"),
     vectors=lambda config: config.vector_size if config.vocab_size is None else None,
 )

@@ -111,7 +111,7 @@ def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = Fals
     """Return fresh parameters: `{"encoder": …}`, and on request the "decoder".
 
     Matrices of LSTMs are drawn as those of `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform
-    with a variance of 1, except for the unknown word and the other special ones, which are zero.
+    with a variance of 1; that of the unknown word is zero.
     """
     from bert_elmo_jax.families.cove.decoder import init_decoder
 
@@ -121,7 +121,7 @@ def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = Fals
     if config.vocab_size is not None:
         limit = 3**0.5
         table = jax.random.uniform(for_words, (config.vocab_size, config.vector_size), minval=-limit, maxval=limit)
-        params["encoder"]["embeddings"] = {"word": table}
+        params["encoder"]["embeddings"] = {"word": table.at[config.unk_id].set(0.0)}
     if decoder:
         params["decoder"] = init_decoder(config, for_decoder)
     return params

@@ -1,26 +1,21 @@
 """The Transformer's step that writes a translation: `Family.decoder`."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int
 
 from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import Embeddings
 from bert_elmo_jax.families.transformer.model import Transformer, piece_logits
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.decoder_layer import DecoderLayer, LayerMemory
+from bert_elmo_jax.nn.decoder_layer import DecoderLayer
+from bert_elmo_jax.nn.matrix_product import cast_kernels
 
 Params = Mapping[str, Any]
-
-
-class Memory(NamedTuple):
-    """The keys and values of each layer, and the pieces of the source that are real."""
-
-    layers: tuple[LayerMemory, ...]
-    source: Bool[Array, "B T"]
+Memory = dict[str, Any]
 
 
 def transformer_decoder(config: TransformerConfig) -> Decoder:
@@ -33,34 +28,50 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
     """
     side = config.target
     layer: Any = DecoderLayer(side)
+    numbers = range(side.num_layers)
+
+    def prepare(params: Params) -> dict[str, Any]:
+        if "decoder" not in params:
+            raise ValueError("these weights have only the encoder of a Transformer: nothing can be written with them")
+        dtype = jnp.dtype(config.dtype)
+        cast = {name: cast_kernels(part, dtype) for name, part in params.items() if name in ("encoder", "decoder")}
+        cast["softmax"] = {"table": output_table(config, params).astype(dtype)}
+        return cast
 
     def start(params: Params, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
-        encoder = Transformer(config)
         segments = jnp.asarray(mask).astype(jnp.int32)
-        output: Any = encoder.apply({"params": params["encoder"]}, prompt, None, None, segments)
-        layers = (params["decoder"][f"layer_{i}"] for i in range(side.num_layers))
-        memories = tuple(layer.apply({"params": p}, output.last, slots, method="begin") for p in layers)
-        return Memory(memories, segments > 0)
+        output: Any = Transformer(config).apply({"params": params["encoder"]}, prompt, None, None, segments)
+        begun = [
+            layer.apply({"params": params["decoder"][f"layer_{i}"]}, output.last, slots, method="begin")
+            for i in numbers
+        ]
+        own, source = ({f"layer_{i}": both[part] for i, both in zip(numbers, begun)} for part in (0, 1))
+        return {"own": own, "source": {"mask": segments > 0, **source}}
 
     def step(
-        params: Params, memory: Memory, tokens: Int[AnyArray, "B U"], positions: Int[AnyArray, "B U"], at: Any,
+        params: Params,
+        memory: Memory,
+        tokens: Int[AnyArray, "B U"],
+        positions: Int[AnyArray, "B U"],
+        at: Any,
         seen: Bool[AnyArray, "B S"],
-    ) -> tuple[Float32[Array, "B U V"], Memory]:  # fmt: skip
-        p = params["decoder"]
+    ) -> tuple[Float32[AnyArray, "B U V"], Memory]:
+        p, mask = params["decoder"], memory["source"]["mask"]
         words = params["encoder"]["embeddings"]["word"] if side.share_embeddings else None
-        x, table = Embeddings(side).apply({"params": p.get("embeddings", {})}, tokens, positions, words)
+        x, _ = Embeddings(side).apply({"params": p.get("embeddings", {})}, tokens, positions, words)
         new, slots = tokens.shape[1], seen.shape[1]
         before = jnp.arange(slots)[None, :] <= at + jnp.arange(new)[:, None]
-        own = jnp.asarray(seen).astype(bool)[:, None, :] & before[None]
-        source = jnp.broadcast_to(memory.source[:, None, :], (len(tokens), new, memory.source.shape[1]))
-        kept = []
-        for i, of_layer in enumerate(memory.layers):
-            weights = {"params": p[f"layer_{i}"]}
-            x, of_layer = layer.apply(weights, x, of_layer, at, own, source, method="step")
-            kept.append(of_layer)
-        logits = piece_logits(x, table if side.tie_output else p["output"], p.get("output_bias"))
-        return logits, Memory(tuple(kept), memory.source)
+        sees = jnp.asarray(seen).astype(bool)[:, None, :] & before[None]
+        sees_source = jnp.broadcast_to(mask[:, None, :], (len(tokens), new, mask.shape[1]))
+        own = {}
+        for name, slots_of_layer in memory["own"].items():
+            x, own[name] = layer.apply(
+                {"params": p[name]}, x, slots_of_layer, memory["source"][name], at, sees, sees_source, method="step"
+            )
+        table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
+        return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
 
+    more = {"prepare": prepare, "forced_end": config.forced_end_id, "vocab_size": side.vocab_size}
     return Decoder(
         start=start,
         step=step,
@@ -68,6 +79,13 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         pad=config.pad_id,
         most=config.max_positions,
         first=config.start_id,
-        # Padding is never written, unless it ends a text.
-        forbidden=tuple(sorted({*config.forbidden_ids, config.pad_id} - set(config.end_ids))),
+        forbidden=config.forbidden_ids,
+        **{name: value for name, value in more.items() if name in Decoder._fields},
     )
+
+
+def output_table(config: TransformerConfig, params: Params) -> Float[AnyArray, "V D"]:
+    """Return the table that the softmax reads."""
+    if not config.tie_output:
+        return params["decoder"]["output"]
+    return params["encoder" if config.share_embeddings else "decoder"]["embeddings"]["word"]

@@ -18,6 +18,13 @@ def _decoder_module(config: Any) -> nn.Module:
     return TransformerDecoder(config.target)
 
 
+def _special_ids(tokenizer: Any) -> dict[str, Any]:
+    """A target begins like a text and ends with the piece that ends a text; padding and the first piece only there."""
+    end = tokenizer.sep_id
+    never = sorted({tokenizer.pad_id, tokenizer.cls_id} - {end})
+    return {"start_id": tokenizer.cls_id, "end_ids": (end,), "forbidden_ids": tuple(never)}
+
+
 FAMILY = Family(
     name="transformer",
     called="a Transformer",
@@ -32,6 +39,6 @@ FAMILY = Family(
     pooler=True,
     presets=PRESETS,
     vocab_size=37_000,
-    special_ids=lambda tokenizer: {"start_id": tokenizer.cls_id, "end_ids": (tokenizer.sep_id,)},
+    special_ids=_special_ids,
     decoder=lazy_function(f"{FOLDER}.decoding", "transformer_decoder"),
 )

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.corpora.store import DamagedStore, open_store
-from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 from bert_elmo_jax.data.pipeline import windows
 from bert_elmo_jax.data.pipeline.batches import Phases, eval_batches, train_batches
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples
+from bert_elmo_jax.data.rows.translation import PairExamples
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 SMALL = 400  # tokens of a window, for several windows per epoch
@@ -51,6 +52,11 @@ def more_english(tmp_path_factory, english):
     return toy_corpus(folder, seed=1, documents=30, heldout=0.2, tokenizer=str(english / "tokenizer"))
 
 
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory):
+    return toy_pairs(tmp_path_factory.mktemp("toy") / "pairs", documents=400, heldout=0.2)
+
+
 BERT = {
     "nsp": PieceExamples(24),
     "packed": PieceExamples(40, "documents", sequences=4, masking=Masking("word", 0.3)),
@@ -61,20 +67,26 @@ WORDS = {
     "sentences": LanguageModelExamples("sentences", 16, smallest_table=32, widest_filter=7),
     "ids": LanguageModelExamples(length=5, input="words"),
 }
+PAIRS = {
+    "pairs": PairExamples(60, 80, start=2, end=3, pad=0),
+    "packed pairs": PairExamples(90, 120, start=2, end=3, pad=0, sequences=4, reverse=True),
+}
 
 
 def same(one, other):
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-@pytest.fixture(params=[*BERT, "mixture", *(f"lm {name}" for name in WORDS), "lm mixture"])
-def case(request, english, more_english, korean_words, more_words):
+@pytest.fixture(params=[*BERT, "mixture", *(f"lm {name}" for name in WORDS), "lm mixture", *PAIRS])
+def case(request, english, more_english, korean_words, more_words, pairs):
     """Return corpora and examples of every kind."""
     name = request.param
     if name == "mixture":
         return {str(english): 2.0, str(more_english): 1.0}, BERT["nsp"]
     if name == "lm mixture":
         return {str(korean_words): 2.0, str(more_words): 1.0}, WORDS["streams"]
+    if name in PAIRS:
+        return pairs, PAIRS[name]
     return (english, BERT[name]) if name in BERT else (korean_words, WORDS[name.removeprefix("lm ")])
 
 

@@ -1,0 +1,87 @@
+"""The end of a run that learned to translate: held-out texts are translated and scored, and shown in the report."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.evals import translation
+from bert_elmo_jax.families import find_family
+from bert_elmo_jax.files import write_json
+from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.report.page import draw_table
+from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.toyworld import ToyWorld, right_translations
+
+FILE = "final.json"  # in a run directory: figures of the parameters that `load` reads
+SHOWN = 12  # translations in the report
+
+
+class Translated(NamedTuple):
+    """Sources, their references and a model's translations."""
+
+    sources: list[str]
+    references: list[str]
+    found: list[str]
+
+
+def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str, float]) -> Translated | None:
+    """Translate the first `config.translations` held-out texts of the first corpus that fit into a row.
+
+    Return None if there is none, and for a model that does not write pieces.
+
+    The search has `config.beams` beams and the length penalty `config.length_penalty`.
+    """
+    model = load(run)
+    if find_family(model.config).decoder is None or not isinstance(model.reads, Tokenizer):
+        return None
+    store = open_store(next(iter(corpora)), "heldout")
+    frame, read, known = model.reads.frame, [], []
+    for number in range(len(store)):
+        if len(read) == config.translations:
+            break
+        sides = [side.tolist() for side in store[number]]
+        if len(sides) == 2:
+            source, target = sides[::-1] if config.reverse else sides
+            whole = [*frame.before, *source, *frame.after]
+            if len(whole) <= config.length and len(target) < config.target_length:
+                read.append(whole)
+                known.append((source, target))
+    if not read:
+        return None
+    written = model.generate(
+        source=read, max_new=config.target_length, beams=config.beams, length_penalty=config.length_penalty
+    )
+    decode = model.reads.decode
+    return Translated(
+        [decode(source) for source, _ in known], [decode(target) for _, target in known],
+        [best.text for best, *_ in written],
+    )  # fmt: skip
+
+
+def score_held_out(run: str | Path, config: ConfigDict, texts: Translated) -> dict[str, float]:
+    """Return BLEU, chrF and the share of translations that are the reference; write them to `final.json`.
+
+    In the toy world, `held_out/right` is the share of translations that are right: a sentence may have several.
+    """
+    scores = translation.score(texts.found, texts.references)
+    same = sum(found == reference for found, reference in zip(texts.found, texts.references))
+    figures = {f"held_out/{name}": value for name, value in scores.items()}
+    figures["held_out/same"] = same / len(texts.found)
+    if config.data == "toyworld":
+        sides = config.toyworld.language.split(",")
+        source = sides[-1] if config.reverse else sides[0]
+        world = ToyWorld(source, topics=config.toyworld.topics, words=config.toyworld.words)
+        figures["held_out/right"] = right_translations(world, texts.sources, texts.found)
+    write_json(Path(run) / FILE, figures)
+    return figures
+
+
+def describe_translations(texts: Translated, figures: Mapping[str, float]) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: the scores, and some of the translations."""
+    told = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+    rows = list(zip(texts.sources, texts.found, texts.references))[:SHOWN]
+    table = draw_table(("source", "translation", "reference"), rows)
+    return "Translations of held-out texts", f"<p>{len(texts.found):,} texts: {told}.</p>{table}"

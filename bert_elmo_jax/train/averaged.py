@@ -1,0 +1,104 @@
+"""The mean of a run's last checkpoints, in `checkpoints/average`: the parameters that `load` then reads.
+
+The checkpoints stay as they are, and a run resumes from them. `facts.json` names the steps of the mean and holds its
+held-out figures.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.train.checkpoint import FILES, damage, load_params, meet, read_tree, saved_steps, write_file_list
+
+Params = dict[str, Any]
+
+
+def check_average(average: int | None, keep: int) -> None:
+    """Raise if a run cannot average this many checkpoints, because it keeps fewer.
+
+    >>> check_average(5, keep=3)
+    Traceback (most recent call last):
+    ValueError: average=5 checkpoints, but the run keeps the newest 3: use keep=5 or more
+    """
+    if average is None:
+        return
+    if average < 1:
+        raise ValueError(f"average={average}: expected a number of checkpoints, or 1 for the last one alone")
+    if average > keep:
+        raise ValueError(
+            f"average={average} checkpoints, but the run keeps the newest {keep}: use keep={average} or more"
+        )
+
+
+def average_params(run: str | Path, count: int) -> tuple[list[int], Params]:
+    """Return the steps of the last `count` checkpoints, or of all if there are fewer, and their mean parameters."""
+    steps = saved_steps(run)[-count:]
+    total: Any = None
+    for step in steps or [None]:
+        _, params = load_params(run, step)
+        wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+        total = wide if total is None else jax.tree.map(np.add, total, wide)
+    return steps, jax.tree.map(lambda leaf, like: (leaf / len(steps)).astype(like.dtype), total, params)
+
+
+def write_average(
+    run: str | Path, count: int, evaluate: Callable[[Params], Mapping[str, float]] | None = None
+) -> dict[str, Any]:
+    """Write the mean of the last `count` checkpoints, unless it is there; return its facts: steps and figures.
+
+    All processes of a run call it. `evaluate` returns the held-out figures of parameters.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.train.checkpoint import save_params
+    >>> run = tempfile.mkdtemp()
+    >>> for step in (1, 2, 3):
+    ...     _ = save_params(run, step, {"encoder": {"w": np.float32([step])}})
+    >>> write_average(run, 2)["steps"], load_average(run)[1]["encoder"]["w"].tolist()
+    ([2, 3], [2.5])
+    """
+    meet("last checkpoint")  # which one process marks as complete
+    folder, steps = _folder(run), saved_steps(run)[-count:]
+    found = _facts(run)
+    if found.get("steps") == steps and not damage(folder):
+        return found
+    _, params = average_params(run, count)
+    facts = {"steps": steps, "figures": dict(evaluate(params)) if evaluate else {}}
+    meet("average")
+    if jax.process_index() == 0:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    meet("average folder")
+    with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
+        checkpointer.save(folder / "params", params)
+    if jax.process_index() == 0:
+        write_file_list(folder)
+    meet("average written")
+    return facts
+
+
+def load_average(run: str | Path) -> tuple[list[int], Params] | None:
+    """Return the steps and the parameters of the mean; None without one, or if there is a newer checkpoint."""
+    folder, facts, saved = _folder(run), _facts(run), saved_steps(run)
+    if not (folder / FILES).is_file() or not saved or facts.get("steps", [])[-1:] != saved[-1:]:
+        return None
+    if wrong := damage(folder):
+        raise ValueError(
+            f"{folder} is damaged: {'; '.join(wrong[:3])}; copy it again, or delete it to read the last checkpoint"
+        )
+    return facts["steps"], read_tree(folder / "params")
+
+
+def _folder(run: str | Path) -> Path:
+    return Path(run).absolute() / "checkpoints" / "average"
+
+
+def _facts(run: str | Path) -> dict[str, Any]:
+    return read_json(_folder(run) / "facts.json", default={})
