@@ -106,6 +106,7 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: i
         "warmup_stable_decay": lambda: optim.warmup_stable_decay(peak, warm, steps, cooldown),
         "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
         "noam": lambda: optim.noam(width or 1, warm, peak),
+        "slanted_triangular": lambda: optim.slanted_triangular(steps, peak, warmup if warmup < 1 else warmup / steps),
         "constant": lambda: optim.constant(peak, warm),
     }
     return choose("optimizer.schedule", o.schedule, named)()

@@ -11,15 +11,10 @@ def fields(family: str, model: Any) -> ConfigDict:
     c = ConfigDict()
     c.family = family
     # Fields that depend on the vocabulary of the data are left out.
-<<<<<<< HEAD
-    sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
-    kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
-    c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
-=======
     vocabulary = ("vocab_size", "pad_id", "end_id")
     sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in vocabulary}
-    c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
->>>>>>> transformer
+    kinds = {field.name: next(iter(get_args(field.type)), float) for field in dataclasses.fields(model)}
+    c.model = ConfigDict({n: config_dict.placeholder(kinds[n]) if v is None else v for n, v in sizes.items()})
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld
     c.steps = 1_000_000
@@ -36,7 +31,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.mesh = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})  # -1: all remaining devices
     c.optimizer = ConfigDict()
     c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
-    # linear_after_warmup, cosine, inverse_square_root, constant; noam, whose learning_rate is a factor of the paper's;
+    # linear_after_warmup, cosine, inverse_square_root, slanted_triangular, constant; noam, whose learning_rate is a factor of the paper's;
     # warmup_stable_decay, which decays in the last `cooldown` steps.
     c.optimizer.schedule = "linear_from_start"
     # Steps of warmup_stable_decay, or below 1 a share of them; empty: 0.2.
