@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.inference.convert import convert
 
 from .data.conftest import inline, no_bar, random_documents, write_documents
@@ -78,6 +79,16 @@ def write_texts_and_corpora(root: Path) -> None:
         prepare(Request((str(root / "text.txt"),), str(root / first), **asked), inline, no_bar)
         for other in others:
             shutil.copytree(root / first, root / other)
+    english, korean = (
+        "".join(f"{line}\n" for line in lines) for lines in (["the pear", "the sea"] * 9, ["배", "바다"] * 9)
+    )
+    for name, text in (("news.en", english), ("news.ko", korean)):
+        (root / name).write_text(text, encoding="utf-8")
+    table = "".join(f"{en}\t{ko}\n" for en, ko in zip(english.splitlines(), korean.splitlines()))
+    (root / "sts.tsv").write_text(table, encoding="utf-8")
+    (root / "news.tsv").write_text(f"english\tkorean\n{table}", encoding="utf-8")
+    for place in ("corpora/news", "data/wmt"):
+        toy_pairs(root / place, topics=2, words=2, documents=60, heldout=0.3)
 
 
 def write_task_files(root: Path) -> None:
@@ -153,7 +164,7 @@ def write_sweeps_data(root: Path) -> None:
     for part in ("train", "dev"):
         write_pairs(data / "qnli" / f"{part}.tsv", random.Random(0), 24)
     for place, source in (("wiki", "data/wiki"), ("1b", "data/1b"), ("novels", "corpora/novels"),
-                          ("novels_words", "corpora/novels_words")):  # fmt: skip
+                          ("novels_words", "corpora/novels_words"), ("wmt", "data/wmt")):  # fmt: skip
         shutil.copytree(root / source, data / "corpora" / place)
     shutil.copytree(data, root / "shared" / "data")
 

@@ -13,6 +13,7 @@ from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.transformer.family import FAMILY as TRANSFORMER
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
@@ -45,6 +46,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
     )
     write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
     write_bert(root / "runs" / "bert_toy", layers)
+    write_translator(root / "runs" / "transformer_toy")
     write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
     encoder = load(root / "runs" / "bert_toy")
     encoder.sentence_head = SentenceHead(("mean",), ("normalize",))
@@ -66,6 +68,15 @@ def write_bert(folder: Path, layers: int) -> None:
     sizes = {"hidden_size": 16, "num_layers": layers, "num_heads": 2, "feed_forward_size": 32, "max_positions": 64}
     config = BertConfig(vocab_size=tokenizer.vocab_size, **sizes)
     params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")))
+    inference.write_run_directory(folder, config, params, tokenizer, run={})
+
+
+def write_translator(folder: Path) -> None:
+    """Write a run with a random Transformer for English and Korean."""
+    tokenizer = train_wordpiece(NOVEL.splitlines() * 9, vocab_size=200)
+    sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
+    config = TRANSFORMER.config_for(tokenizer, **sizes)
+    params = jax.tree.map(np.asarray, init_params(TRANSFORMER, config, jax.random.key(0), ("decoder",), pooler=False))
     inference.write_run_directory(folder, config, params, tokenizer, run={})
 
 

@@ -69,6 +69,8 @@ BERT = {"length": 16, "long_length": 32, "long_batch_size": 2}
 BERT_SIZES = {"num_layers": 2, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 ELMO = {"length": 4, "negatives": 8}
 ELMO_SIZES = {"cell_size": 8, "projection_size": 4, "filters": "((1,4),(2,4))"}
+PAIRS = {"length": 24, "target_length": 24, "translations": 2, "average": 1, "keep": 1, "toyworld.heldout": 0.3}
+PAIR_SIZES = {"num_layers": 1, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
 NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
 READER = {"max_length": 32, "longest_answer": 4}
@@ -134,10 +136,11 @@ def value_of(words, flag, default=""):
 
 
 def small_pretraining(words, command):
-    bert = "configs/bert.py" in command
-    small = fields({**PRETRAINING, **(BERT if bert else ELMO)})
+    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/transformer.py": (PAIRS, PAIR_SIZES)}
+    own, sizes = next((kind for file, kind in kinds.items() if file in command), (ELMO, ELMO_SIZES))
+    small = fields({**PRETRAINING, **own})
     if "--init" not in command:
-        small += fields(BERT_SIZES if bert else ELMO_SIZES, "model.")
+        small += fields(sizes, "model.")
     if "elmo.py:toy" in command or "elmo.py:quickstart" in command:
         small.remove("--config.negatives=8")
     devices = 8 if "mesh" in command else 1

@@ -227,7 +227,9 @@ class WordVocabulary:
         >>> WordVocabulary.build({"sea": 2, "배": 5}).decode([0, 3, 4, 2, 1])
         '배 sea <UNK>'
         """
-        return " ".join(self.words[int(number)] for number in ids if number not in (self.bos_id, self.eos_id))
+        kept = [int(number) for number in ids if number not in (self.bos_id, self.eos_id)]
+        # A prepared corpus has ids of words outside of the vocabulary, too.
+        return " ".join(self.words[number] if number < self.vocab_size else UNK_WORD for number in kept)
 
     def __len__(self) -> int:
         return len(self.words)

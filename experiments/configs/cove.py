@@ -10,10 +10,10 @@ from experiments.configs import pretraining
 def fields(preset: str) -> ConfigDict:
     """Return the fields of a run that translates."""
     c = pretraining.fields("cove", CoveConfig.preset(preset))
-    for name in ("start_id", "end_id", "unk_id"):  # those of the vocabulary of the data
+    for name in ("bos_id", "eos_id", "unk_id"):  # from the data's vocabulary
         del c.model[name]
     pretraining.translate(c)
-    c.smoothing = 0.0
+    c.update(smoothing=0.0, beams=1)
     c.vectors = ""  # a file in the format of GloVe, word2vec or fastText; empty: random vectors
     return c
 

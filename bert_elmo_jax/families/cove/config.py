@@ -22,7 +22,7 @@ class CoveConfig:
     each direction. With `vocab_size`, the model has its own table of word vectors, trained only with `train_vectors`;
     without it, the vectors come from a file, as for released weights. The other fields are for the decoder of the
     pretraining: its layers have 2 · `lstm_size` cells, it reads vectors of `target_size` numbers, and a target is
-    between the words `start_id` and `end_id`. Matrices are multiplied in `dtype`; parameters, cells and gates are
+    between the words `bos_id` and `eos_id`. Matrices are multiplied in `dtype`; parameters, cells and gates are
     always float32.
 
     >>> CoveConfig().layer_size, CoveConfig.preset("toy", vocab_size=100).num_layers
@@ -36,8 +36,8 @@ class CoveConfig:
     train_vectors: bool = False
     decoder_layers: int = 2
     target_size: int = 300
-    start_id: int = 0
-    end_id: int = 1
+    bos_id: int = 0
+    eos_id: int = 1
     unk_id: int = 2
     dropout: float = 0.2
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -49,7 +49,7 @@ class CoveConfig:
             count = field.type in (int, int | None) and not field.name.endswith("_id") and value is not None
             if count and (type(value) is not int or value < 1):
                 raise ValueError(f"{field.name} is {value!r}; it must be a whole number, at least 1")
-        for name in ("start_id", "end_id", "unk_id"):
+        for name in ("bos_id", "eos_id", "unk_id"):
             if type(getattr(self, name)) is not int or not 0 <= getattr(self, name) < (self.vocab_size or 1 << 31):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be the id of a word, 0 to vocab_size - 1")
         if not isinstance(self.train_vectors, bool):

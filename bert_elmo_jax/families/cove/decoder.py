@@ -176,9 +176,9 @@ def cove_decoder(config: CoveConfig) -> Decoder:
     return Decoder(
         start=start,
         step=step,
-        ends=(config.end_id,),
-        pad=config.end_id,
+        ends=(config.eos_id,),
+        pad=config.eos_id,
         most=None,
-        first=config.start_id,
-        forbidden=(config.start_id,),
+        first=config.bos_id,
+        forbidden=(config.bos_id,),
     )

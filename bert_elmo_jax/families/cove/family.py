@@ -43,7 +43,7 @@ FAMILY = Family(
     presets=PRESETS,
     vocab_size=50_000,
     init=lambda config, key, heads: init_cove_params(config, key, decoder="decoder" in heads),
-    special_ids=lambda words: {"start_id": words.bos_id, "end_id": words.eos_id, "unk_id": words.unk_id},
+    special_ids=lambda words: {"bos_id": words.bos_id, "eos_id": words.eos_id, "unk_id": words.unk_id},
     decoder=lazy_function("bert_elmo_jax.families.cove.decoder", "cove_decoder"),
     vectors=lambda config: config.vector_size if config.vocab_size is None else None,
 )

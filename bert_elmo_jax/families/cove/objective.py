@@ -36,9 +36,9 @@ def translate_objective(config: ConfigDict, model: CoveConfig) -> Objective:
         model,
         init=init,
         logits=lambda params, batch, key: score_targets(model, params, batch, key),
-        start=model.start_id,
-        end=model.end_id,
-        pad=model.end_id,
+        start=model.bos_id,
+        end=model.eos_id,
+        pad=model.eos_id,
         packs=False,
     )
     return objective._replace(work=count_work, frozen=() if model.train_vectors else (TABLE,))

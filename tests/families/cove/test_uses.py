@@ -76,6 +76,16 @@ def test_a_task_network_on_frozen_layers(goldens, tmp_path):
     assert (inside.encode(["the bank of unheard"]).last == expected.last).all()
 
 
+@pytest.mark.usefixtures("as_users_run")
+def test_it_cannot_be_adapted_as_a_language_model(goldens, tmp_path):
+    from bert_elmo_jax.runs.adaptation import adapt_encoder
+
+    config = importlib.import_module("experiments.configs.bcn").get_config()
+    config.encoder = str(goldens / "cove_tiny")
+    with pytest.raises(ValueError, match=r"trains an encoder as a language model, and .*cove_tiny is a CoVe, which is"):
+        adapt_encoder(config, tmp_path, None, None)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("one_device")
 def test_a_task_network_that_fine_tunes_it(goldens, tmp_path):
@@ -90,7 +100,7 @@ def small_run(data, **changes):
     """Return the toy recipe with small sizes and dropout."""
     config, _ = read_config("experiments/configs/cove.py:toy")
     config.update(data=str(data), steps=4, batch_size=8, checkpoint_every=2, eval_every=4, eval_batches=1)
-    config.update(length=12, target_length=12)
+    config.update(length=12, target_length=12, translations=5)
     config.model.update(vector_size=8, lstm_size=8, target_size=8, dropout=0.1)
     config.update_from_flattened_dict(changes)
     return config
@@ -104,7 +114,7 @@ def pairs(tmp_path_factory):
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("one_device")
+@pytest.mark.usefixtures("one_device", "as_users_run")
 def test_a_run_gives_an_encoder(pairs, tmp_path):
     assert pretrain(small_run(pairs), tmp_path / "run") == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -112,6 +122,17 @@ def test_a_run_gives_an_encoder(pairs, tmp_path):
     assert {"held_out/perplexity", "held_out/accuracy", "held_out/exact"} <= figures
     cove = load(tmp_path / "run")
     assert set(cove.params) == {"encoder", "decoder"}
+    # The run ends with translations of held-out sentences; `translate` gives such texts.
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert {"held_out/bleu", "held_out/chrf", "held_out/same"} <= set(final)
+    sources = [" ".join(cove.reads.words[n : n + 3]) for n in (5, 9)]
+    written = cove.generate(sources, max_new=6)
+    assert cove.translate(sources, max_new=6) == [best.text for best, *_ in written]
+    assert written == cove.generate(source=[cove.reads.ids(text.split()).tolist() for text in sources], max_new=6)
+    beams = cove.generate(sources, max_new=6, beams=3, n_best=3)
+    assert [len(texts) for texts in beams] == [3, 3]
+    assert all(best.score >= worst.score for best, _, worst in beams)
+    assert "".join(cove.stream(sources[0], max_new=6)) == written[0][0].text
     words = list(cove.reads.words)
     known = words[5]
     encoding = cove.encode([[known, "never-seen", known]])
@@ -125,6 +146,8 @@ def test_a_run_gives_an_encoder(pairs, tmp_path):
     assert (cove.params["decoder"]["embedding"] != fresh["decoder"]["embedding"]).any()
     # As the encoder of a task it has no decoder, and the same vectors.
     encoder = word_encoder(str(tmp_path / "run"))
+    with pytest.raises(ValueError, match="has only the encoder of a CoVe, as all released weights: nothing can be tr"):
+        encoder.translate([known])
     [layers] = encoder.word_layers([[known, "never-seen", known]], [0, 1, 2])
     np.testing.assert_allclose(layers[2], encoding.last[0], rtol=0, atol=1e-6)
     # A second run may begin with its weights.

@@ -1,0 +1,78 @@
+"""Held-out texts at the end of a run: which are translated, and their scores."""
+
+import json
+
+import pytest
+
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.translation_scores import Translated, describe_translations, score_held_out, translate_held_out
+from bert_elmo_jax.text import load_tokenizer
+
+SMALL = {"num_layers": 1, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return toy_pairs(tmp_path_factory.mktemp("toy") / "pairs", topics=2, words=2, documents=60, heldout=0.3)
+
+
+def config_of(corpus, **changed):
+    config, _ = read_config("experiments/configs/transformer.py:toy")
+    config.model.update(SMALL)
+    config.update({"data": str(corpus), "steps": 4, "batch_size": 4, "eval_every": 0, "checkpoint_every": 2})
+    config.update({"translations": 5, "beams": 1, "average": 2} | changed)
+    return config
+
+
+@pytest.fixture(scope="module")
+def run(corpus, tmp_path_factory):
+    from bert_elmo_jax import train
+
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        import functools
+
+        import jax
+
+        patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
+        assert pretrain(config_of(corpus), folder) == 0
+    return folder
+
+
+def test_the_end_of_a_run(run):
+    figures = json.loads((run / "final.json").read_text())
+    assert set(figures) == {"held_out/bleu", "held_out/chrf", "held_out/chrf++", "held_out/same"}
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Translations of held-out texts" in page and "The mean of the last checkpoints" in page
+    assert "load(" in page and "translate(" in page
+    assert json.loads((run / "checkpoints" / "average" / "facts.json").read_text())["steps"] == [2, 4]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_which_texts_are_translated(run, corpus, reverse):
+    tokenizer = load_tokenizer(corpus / "tokenizer")
+    pairs = [[tokenizer.decode(side) for side in document] for document in open_store(corpus, "heldout")]
+    found = translate_held_out(run, config_of(corpus, reverse=reverse, translations=3), {str(corpus): 1.0})
+    step = -1 if reverse else 1
+    assert list(zip(found.sources, found.references)) == [tuple(pair[::step]) for pair in pairs[:3]]
+    assert len(found.found) == 3 and all(isinstance(text, str) for text in found.found)
+    short = config_of(corpus, length=8, translations=1_000)
+    kept = [pair for pair in pairs if len(tokenizer.encode(pair[0])) <= 8]
+    assert translate_held_out(run, short, {str(corpus): 1.0}).sources == [source for source, _ in kept]
+    assert 0 < len(kept) < len(pairs)
+    assert translate_held_out(run, config_of(corpus, length=3), {str(corpus): 1.0}) is None
+
+
+def test_scores(tmp_path, corpus):
+    sources, right = "그분께서는 가게를 여셨다 .", "He opened the shops ."
+    config = config_of(corpus, data="toyworld", reverse=True)
+    config.toyworld.update(topics=2, words=2)
+    texts = Translated([sources] * 4, ["She opened the shop ."] * 4, ["She opened the shop .", right, "shop", ""])
+    figures = score_held_out(tmp_path, config, texts)
+    assert (figures["held_out/same"], figures["held_out/right"]) == (0.25, 0.5)
+    assert json.loads((tmp_path / "final.json").read_text()) == figures
+    title, html = describe_translations(texts, figures)
+    assert title == "Translations of held-out texts" and html.count("<tr>") == 5 and "held_out/right 0.5" in html
