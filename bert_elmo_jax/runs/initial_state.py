@@ -64,6 +64,7 @@ def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
     known = {field.name for field in dataclasses.fields(stored)}
     free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"} & known
+    free |= set(getattr(stored, "TRAINING_ONLY", ()))
     return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
 
 

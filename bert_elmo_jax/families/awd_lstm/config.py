@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bert_elmo_jax.families.family import check_choices, choose_preset
 
@@ -49,6 +49,8 @@ class AwdLstmConfig:
     embedding_dropout: float = 0.05
     weight_dropout: float = 0.5
     dtype: Literal["float32", "bfloat16"] = "float32"
+
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = RATES  # fields that a run from given weights may choose
 
     def __post_init__(self) -> None:
         check_choices(self)
