@@ -19,6 +19,7 @@ REGISTRY: dict[str, str | Family] = {
     "gpt": "bert_elmo_jax.families.gpt.family",
     "transformer": "bert_elmo_jax.families.transformer.family",
     "cove": "bert_elmo_jax.families.cove.family",
+    "awd_lstm": "bert_elmo_jax.families.awd_lstm.family",
 }
 
 

@@ -156,6 +156,8 @@ class Family:
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
     # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
     vectors: Callable[[Any], int | None] = lambda config: None
+    # Finds the vocabulary of words in a folder; None: a `WordVocabulary`.
+    find_vocabulary: Callable[[Path], Any] | None = None
     # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
     special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
     # What writes text with a configuration and its heads; None for a family that does not write.

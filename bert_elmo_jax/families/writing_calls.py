@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for

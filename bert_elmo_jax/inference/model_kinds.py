@@ -12,12 +12,12 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.text import Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.tokenizer import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
-Reads = Tokenizer | WordVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
+Reads = Tokenizer | WordVocabulary | FastaiVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
 CLASSES = ("classify", "tag")  # heads whose size depends on the task
 FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",
@@ -203,7 +203,9 @@ def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer
     return tokenizer
 
 
-def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | WordTable | None:
+def _find_words(
+    family: Family, folder: Path, config: Any, lowercase: bool | None
+) -> WordVocabulary | FastaiVocabulary | WordTable | None:
     if (width := family.vectors(config)) is not None:
         table = WordTable.find(folder, width)
         if table is not None and table.width != width:
@@ -212,6 +214,14 @@ def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | Non
                 "belong together"
             )
         return table
+    if family.find_vocabulary is not None:
+        found = family.find_vocabulary(folder)
+        if found is not None and len(found) != config.vocab_size:
+            raise ValueError(
+                f"the vocabulary in {folder} has {len(found)} words, the model {config.vocab_size}: they do not belong "
+                "together"
+            )
+        return found
     files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))
     if not files:
         return None

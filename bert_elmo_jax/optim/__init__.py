@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         linear_from_start,
         noam,
         phases,
+        slanted_triangular,
         warmup_stable_decay,
     )
 

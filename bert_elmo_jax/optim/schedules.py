@@ -1,6 +1,7 @@
 """Learning-rate schedules for optax. The first update is step 0, as in the original BERT, whose first rate is 0."""
 
 import itertools
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -97,6 +98,29 @@ def noam(width: int, warmup: int, factor: float = 1.0) -> Schedule:
         raise ValueError(f"a warm-up of {warmup} steps: this schedule needs at least 1")
     after = inverse_square_root(factor * (width * warmup) ** -0.5, warmup)
     return lambda step: after(jnp.asarray(step) + 1)
+
+
+def slanted_triangular(steps: int, peak: float, cut: float = 0.1, ratio: float | int = 32) -> Schedule:
+    """Return ULMFiT's schedule: up to the peak in the first `cut · steps` steps, then down, from and to `peak / ratio`.
+
+    Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, equation 3. The number of steps up is rounded down, but at
+    least 1, and the rate is never below `peak / ratio`.
+
+    >>> schedule = slanted_triangular(100, 0.32)
+    >>> [round(float(schedule(step)), 3) for step in (0, 5, 10, 55, 100, 101)]
+    [0.01, 0.165, 0.32, 0.165, 0.01, 0.01]
+    """
+    if not 0 < cut < 1:
+        raise ValueError(f"cut={cut}: expected the share of the steps in which the rate rises, above 0 and below 1")
+    if not ratio >= 1:
+        raise ValueError(f"ratio={ratio}: expected how much the lowest rate is below the peak, at least 1")
+    up = max(1, math.floor(steps * cut))
+    down = up * (1 / cut - 1)
+
+    def share(step: Array) -> Array:
+        return jnp.maximum(0.0, jnp.where(step < up, step / up, 1.0 - (step - up) / down))
+
+    return after_warmup(peak, 0, lambda step: (1.0 + share(step) * (ratio - 1.0)) / ratio, steps)
 
 
 def constant(peak: float, warmup: int = 0) -> Schedule:

@@ -64,6 +64,7 @@ def adopt_config(stored: Any, asked: Mapping[str, Any]) -> Any:
     """Return a stored model's configuration with the fields that a run may choose: how it computes, not its sizes."""
     known = {field.name for field in dataclasses.fields(stored)}
     free = {"dropout", "attention_dropout", "dtype", "implementation", "remat", "scan", "vocab_size"} & known
+    free |= set(getattr(stored, "TRAINING_ONLY", ()))
     return dataclasses.replace(stored, **{name: value for name, value in asked.items() if name in free})
 
 
@@ -106,6 +107,7 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: i
         "warmup_stable_decay": lambda: optim.warmup_stable_decay(peak, warm, steps, cooldown),
         "inverse_square_root": lambda: optim.inverse_square_root(peak, warm),
         "noam": lambda: optim.noam(width or 1, warm, peak),
+        "slanted_triangular": lambda: optim.slanted_triangular(steps, peak, warmup if warmup < 1 else warmup / steps),
         "constant": lambda: optim.constant(peak, warm),
     }
     return choose("optimizer.schedule", o.schedule, named)()

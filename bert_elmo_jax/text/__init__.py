@@ -7,6 +7,7 @@ from bert_elmo_jax.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from bert_elmo_jax.text.byte_bpe import train_byte_bpe
     from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
+    from bert_elmo_jax.text.fastai_words import FastaiVocabulary
     from bert_elmo_jax.text.lexicon import Lexicon, Unknown
     from bert_elmo_jax.text.marian import Marian, load_marian
     from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece

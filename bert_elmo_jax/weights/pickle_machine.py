@@ -10,9 +10,13 @@ import pickletools
 import warnings
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, cast
 
+from bert_elmo_jax.weights.stored import what_is
+
 MOST_OPCODES = 1_000_000  # a thousand layers need half of it
+LARGEST_PLAIN = 1 << 26  # bytes of a pickle of plain values
 MOST_BITS = 128  # of an integer; the magic number of old files has 77
 ORDERED_DICT = "collections OrderedDict"
 # Operations that push their argument: numbers, text and bytes.
@@ -51,6 +55,25 @@ def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Call
     except (IndexError, KeyError, TypeError, OverflowError) as problem:
         raise ValueError(f"its pickle is damaged ({type(problem).__name__}: {problem})") from None
     return machine.stack[-1]
+
+
+def read_plain_pickle(path: str | Path) -> Any:
+    """Return the numbers, strings and containers of a pickle, such as a list of words; nothing else is read."""
+    path = Path(path)
+    with path.open("rb") as file:
+        data = file.read(LARGEST_PLAIN + 1)
+    try:
+        if data[:1] != b"\x80":
+            raise ValueError(f"it is not a pickle of protocol 2 or later but {what_is(path)}")
+        if len(data) > LARGEST_PLAIN:
+            raise ValueError(f"it has more than {LARGEST_PLAIN:,} bytes, too many for a list of words")
+        return run_pickle(io.BytesIO(data), set(), _no_storage)
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read as a pickle of plain values: {problem}.") from None
+
+
+def _no_storage(id: Any) -> Any:
+    raise ValueError("it refers to something outside its pickle")
 
 
 def _refuse(name: str) -> ValueError:

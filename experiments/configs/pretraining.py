@@ -32,7 +32,7 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer = ConfigDict()
     c.optimizer.name = "bert_adam"  # bert_adam, adamw, lamb, adagrad
     # linear_after_warmup, cosine, inverse_square_root, constant; noam, whose learning_rate is a factor of the paper's;
-    # warmup_stable_decay, which decays in the last `cooldown` steps.
+    # warmup_stable_decay, which decays in the last `cooldown` steps; slanted_triangular, of ULMFiT.
     c.optimizer.schedule = "linear_from_start"
     # Steps of warmup_stable_decay, or below 1 a share of them; empty: 0.2.
     c.optimizer.cooldown = config_dict.placeholder(float)

@@ -301,6 +301,7 @@ RECIPES = [
     (family, recipe)
     # A family fed with pieces reads the corpus of bert.
     for family in (
+        "awd_lstm",
         "bert",
         "bert_modern",
         "cove",
@@ -315,7 +316,7 @@ RECIPES = [
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 # The parts that learn in every step; of other families mlm.
-HEADS = {"cove": "decoder", "elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
+HEADS = {"awd_lstm": "encoder", "cove": "decoder", "elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
 
 
@@ -327,6 +328,9 @@ def shrunk(family, recipe, corpora):
     if family == "cove":
         config.update({"length": 32, "target_length": 32})
         config.model.update({"vector_size": 8, "lstm_size": 8, "target_size": 8})
+    elif family == "awd_lstm":
+        config.update({"data": str(corpora["elmo"]), "length": 8, "spread": 1})
+        config.model.update({"embedding_size": 8, "cell_size": 12, "num_layers": 2})
     elif family != "elmo":
         widths = {"target_length": 32} if family == "transformer" else {"long_length": 64, "long_batch_size": 0}
         config.update({"length": 32, **widths})

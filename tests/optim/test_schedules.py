@@ -1,5 +1,7 @@
 """Tests of learning-rate schedules against rates computed by hand."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ from bert_elmo_jax.optim import (
     linear_from_start,
     noam,
     phases,
+    slanted_triangular,
     warmup_stable_decay,
 )
 
@@ -133,6 +136,38 @@ def test_example_of_after_warmup():
 def test_noam_is_the_formula_of_the_paper(n):
     expected = 3 * 256**-0.5 * min(n**-0.5, n * 4000**-1.5)
     assert float(noam(256, 4000, factor=3.0)(n - 1)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("steps", "cut", "ratio"), [(100, 0.1, 32), (1_000, 0.1, 32), (105, 0.1, 32), (64, 0.25, 8)])
+def test_slanted_triangle_is_the_formula_of_the_paper(steps, cut, ratio):
+    schedule, up = slanted_triangular(steps, 0.01, cut, ratio), math.floor(steps * cut)
+    for step in range(steps):
+        share = step / up if step < up else 1 - (step - up) / (up * (1 / cut - 1))
+        expected = 0.01 * (1 + max(0, share) * (ratio - 1)) / ratio
+        assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_slanted_triangle_of_the_golden(goldens):
+    with np.load(goldens / "awd_lstm_tiny" / "golden.npz") as golden:
+        expected = golden["slanted_triangle"]
+    schedule = jax.jit(slanted_triangular(len(expected), expected.max()))
+    np.testing.assert_allclose([schedule(step) for step in range(len(expected))], expected, rtol=1e-5)
+
+
+def test_slanted_triangle_of_few_steps_is_finite_and_above_zero():
+    for steps in (1, 2, 5, 9):
+        rates = [float(slanted_triangular(steps, 1.0)(step)) for step in range(steps + 3)]
+        assert all(1 / 32 <= rate <= 1 for rate in rates) and rates[-1] < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 1.0), "schedule of 0 steps"), ((9, -1.0), "peak"), ((9, 1.0, 0.0), "cut=0.0"), ((9, 1.0, 1.0), "cut=1.0"),
+     ((9, 1.0, 0.1, 0.5), "ratio=0.5")],
+)  # fmt: skip
+def test_slanted_triangle_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        slanted_triangular(*arguments)
 
 
 @pytest.mark.parametrize(("arguments", "message"), [((0, 10), "model width of 0"), ((8, 0), "needs at least 1")])

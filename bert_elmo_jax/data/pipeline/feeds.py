@@ -98,6 +98,8 @@ class Recipe:
     def identity(self) -> dict[str, Any]:
         """Return everything that determines the examples and their order, which must not change when a run resumes."""
         examples = json.loads(json.dumps(dataclasses.asdict(self.examples)))
+        if not examples.get("spread", 1):  # as before there was such a field
+            del examples["spread"]
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
         digest = hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:32]
         kind = type(self.examples).__name__

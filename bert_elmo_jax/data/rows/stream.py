@@ -14,11 +14,13 @@ import numpy as np
 from jaxtyping import Int64, Integer
 
 from bert_elmo_jax.data.pipeline.windows import Text
-from bert_elmo_jax.data.rows.draws import CONTENT, generator
+from bert_elmo_jax.data.rows.draws import CONTENT, SIZES, generator
 from bert_elmo_jax.data.rows.widths import Shapes, enumerate_runs
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 SHORTEST_BUCKET = 8
+SHORTEST = 5  # steps of a batch whose number of steps is drawn
+HALVES = 0.05  # the share of batches that have half as many steps
 CHUNK = 1 << 16  # sentences copied at once, so that the index arrays stay small
 Words = Integer[np.ndarray, "steps_plus_one"]  # X, and a final <S>
 Numbers = Int64[np.ndarray, "B"]  # one for each row
@@ -37,6 +39,9 @@ class LanguageModelExamples:
         max_characters: maximum number of characters per word.
         widest_filter: the model's widest convolution; words are then padded only as far as it affects the output. 0
             always pads to `max_characters`.
+        spread: of `streams`: the standard deviation of the number of steps, which is drawn for each batch: around
+            `length`, or around half of it in one of twenty batches. 0: always `length`. Rows are padded to the largest
+            number, `length` + 2 · `spread`.
         smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
             model is compiled once per size.
     """
@@ -47,16 +52,26 @@ class LanguageModelExamples:
     max_characters: int = 50
     widest_filter: int = 0
     smallest_table: int = 256
+    spread: int = 0
 
     def __post_init__(self) -> None:
         for name, known in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):
             if (given := getattr(self, name)) not in known:
                 hint = did_you_mean(given, known)
                 raise ValueError(f"{name} {given!r} is not known; it is {' or '.join(known)}{hint}")
-        for name, least in {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0}.items():
+        least_of = {"length": 1, "max_characters": 3, "smallest_table": 1, "widest_filter": 0, "spread": 0}
+        for name, least in least_of.items():
             if getattr(self, name) < least:
                 given = f"{getattr(self, name)} steps" if name == "length" else getattr(self, name)
                 raise ValueError(f"{name}={given}: expected {least} or more; {getattr(type(self), name)} is usual")
+
+        if self.spread and self.reading != "streams":
+            raise ValueError(f"spread={self.spread} is for streams; sentences have lengths of their own: leave it out")
+
+    @property
+    def width(self) -> int:
+        """Return the largest number of steps of a batch."""
+        return self.length + 2 * self.spread
 
     @property
     def buckets(self) -> tuple[int, ...]:
@@ -82,10 +97,10 @@ class LanguageModelExamples:
             raise ValueError(f"{rows} rows cannot be split into {shards} equal parts; use a multiple of {shards}")
         shapes: Shapes = {"lengths": ((rows,), np.int32), "fresh": ((rows,), np.bool_)}
         for direction in ("forward", "backward"):
-            shapes[f"words_{direction}"] = shapes[f"{direction}_targets"] = ((rows, self.length), np.int32)
-            shapes[f"{direction}_weights"] = ((rows, self.length), np.float32)
+            shapes[f"words_{direction}"] = shapes[f"{direction}_targets"] = ((rows, self.width), np.int32)
+            shapes[f"{direction}_weights"] = ((rows, self.width), np.float32)
         if self.input == "characters":
-            size = self.table_size(2 * (rows // shards) * self.length)  # both directions
+            size = self.table_size(2 * (rows // shards) * self.width)  # both directions
             shapes["characters"] = ((shards, size, self.max_characters), np.int32)
         return shapes
 
@@ -116,18 +131,19 @@ class Streams:
 
     words: Words
     cuts: Int64[np.ndarray, "rows_plus_one"]  # row b reads words[cuts[b] : cuts[b + 1]]
-    length: int
+    starts: Int64[np.ndarray, "ends_plus_one"]  # step n reads the words from starts[n] to starts[n + 1] of each row
+    width: int
     marks: Marks
 
     def __len__(self) -> int:
-        return -(-int(np.diff(self.cuts).max(initial=0)) // self.length)
+        return len(self.starts) - 1
 
     def take(self, step: int) -> Steps:
         """Return step number `step` of all rows."""
         begin, end = self.cuts[:-1], self.cuts[1:]
-        done = np.minimum(step * self.length, end - begin)
-        size = np.minimum(self.length, end - begin - done)
-        return _read(self.words, begin + done, end - done, size, self.length, self.marks, fresh=step == 0)
+        done = np.minimum(self.starts[step], end - begin)
+        size = np.minimum(self.starts[step + 1], end - begin) - done
+        return _read(self.words, begin + done, end - done, size, self.width, self.marks, fresh=step == 0)
 
 
 @dataclass(frozen=True)
@@ -154,16 +170,35 @@ def plan_steps(
 ) -> Streams | Sentences:
     """Plan all steps of a window, as streams or sentence by sentence."""
     if asked.reading == "streams":
-        return plan_streams(text, asked.length, rows, marks, key)
+        return plan_streams(text, asked.length, rows, marks, key, asked.spread)
     return plan_sentences(text, asked.buckets, rows, marks, key)
 
 
-def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...]) -> Streams:
+def plan_streams(text: Text, length: int, rows: int, marks: Marks, key: tuple[int, ...], spread: int = 0) -> Streams:
     """Plan all steps of a window as streams; each direction reads every word once."""
     words, starts = _words(text, marks, generator(*key, CONTENT))
     even = np.arange(rows) * (len(words) - 1) // rows
     cuts = np.append(starts[np.searchsorted(starts, even)], len(words) - 1)
-    return Streams(words, cuts, length, marks)
+    longest = int(np.diff(cuts).max(initial=0))
+    sizes = np.full(-(-longest // length), length)
+    if spread:
+        sizes = draw_sizes(-(-longest // min(SHORTEST, length)), length, spread, generator(*key, SIZES))
+        sizes = sizes[: np.searchsorted(np.cumsum(sizes), longest) + 1]
+    return Streams(words, cuts, np.concatenate([[0], np.cumsum(sizes)]), length + 2 * spread, marks)
+
+
+def draw_sizes(count: int, length: int, spread: int, rng: np.random.Generator) -> Int64[np.ndarray, "{count}"]:
+    """Draw numbers of steps, as Merity et al. 2018, https://arxiv.org/abs/1708.02182, section 5.
+
+    They are normal around `length`, or in one of twenty batches around half of it, but at least `SHORTEST` (or
+    `length`, if it is smaller) and at most two deviations above `length`.
+
+    >>> draw_sizes(5, 70, 5, np.random.default_rng(0)).shape
+    (5,)
+    """
+    middle = np.where(rng.random(count) < HALVES, length / 2, length)
+    sizes = np.rint(rng.normal(middle, spread)).astype(np.int64)
+    return np.clip(sizes, min(SHORTEST, length), length + 2 * spread)
 
 
 def plan_sentences(text: Text, buckets: tuple[int, ...], rows: int, marks: Marks, key: tuple[int, ...]) -> Sentences:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.data.pipeline.windows import Text
-from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_sentences, plan_streams
+from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, draw_sizes, plan_sentences, plan_streams
 
 BOS, EOS, UNK = 0, 1, 2
 MARKS = Marks(BOS, EOS, UNK, 10**6)
@@ -66,6 +66,30 @@ def test_streams_read_every_sentence_once_in_each_direction(sizes, length, rows,
     assert (np.diff(steps, axis=0) <= 0).all()
     assert ((steps == length) | (np.concatenate([steps[1:], np.zeros((1, rows), int)]) == 0)).all()
     assert steps.any(axis=1).all()
+
+
+@settings(deadline=None, max_examples=30)
+@given(documents_of, st.integers(1, 30), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
+def test_random_numbers_of_steps_read_the_same_words(sizes, length, rows, spread, seed):
+    text = text_of(sizes)
+    plan = plan_streams(text, length, rows, MARKS, (seed,), spread)
+    forward, backward, steps = read(plan, rows)
+    plain = read(plan_streams(text, length, rows, MARKS, (seed,)), rows)
+    assert (forward, backward) == plain[:2]
+    assert steps.any(axis=1).all() and steps.max() <= length + 2 * spread
+
+
+def test_random_numbers_of_steps_are_those_of_the_paper():
+    sizes = draw_sizes(20_000, 70, 5, np.random.default_rng(0))
+    assert sizes.min() >= 5 and sizes.max() == 80
+    half = sizes < 52
+    assert half.mean() == pytest.approx(0.05, abs=0.01)
+    assert sizes[~half].mean() == pytest.approx(70, abs=0.5) and sizes[half].mean() == pytest.approx(35, abs=0.8)
+    assert sizes[half].std() == pytest.approx(5, abs=0.5)
+    with pytest.raises(ValueError, match="spread=3 is for streams; sentences have lengths of their own"):
+        LanguageModelExamples("sentences", spread=3)
+    with pytest.raises(ValueError, match="spread=-1: expected 0 or more"):
+        LanguageModelExamples(spread=-1)
 
 
 def test_rows_are_nearly_equal():

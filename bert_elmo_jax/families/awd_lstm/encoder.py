@@ -1,0 +1,281 @@
+"""The encoder of an AWD-LSTM: sentences of words, or ids, in; layers, logits and the state out."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int, PRNGKeyArray
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, fingerprint, stream
+from bert_elmo_jax.encoders.rows import Words
+from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.families.awd_lstm.arguments import check_state, check_words
+from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
+from bert_elmo_jax.families.awd_lstm.documents import classify_documents
+from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded, blank, join
+from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, awd_lstm_shapes, score_words, zero_state
+from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.lstm import turn
+from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+
+Sentence = str | Words
+
+
+class AwdLstmEncoder(Encoder):
+    """Weights, vocabulary and compiled model; made by `load`.
+
+    Sentences are lists of words, or strings, which are split at whitespace. Each is read after a mark of its begin
+    (`<S>`, or fastai's `xxbos`), which the result leaves out; a backward model reads them from their end.
+
+    >>> from bert_elmo_jax import load
+    >>> lm = load("tests/goldens/awd_lstm_tiny/lm.pth")
+    >>> output = lm.forward(words=[[7, 8, 9], [10, 11, 12]])
+    >>> [layer.shape for layer in output.layers], output.logits.shape
+    ([(2, 3, 24), (2, 3, 36), (2, 3, 36), (2, 3, 24)], (2, 3, 120))
+    >>> lm.forward(words=[[10], [13]], state=output.state).last.shape
+    (2, 1, 24)
+    """
+
+    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
+    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
+    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        config: AwdLstmConfig,
+        params: Mapping[str, Any],
+        vocabulary: Vocabulary | None = None,
+        source: str = "weights",
+    ):
+        if vocabulary is not None and len(vocabulary) != config.vocab_size:
+            raise ValueError(
+                f"{source}: the vocabulary has {len(vocabulary)} words, the model embeddings for {config.vocab_size}; "
+                "they do not belong together"
+            )
+        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
+        check_shapes(shapes, awd_lstm_shapes(config, "lm" in params, "classifier" in params), source)
+        super().__init__(config, params, vocabulary, source)
+
+    def __repr__(self) -> str:
+        return (
+            f"AwdLstmEncoder({self.source}: {' × '.join(map(str, self.config.layer_sizes))}, {self.config.direction})"
+        )
+
+    def check_words(self) -> None:
+        """Raise if the vocabulary is missing."""
+        self.vocabulary  # noqa: B018 -- raises
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary."""
+        if self._reads is None:
+            raise ValueError(
+                f"{self.source} has no vocabulary: put fastai's list of words (itos.pkl) or a words.txt into its "
+                "folder; forward(words=…) takes ids"
+            )
+        return self._reads
+
+    @property
+    def word_rule(self) -> str | None:
+        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
+        return None if self._reads is None else self._reads.rule
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of configuration (without dropout, which changes no vector), weights and vocabulary."""
+        words = self._reads.fingerprint if self._reads else ""
+        return fingerprint(self.config.without_dropout(), self.params, words)
+
+    def zero_state(self, batch_size: int) -> State:
+        """Return the state before the first word."""
+        state = zero_state(self.config, check_whole("batch_size", batch_size, 1))
+        return jax.tree.map(np.array, state)
+
+    def forward(self, *, words: Any, lengths: Any = None, state: State | None = None) -> AwdLstmEncoded:
+        """Return layers, logits and the state after rows of ids [B, T]; `lengths` [B] are needed if rows are padded.
+
+        Ids are read in the given order; give a backward model texts from their end. Without `state`, every row starts
+        from zeros. `layers` are the embeddings and each LSTM layer. `logits` are None if the weights have no head that
+        predicts words, as in files of fastai's `save_encoder` and of classifiers.
+        """
+        ids, sizes = check_words(words, lengths, self.config.vocab_size)
+        like = self.zero_state(len(ids))
+        state = like if state is None else check_state(state, like)
+        output = compute(self.config, self.params, ids, sizes, state, scores=self.predicts)
+        layers, logits, state = jax.device_get(output)
+        mask = np.arange(ids.shape[1]) < sizes[:, None]
+        layers = tuple(np.asarray(layer, np.float32) for layer in layers)
+        return AwdLstmEncoded(layers, mask.astype(np.int32), None, logits, state)
+
+    @property
+    def predicts(self) -> bool:
+        """True if the weights have a head that predicts words."""
+        return "lm" in self.params or not (self.config.has_lm_params or "classifier" in self.params)
+
+    def classify(self, *, words: Any, lengths: Any = None, part: int = 72) -> Float32[np.ndarray, "B C"]:
+        """Return the classifier's logits of documents [B, T], read `part` words at a time: memory does not grow with T.
+
+        A document is read from its first word to its last, however it is padded in `words`. The result of a row does
+        not depend on the others, nor, up to rounding, on `part`.
+        """
+        if "classifier" not in self.params:
+            raise ValueError(f"{self.source} has no classifier: load the file of a fastai text classifier")
+        ids, sizes = check_words(words, lengths, self.config.vocab_size)
+        return classify_documents(self.config, self.params, ids, sizes, check_whole("part", part, 1))
+
+    def encode(
+        self, sentences: Sequence[Sentence], *, batch_size: int = 32, progress: bool | None = None
+    ) -> AwdLstmEncoded:
+        """Return the vectors of sentences. By default, a progress bar shows for a few hundred sentences and more."""
+        check_list(sentences)
+        batch_size = self._check(batch_size)
+        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        encoded = blank(words, self._widths)
+        self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
+        return encoded
+
+    def encode_batches(self, sentences: Iterable[Sentence], *, batch_size: int = 32) -> Iterator[AwdLstmEncoded]:
+        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
+        check_stream(sentences)
+        batch_size = self._check(batch_size)
+
+        def room(words: Words) -> AwdLstmEncoded:
+            return blank([words], self._widths)
+
+        def fill(held: list[AwdLstmEncoded], words: list[Words]) -> None:
+            self._fill(held, words, batch_size, progress=False)
+
+        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+
+    def extract(
+        self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words, the narrower ones padded with zeros to one width."""
+        for batch in self.encode_batches(texts, batch_size=batch_size):
+            for n, size in enumerate(batch.mask.sum(axis=1)):
+                found = np.zeros((len(layers), size, self.width), np.float32)
+                for at, number in enumerate(layers):
+                    layer = batch.layers[number][n, :size]
+                    found[at, :, : layer.shape[1]] = layer
+                yield found
+
+    def word_layers(
+        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
+        return self.extract(map(list, sentences), layers, batch_size=batch_size)
+
+    def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
+        rows, lengths = self._rows(sentences, height, width + self._marks)
+        return {"awd_lstm_words": rows, "awd_lstm_lengths": lengths}
+
+    def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
+        """Return the function of `Encoder.word_function`; vectors behind a row's end are zero."""
+        config, width, marks = self.config, self.width, self._marks
+        module = AwdLstm(config)
+
+        def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
+            lengths = jnp.asarray(batch["awd_lstm_lengths"])
+            output: Any = module.apply(
+                {"params": params}, batch["awd_lstm_words"], lengths, deterministic=key is None,
+                rngs={} if key is None else {"dropout": key},
+            )  # fmt: skip
+            layers = in_text_order(config, output.layers, lengths, marks)
+            padded = [jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers]
+            return jnp.stack(padded).astype(jnp.float32)
+
+        return layers_of_words
+
+    def check(self, sentences: Iterable[Sentence]) -> None:
+        """Raise the error that `encode` would raise on these sentences."""
+        check_stream(sentences)
+        self.check_words()
+        for number, text in enumerate(sentences):
+            to_words(text, number)
+
+    @property
+    def _widths(self) -> list[int]:
+        return [self.config.embedding_size, *self.config.layer_sizes]
+
+    @property
+    def _marks(self) -> int:
+        """The number of marks before a sentence: 1, or 0 if the vocabulary has none."""
+        return int(self._begin is not None)
+
+    @property
+    def _begin(self) -> int | None:
+        words = self.vocabulary
+        # A model that was trained here reads a sentence backwards after the mark of its end.
+        backward = self.config.direction == "backward" and isinstance(words, WordVocabulary)
+        return words.eos_id if backward else words.bos_id
+
+    def _check(self, batch_size: int) -> int:
+        self.check_words()
+        return check_whole("batch_size", batch_size, 1)
+
+    def _rows(
+        self, sentences: Sequence[Sequence[str]], height: int, width: int
+    ) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, " B"]]:
+        """Return the ids of sentences as they are read, padded, and their lengths, both with the mark of begin."""
+        rows, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
+        for n, words in enumerate(sentences):
+            ids = self.vocabulary.ids(words)
+            ids = ids[::-1] if self.config.direction == "backward" else ids
+            begin = self._begin
+            row = ids if begin is None else np.array([begin, *ids], np.int32)
+            rows[n, : len(row)], lengths[n] = row, len(row)
+        return rows, lengths
+
+    def _fill(
+        self, targets: Sequence[AwdLstmEncoded], sentences: Sequence[Words], batch_size: int, progress: bool
+    ) -> None:
+        """Compute sentences, and write the layers of each into its target."""
+        with tqdm(total=len(sentences), desc="encoding", unit="sentences", disable=not progress) as bar:
+            for batch in batches([len(words) for words in sentences], batch_size):
+                longest = len(sentences[batch[0]]) + self._marks
+                # Two rows at least: the product of one adds its terms in another order.
+                height = max(2, height_for(len(batch), max_rows(longest, batch_size)))
+                rows, lengths = self._rows([sentences[n] for n in batch], height, width_for(longest))
+                layers, _, _ = jax.device_get(compute(self.config, self.params, rows, lengths, None, scores=False))
+                for k, n in enumerate(batch):
+                    for target, layer in zip(targets[n].layers, layers):
+                        words = layer[k, self._marks : lengths[k]]
+                        target[0, : len(words)] = words[::-1] if self.config.direction == "backward" else words
+                bar.update(len(batch))
+
+
+def in_text_order(config: AwdLstmConfig, layers: Sequence[Array], lengths: Int[Array, " B"], marks: int) -> list[Array]:
+    """Return layers without the marks of begin, in the order of the text."""
+    layers = [layer[:, marks:] for layer in layers]
+    if config.direction == "forward":
+        return layers
+    return [turn(layer, jnp.maximum(lengths - marks, 0)) for layer in layers]
+
+
+# Compiled for each configuration and shape of batch, with logits or without.
+@functools.partial(jax.jit, static_argnames=("config", "scores"))
+def compute(
+    config: AwdLstmConfig,
+    params: Mapping[str, Any],
+    words: Int[AnyArray, "B T"],
+    lengths: Int[AnyArray, " B"],
+    state: State | None,
+    *,
+    scores: bool,
+) -> tuple[tuple[Array, ...], Array | None, State]:
+    """Return the layers of rows of ids, the logits (None without `scores`) and the state."""
+    output: Any = AwdLstm(config).apply({"params": params["encoder"]}, words, lengths, state=state)
+    logits = None
+    if scores:
+        real = jnp.arange(words.shape[1])[None, :] < jnp.asarray(lengths)[:, None]
+        logits = jnp.where(real[:, :, None], score_words(config, params, output.last), 0.0)
+    return output.layers, logits, output.state

@@ -1,0 +1,130 @@
+"""ULMFiT's classifier: last, largest and mean vector of a document, then batch norm, dropout and linear layers.
+
+Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3. The pool is filled part by part, so a document of
+any length needs the memory of one part.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+
+from bert_elmo_jax.nn import dropout
+from bert_elmo_jax.nn.any_array import AnyArray
+
+EPSILON = 1e-5  # of batch norm
+MOMENTUM = 0.1  # the share of a batch in the running mean and variance
+
+
+class Pool(NamedTuple):
+    """What is known of B documents after some of their words; `count` is the number of words."""
+
+    last: Float32[Array, "B D"]
+    largest: Float32[Array, "B D"]
+    total: Float32[Array, "B D"]
+    count: Int[Array, " B"]
+
+
+def start_pool(rows: int, width: int) -> Pool:
+    """Return the pool before the first word."""
+    zeros = jnp.zeros((rows, width))
+    return Pool(zeros, jnp.full_like(zeros, -jnp.inf), zeros, jnp.zeros(rows, jnp.int32))
+
+
+def add_to_pool(pool: Pool, hidden: Float[AnyArray, "B T D"], lengths: Int[AnyArray, " B"]) -> Pool:
+    """Return the pool after the next `lengths` words of each document; a length of 0 changes nothing.
+
+    >>> pool = add_to_pool(start_pool(1, 2), jnp.array([[[1.0, 4.0], [3.0, 2.0], [9.0, 9.0]]]), jnp.array([2]))
+    >>> read_pool(pool).tolist()
+    [[3.0, 2.0, 3.0, 4.0, 2.0, 3.0]]
+    """
+    hidden, lengths = jnp.asarray(hidden).astype(jnp.float32), jnp.asarray(lengths)
+    real = (jnp.arange(hidden.shape[1], dtype=lengths.dtype)[None, :] < lengths[:, None])[:, :, None]
+    end = jnp.maximum(lengths - 1, 0)[:, None, None]
+    last = jnp.take_along_axis(hidden, end, axis=1)[:, 0]
+    return Pool(
+        jnp.where(lengths[:, None] > 0, last, pool.last),
+        jnp.maximum(pool.largest, jnp.where(real, hidden, -jnp.inf).max(axis=1)),
+        pool.total + jnp.where(real, hidden, 0.0).sum(axis=1),
+        pool.count + lengths.astype(pool.count.dtype),
+    )
+
+
+def read_pool(pool: Pool) -> Float32[Array, "B _"]:
+    """Return last, largest and mean vector side by side; zeros for a document without words."""
+    some = (pool.count > 0)[:, None]
+    mean = pool.total / jnp.maximum(pool.count, 1)[:, None].astype(jnp.float32)
+    return jnp.concatenate([pool.last, jnp.where(some, pool.largest, 0.0), mean], axis=-1)
+
+
+def init_pool_classifier(key: PRNGKeyArray, width: int, sizes: Sequence[int]) -> dict[str, Any]:
+    """Return fresh parameters for vectors of `width` numbers; `sizes` are the linear layers', the classes last.
+
+    >>> sorted(init_pool_classifier(jax.random.key(0), 4, (50, 2))["layer_0"]["norm"])
+    ['bias', 'mean', 'scale', 'variance']
+    """
+    draw, inputs, params = nn.initializers.he_normal(), 3 * width, {}
+    for n, (sub, size) in enumerate(zip(jax.random.split(key, len(sizes)), sizes)):
+        zeros, ones = jnp.zeros(inputs), jnp.ones(inputs)
+        norm = {"scale": ones, "bias": zeros, "mean": zeros, "variance": ones}
+        params[f"layer_{n}"] = {"norm": norm, "kernel": draw(sub, (inputs, size), jnp.float32)}
+        inputs = size
+    return params
+
+
+def classify_pooled(params: Mapping[str, Any], pooled: Float[AnyArray, "B I"]) -> Float32[Array, "B C"]:
+    """Return the logits of pooled vectors; batch norm uses its running mean and variance.
+
+    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
+    >>> classify_pooled(params, jnp.ones((3, 12))).shape
+    (3, 2)
+    """
+    x = jnp.asarray(pooled).astype(jnp.float32)
+    for n in range(len(params)):
+        p = params[f"layer_{n}"]
+        x = _linear(p, _normalise(p["norm"], x, p["norm"]["mean"], p["norm"]["variance"]), n, len(params))
+    return x
+
+
+def train_pooled(
+    params: Mapping[str, Any], pooled: Float[AnyArray, "B I"], key: PRNGKeyArray | None, rates: Sequence[float]
+) -> tuple[Float32[Array, "B C"], dict[str, dict[str, Array]]]:
+    """Return the logits by the mean and variance of this batch, and the new running ones of each layer.
+
+    `rates` are the dropout rates of the layers. The running figures have no gradient: replace them after the step.
+
+    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
+    >>> logits, running = train_pooled(params, jnp.eye(12)[:3], jax.random.key(1), (0.4, 0.1))
+    >>> logits.shape, sorted(running["layer_1"])
+    ((3, 2), ['mean', 'variance'])
+    """
+    if len(rates) != len(params):
+        raise ValueError(f"{len(rates)} dropout rates were given for {len(params)} layers; expected one for each")
+    if len(pooled) < 2:
+        raise ValueError("batch norm needs at least two documents in a training batch; one was given")
+    x = jnp.asarray(pooled).astype(jnp.float32)
+    keys: Sequence[Any] = [None] * len(params) if key is None else list(jax.random.split(key, len(params)))
+    running = {}
+    for n, (sub, rate) in enumerate(zip(keys, rates)):
+        p = params[f"layer_{n}"]
+        mean, variance = x.mean(axis=0), x.var(axis=0)
+        unbiased = variance * (len(x) / (len(x) - 1))
+        new = {"mean": mean, "variance": unbiased}
+        running[f"layer_{n}"] = {
+            name: jax.lax.stop_gradient((1 - MOMENTUM) * p["norm"][name] + MOMENTUM * new[name]) for name in new
+        }
+        x = _linear(p, dropout(_normalise(p["norm"], x, mean, variance), rate, sub), n, len(params))
+    return x, running
+
+
+def _normalise(norm: Mapping[str, Any], x: Array, mean: Any, variance: Any) -> Array:
+    factor = jnp.asarray(norm["scale"]) * jax.lax.rsqrt(jnp.asarray(variance) + EPSILON)
+    return (x - jnp.asarray(mean)[None]) * factor[None] + jnp.asarray(norm["bias"])[None]
+
+
+def _linear(p: Mapping[str, Any], x: Array, number: int, layers: int) -> Array:
+    y = x @ jnp.asarray(p["kernel"])
+    return y if number == layers - 1 else jax.nn.relu(y)

@@ -1,0 +1,87 @@
+"""AWD-LSTM: recipes for pretraining it, from the papers' sizes to small ones for a laptop."""
+
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
+from bert_elmo_jax.families.awd_lstm.objective import COEFFICIENTS
+from bert_elmo_jax.runs.config_files import choose_recipe
+from experiments.configs import pretraining
+
+
+def fields(preset: str) -> ConfigDict:
+    """Return ULMFiT's recipe: streams of text with carried state, Adam with a slanted triangle."""
+    c = pretraining.fields("awd_lstm", AwdLstmConfig.preset(preset, vocab_size=1))
+    del c.model["classifier"]
+    c.batch_size = 64
+    c.reading = "streams"  # sentences: each from a zero state
+    c.length = 70
+    # The deviation of the number of steps of a batch, which is normal around `length`, and around half of it in one of
+    # twenty batches; 0: always `length`.
+    c.spread = 5
+    # Of the terms of the loss: the next word, and the mean squares of the last layer and of its changes.
+    c.coefficients = ConfigDict(COEFFICIENTS)
+    c.optimizer.update(name="adamw", schedule="slanted_triangular", learning_rate=4e-3, warmup=0.1)
+    c.optimizer.update(b1=0.7, b2=0.99, eps=1e-8, clip=0.25, decay=1.2e-6)
+    return c
+
+
+def toy() -> ConfigDict:
+    """An AWD-LSTM for a laptop: a small toy world in English and Korean, generated when the run starts.
+
+    Dropout is off: the world has more text than the run reads. Expected score: not measured here. Cost: not measured
+    here. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:toy --workdir=runs/awd_lstm_toy
+    """
+    c = fields("toy")
+    c.update(data="toyworld", steps=3_000, batch_size=32, length=35)
+    c.model.update(dict.fromkeys(("output_dropout", "hidden_dropout", "input_dropout"), 0.0))
+    c.model.update(embedding_dropout=0.0, weight_dropout=0.0)
+    c.coefficients.update(activation=0.0, change=0.0)
+    c.optimizer.update(learning_rate=1e-2, clip=1.0, decay=0.0)
+    c.toyworld.update(topics=4, words=4, documents=40_000, vocab_size=8_192)
+    c.update(log_every=20, eval_every=500, checkpoint_every=500)
+    return c
+
+
+def wikitext2() -> ConfigDict:
+    r"""AWD-LSTM of Merity et al. on WikiText-2: 33 million parameters, words.
+
+    Paper and expected score: https://arxiv.org/abs/1708.02182: perplexity 68.6 on the validation text after 750 epochs
+    of averaged SGD; this recipe is ULMFiT's Adam, which the table does not have. Prepared from `wiki.train.tokens` by:
+      python -m experiments.prepare_data --input=wiki.train.tokens --tokenizer=words --vocab_size=33278 \
+          --output=corpora/wikitext2
+    Cost: not measured here. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:wikitext2 \
+          --config.data=corpora/wikitext2 --workdir=runs/awd_lstm_wikitext2
+    """
+    c = fields("original")
+    c.update(batch_size=80, steps=40 * 2_088_628 // (80 * 70))
+    return c
+
+
+def original() -> ConfigDict:
+    r"""ULMFiT's language model on WikiText-103: embeddings of 400, three layers of 1150, 60,000 words.
+
+    Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, which gives no perplexity.
+    Cost: not measured here. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original \
+          --config.data=corpora/wikitext103 --workdir=runs/awd_lstm
+    """
+    c = fields("original")
+    c.steps = 14 * 103_227_021 // (c.batch_size * c.length)
+    return c
+
+
+def backward() -> ConfigDict:
+    r"""The model of `original`, reading every text from its end; ULMFiT averages the classifiers of both.
+
+    Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.06146. Cost: not measured here. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:backward \
+          --config.data=corpora/wikitext103 --workdir=runs/awd_lstm_backward
+    """
+    c = original()
+    c.model.direction = "backward"
+    return c
+
+
+get_config = choose_recipe(toy, wikitext2, original, backward)

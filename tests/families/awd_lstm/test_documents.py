@@ -1,0 +1,90 @@
+"""Long documents for training: pools of all parts, gradients, memory; and the rates of layers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
+from bert_elmo_jax.families.awd_lstm.documents import classify_documents, pool_documents
+from bert_elmo_jax.families.awd_lstm.model import AwdLstm, init_awd_lstm_params
+from bert_elmo_jax.heads.pool_classifier import add_to_pool, classify_pooled, read_pool, start_pool
+from bert_elmo_jax.optim import scale_by_depth
+
+CONFIG = AwdLstmConfig(vocab_size=20, embedding_size=6, cell_size=8, num_layers=2, classifier=(5, 3))
+WORDS = np.random.default_rng(0).integers(0, 20, (3, 24)).astype(np.int32)
+LENGTHS = np.array([24, 13, 3], np.int32)
+
+
+@pytest.fixture(scope="module")
+def params():
+    return jax.tree.map(lambda x: 3 * x, init_awd_lstm_params(CONFIG, jax.random.key(0), classifier=True))
+
+
+def whole(encoder):
+    output = AwdLstm(CONFIG).apply({"params": encoder}, WORDS, LENGTHS)
+    return read_pool(add_to_pool(start_pool(3, 6), output.last, LENGTHS))
+
+
+@pytest.mark.parametrize("part", [4, 8, 24])
+def test_pools_of_parts_are_those_of_the_whole(params, part):
+    found = pool_documents(CONFIG, params["encoder"], WORDS.reshape(3, -1, part), LENGTHS)
+    np.testing.assert_allclose(found, whole(params["encoder"]), rtol=0, atol=1e-5)
+    logits = classify_documents(CONFIG, params, WORDS, LENGTHS, part)
+    np.testing.assert_allclose(logits, classify_pooled(params["classifier"], found), rtol=0, atol=1e-4)
+
+
+def test_gradients_reach_every_part(params):
+    """With one part, they are those of the whole; with several, each part has one, but not through the state."""
+
+    def gradient(function):
+        weight = np.random.default_rng(1).normal(size=(3, 18)).astype(np.float32)
+        return jax.grad(lambda encoder: (function(encoder) * weight).sum())(params["encoder"])
+
+    expected = gradient(whole)
+    one = gradient(lambda encoder: pool_documents(CONFIG, encoder, WORDS[:, None], LENGTHS))
+    several = gradient(lambda encoder: pool_documents(CONFIG, encoder, WORDS.reshape(3, 6, 4), LENGTHS))
+    for name in expected:
+        for key in expected[name]:
+            np.testing.assert_allclose(one[name][key], expected[name][key], rtol=1e-3, atol=1e-4)
+    read = np.unique(np.concatenate([row[:length] for row, length in zip(WORDS, LENGTHS)]))
+    assert np.asarray(several["embeddings"]["word"])[read].any(axis=-1).all()
+    assert np.abs(several["layer_0"]["state_kernel"] - expected["layer_0"]["state_kernel"]).max() > 1e-4
+
+
+def test_memory_of_the_backward_pass_does_not_grow_with_the_state_of_all_steps():
+    """Twenty times as many parts need far less than twenty times the memory."""
+    config = AwdLstmConfig(vocab_size=20, embedding_size=32, cell_size=64, num_layers=2)
+    encoder = jax.eval_shape(lambda: init_awd_lstm_params(config, jax.random.key(0)))["encoder"]
+
+    def memory(parts):
+        words = jax.ShapeDtypeStruct((8, parts, 16), jnp.int32)
+        lengths = jax.ShapeDtypeStruct((8,), jnp.int32)
+        gradient = jax.grad(lambda e, w, n: pool_documents(config, e, w, n).sum())
+        return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
+
+    assert memory(40) < 3 * memory(2)
+
+
+def test_dropout_of_documents(params):
+    parts = WORDS.reshape(3, 3, 8)
+    plain, one, other = (
+        pool_documents(CONFIG, params["encoder"], parts, LENGTHS, key)
+        for key in (None, jax.random.key(0), jax.random.key(1))
+    )
+    assert (plain != one).any() and (one != other).any()
+
+
+def test_rates_of_layers_are_those_of_the_golden(chunks):
+    config = AwdLstmConfig(vocab_size=9, embedding_size=3, cell_size=4, classifier=(5, 2))
+    params = init_awd_lstm_params(config, jax.random.key(0), classifier=True)
+    scale = scale_by_depth(1 / 2.6, get_family("awd_lstm").depth_of)
+    ones = jax.tree.map(lambda x: 1e-3 * jnp.ones_like(x), params)
+    rates, _ = scale.update(ones, optax.EmptyState())
+    encoder = rates["encoder"]
+    groups = [encoder["embeddings"], *(encoder[f"layer_{n}"] for n in range(3)), rates["classifier"]]
+    for group, expected in zip(groups, chunks["discriminative_rates"], strict=True):
+        for leaf in jax.tree.leaves(group):
+            np.testing.assert_allclose(leaf, expected, rtol=1e-5)

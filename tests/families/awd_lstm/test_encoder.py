@@ -1,0 +1,155 @@
+"""Sentences and ids in, layers out: batches, directions, fine-tuning, and what is refused."""
+
+import pickle
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families.awd_lstm.encoder import AwdLstmEncoder
+from bert_elmo_jax.families.awd_lstm.model import State
+from bert_elmo_jax.inference.word_encoder import word_encoder
+from bert_elmo_jax.text import WordVocabulary
+
+from .conftest import draw_tensors, run_lm, save_tensors
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "Bank", "river", "은행"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An AWD-LSTM of odd sizes with a vocabulary: (folder, tensors)."""
+    path, tensors = tmp_path_factory.mktemp("awd"), draw_tensors(len(WORDS), 5, 7, 2)
+    WordVocabulary(WORDS).save(path)
+    return save_tensors(path, tensors), tensors
+
+
+def test_layers_of_sentences(folder):
+    path, tensors = folder
+    sentences = [["the", "river", "unheard", "bank"], ["은행"], ["Bank", "THE"]]
+    encoding = load(path).encode(sentences)
+    ids = [[0, 3, 6, 2, 4], [0, 7], [0, 5, 2]]
+    for n, row in enumerate(ids):
+        layers, _ = run_lm(tensors, np.array([row]), 2)
+        for ours, theirs in zip(encoding.layers, layers, strict=True):
+            np.testing.assert_allclose(ours[n, : len(row) - 1], theirs[0, 1:], rtol=0, atol=1e-5)
+            assert not ours[n, len(row) - 1 :].any()
+    assert encoding.words == sentences and encoding.mask.sum(1).tolist() == [4, 1, 2]
+    assert repr(encoding) == "AwdLstmEncoded(3 texts, last [3, 4, 5])"
+    assert encoding[1].last.shape == (1, 1, 5) and [len(one.words[0]) for one in encoding] == [4, 1, 2]
+    assert encoding.logits is None and encoding.state is None
+
+
+def test_a_backward_model_reads_from_the_end(folder, tmp_path):
+    path, tensors = folder
+    forward = load(path)
+    config = type(forward.config)(**{**vars(forward.config), "direction": "backward"})
+    backward = AwdLstmEncoder(config, forward.params, forward.vocabulary)
+    layers, _ = run_lm(tensors, np.array([[1, 4, 6, 3]]), 2)  # </S> bank river the
+    encoding = backward.encode(["the river bank", "은행"])
+    for ours, theirs in zip(encoding.layers, layers, strict=True):
+        np.testing.assert_allclose(ours[0], theirs[0, :0:-1], rtol=0, atol=1e-5)
+    batch = backward.word_batch([("the", "river", "bank"), ("은행",)], 2, 5)
+    found = backward.word_function()(backward.params["encoder"], batch, None)
+    np.testing.assert_allclose(found[2, :, :3, :5], encoding.last, rtol=0, atol=1e-6)
+    assert forward.fingerprint != backward.fingerprint
+
+
+def test_every_way_gives_the_same_vectors(folder):
+    lm = load(folder[0])
+    rng = np.random.default_rng(0)
+    sentences = [[WORDS[n] for n in rng.integers(3, len(WORDS), size)] for size in rng.integers(1, 20, 13)]
+    whole = lm.encode(sentences, batch_size=4)
+    batched = list(lm.encode_batches(iter(sentences), batch_size=4))
+    assert [len(batch) for batch in batched] == [4, 4, 4, 1]
+    layers = list(lm.word_layers(sentences, [0, 1, 2, -1]))
+    for n, words in enumerate(sentences):
+        size = len(words)
+        np.testing.assert_allclose(batched[n // 4].last[n % 4, :size], whole.last[n, :size], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(lm.encode([words]).last[0], whole.last[n, :size], rtol=0, atol=1e-6)
+        assert layers[n].shape == (4, size, 7)
+        np.testing.assert_allclose(layers[n][0, :, :5], whole.layers[0][n, :size], rtol=0, atol=0)
+        assert not layers[n][0, :, 5:].any()  # the narrower layers are padded
+        assert layers[n][1, :, 5:].any() and (layers[n][2] == layers[n][3]).all()
+
+
+def test_the_function_of_fine_tuning_gives_the_same_layers(folder):
+    lm = word_encoder(str(folder[0]))
+    sentences = [("the", "bank"), ("river", "은행", "x")]
+    batch = lm.word_batch(sentences, 4, 8)
+    assert {name: array.shape for name, array in batch.items()} == {"awd_lstm_words": (4, 9), "awd_lstm_lengths": (4,)}
+    compute = lm.word_function()
+    layers = compute(lm.params["encoder"], batch, None)
+    assert layers.shape == (3, 4, 8, 7)
+    for n, found in enumerate(lm.word_layers(sentences, [0, 1, 2])):
+        np.testing.assert_allclose(layers[:, n, : found.shape[1]], found, rtol=0, atol=1e-6)
+    dropped = compute(lm.params["encoder"], batch, jax.random.key(0))
+    assert np.abs(np.asarray(dropped - layers)).max() > 0.01
+
+
+def test_padding_is_not_read(folder):
+    lm = load(folder[0])
+    padded = lm.forward(words=[[3, 4, 99], [5, 6, 7]], lengths=[2, 3])
+    short = lm.forward(words=[[3, 4]])
+    np.testing.assert_allclose(padded.last[0, :2], short.last[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(padded.state.cell[1][0], short.state.cell[1][0], rtol=0, atol=1e-6)
+    assert not padded.last[0, 2].any() and not padded.logits[0, 2].any()
+    none = lm.forward(words=[[3], [4]], lengths=[0, 1], state=padded.state)
+    assert (none.state.hidden[0][0] == padded.state.hidden[0][0]).all()
+
+
+def test_bfloat16_is_close(folder):
+    exact, half = (load(folder[0], dtype=dtype).encode(["the bank of"]).last for dtype in ("float32", "bfloat16"))
+    assert 0 < np.abs(exact - half).max() < 0.05
+
+
+@pytest.mark.usefixtures("as_users_run")
+@pytest.mark.parametrize(
+    ("words", "lengths", "message"),
+    [
+        ([[1, 8]], None, "word id 8 at row 0, column 1 is outside 0 to 7; the model has embeddings for 8 words"),
+        ([[1, -1]], None, "word id -1"),
+        ([[0.5]], None, "words holds float64; expected whole numbers"),
+        ([1, 2], None, r"words has shape \(2,\); expected \[batch, words\]"),
+        ([[1], [2, 3]], None, "rows of different lengths"),
+        ([[1, 2]], [3], "lengths holds 3 to 3; each is 0 to 2"),
+        ([[1, 2]], [1, 1], "expected 1 whole numbers, one per row"),
+    ],
+)
+def test_ids_that_are_refused(folder, words, lengths, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        load(folder[0]).forward(words=words, lengths=lengths)
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_states_that_are_refused(folder, tmp_path):
+    lm, words = load(folder[0]), [[3, 4]]
+    other = load(save_tensors(tmp_path, draw_tensors(8, 5, 7, 3))).zero_state(1)
+    broken = jax.tree.map(lambda part: part * np.nan, lm.zero_state(1))
+    for state, message in (
+        (lm.zero_state(2), "state has 2 rows, and there are 1"),
+        (other, "state belongs to another model"),
+        (broken, "state holds NaN or infinity"),
+        ([np.zeros(5)], r"expected the result of zero_state\(1\)"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            lm.forward(words=words, state=state)
+    assert isinstance(lm.zero_state(1), State)
+
+
+@pytest.mark.usefixtures("as_users_run")
+def test_texts_that_are_refused(folder, tmp_path):
+    lm = load(folder[0])
+    with pytest.raises(ValueError, match="text 1 has no words"):
+        lm.encode(["a", " "])
+    with pytest.raises(TypeError, match="a single string was given"):
+        lm.encode("a b")
+    with pytest.raises(ValueError, match="batch_size=0"):
+        lm.encode(["a"], batch_size=0)
+    with pytest.raises(ValueError, match="has no classifier: load the file of a fastai text classifier"):
+        lm.classify(words=[[1, 2]])
+    save_tensors(tmp_path, draw_tensors(8, 5, 7, 2))
+    (tmp_path / "itos.pkl").write_bytes(pickle.dumps(["xxunk", "the"]))
+    with pytest.raises(ValueError, match="has 2 words, the model 8: they do not belong together"):
+        load(tmp_path)
