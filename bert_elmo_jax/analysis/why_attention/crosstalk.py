@@ -1,8 +1,8 @@
 """Why a deep bidirectional model needs masks: without them, a word sees itself through the other positions.
 
-Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1. Here a place never sees its own word directly: the
-first layer has no residual from the words, and no place attends to itself. With one layer the prediction is honest. With
-two, the other places have read the word and hand it back.
+Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1. Here a place never sees its own word directly:
+the first layer has no residual from the words, and no place attends to itself. With one layer the prediction is honest.
+With two layers, the other places have read the word and pass it back.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bert_elmo_jax.analysis.why_attention.small_training import Texts, fit, mean_loss, normal, rows_of
+from bert_elmo_jax.analysis.why_attention.small_training import Texts, fit, last_tenth, mean_loss, normal, rows_of
 
 Training = Literal["every word", "masked words"]
 MASK, SHARE = 1, 0.15  # the id of [MASK]; the share of words that are masked in training
@@ -35,7 +35,7 @@ class Sight(NamedTuple):
     @property
     def loss(self) -> float:
         """The mean loss of the last tenth of the steps."""
-        return float(self.losses[-max(1, len(self.losses) // 10) :].mean())
+        return last_tenth(self.losses)
 
 
 def see_oneself(
@@ -64,7 +64,7 @@ def see_oneself(
         score_places(fitted.params, texts.test, places, shown, layers)
         for shown in (np.full(len(places), MASK), other_words(texts, places, seed))
     ]
-    return Sight(layers, training, fitted.losses, float(fitted.others[-max(1, steps // 10) :].mean()), *scores)
+    return Sight(layers, training, fitted.losses, last_tenth(fitted.others), *scores)
 
 
 def init_reader(key: PRNGKeyArray, size: int, length: int, layers: int, width: int) -> dict[str, Any]:

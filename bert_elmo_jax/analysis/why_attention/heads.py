@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bert_elmo_jax.analysis.why_attention.small_training import fit, mean_loss, normal
+from bert_elmo_jax.analysis.why_attention.small_training import fit, last_tenth, mean_loss, normal
 
 ROLES = ("who", "did", "what", "where", "when", "why", "how", "whose")
 ASKED, WORDS, WIDTH = 4, 256, 64  # the first roles are asked for; words of the language; width of the layer
@@ -33,7 +33,7 @@ class Answered(NamedTuple):
     @property
     def final(self) -> float:
         """The accuracy in the last tenth of the steps."""
-        return float(self.accuracies[-max(1, len(self.accuracies) // 10) :].mean())
+        return last_tenth(self.accuracies)
 
 
 def compare_heads(
@@ -90,9 +90,7 @@ def init_roles(key: PRNGKeyArray) -> dict[str, Array]:
     return drawn | {name: normal(k, WIDTH, size) for (name, size), k in zip(matrices.items(), keys[len(tables) :])}
 
 
-def read_roles(
-    params: Any, batch: dict[str, Array], heads: int
-) -> tuple[Float[Array, "B 4 V"], Float[Array, "B A R"]]:
+def read_roles(params: Any, batch: dict[str, Array], heads: int) -> tuple[Float[Array, "B 4 V"], Float[Array, "B A R"]]:
     """Return the logits of the four answers, and the weights of each head."""
     x = params["role"][batch["roles"]] + params["word"][batch["words"]]
     b, t, _ = x.shape

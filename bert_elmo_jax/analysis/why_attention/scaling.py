@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bert_elmo_jax.analysis.why_attention.small_training import first_above, fit, mean_loss, normal
+from bert_elmo_jax.analysis.why_attention.small_training import first_above, fit, last_tenth, mean_loss, normal
 
 WIDTHS = (4, 16, 64, 256, 1024)
 PAIRS, WORDS, VALUE = 16, 64, 64  # pairs of a row, words of the language, width of a value
@@ -95,7 +95,7 @@ class Recall(NamedTuple):
     @property
     def final(self) -> float:
         """The accuracy in the last tenth of the steps."""
-        return float(self.accuracies[-max(1, len(self.accuracies) // 10) :].mean())
+        return last_tenth(self.accuracies)
 
 
 def train_recall(width: int, scaled: bool, *, steps: int = 1_500, rate: float = 0.01, seed: int = 0) -> Recall:

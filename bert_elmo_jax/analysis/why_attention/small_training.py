@@ -65,6 +65,15 @@ def first_above(values: Float[np.ndarray, " S"], level: float, span: int = 20) -
     return int(found[0]) + span if len(found) else None
 
 
+def last_tenth(values: Float[np.ndarray, " S"]) -> float:
+    """Return the mean of the last tenth of some values.
+
+    >>> last_tenth(np.arange(20.0))
+    18.5
+    """
+    return float(values[-max(1, len(values) // 10) :].mean())
+
+
 class Texts(NamedTuple):
     """Sentences as rows of word ids; 0 is padding and 1 is `[MASK]`, the words of the world follow."""
 
