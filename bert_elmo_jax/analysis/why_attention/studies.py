@@ -95,7 +95,7 @@ def study_length(steps: int | None = None, seed: int = 0) -> Findings:
         four = [costs[kind, size, gradients] for gradients in (False, True) for kind in length.KINDS]
         rows.append([str(size), *(f"{1e3 * c.seconds:.2f}" for c in four), *(f"{c.memory / 1e6:.2f}" for c in four)])
     measures: dict[str, Callable[[Any], float]] = {
-        "operations": lambda c: c.operations, "time": lambda c: c.seconds, "memory": lambda c: c.memory,
+        "operations": lambda c: float(c.operations), "time": lambda c: c.seconds, "memory": lambda c: float(c.memory),
     }  # fmt: skip
     for gradients in (False, True):
         for name, measure in measures.items():

@@ -80,7 +80,7 @@ def warm_up(
 
     params = jax.jit(model.init)(jax.random.key(seed), jnp.zeros((1, config.length - 1), jnp.int32))["params"]
     gradient = jax.jit(jax.grad(lambda params, batch: loss(params, batch)[0]))(params, draw(jax.random.key(seed + 2)))
-    norms = [float(optax.global_norm(gradient[f"layer_{n}"]["feed_forward"])) for n in (0, layers - 1)]
+    norms = [float(optax.tree.norm(gradient[f"layer_{n}"]["feed_forward"])) for n in (0, layers - 1)]
     schedule = optax.linear_schedule(rate / warmup, rate, warmup - 1) if warmup else rate
     fitted = fit(loss, params, draw, steps=steps, optimiser=optax.adam(schedule, b2=0.98, eps=1e-9), seed=seed + 1)
     return WarmUp(norm, warmup, rate, fitted.losses, *norms)

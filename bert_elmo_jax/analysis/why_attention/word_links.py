@@ -4,13 +4,14 @@ Vaswani et al. 2017 draw heads that connect *making* with *more difficult*, and 
 world all such links are known, so heads can be scored exactly.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from bert_elmo_jax.analysis.heads_and_arcs import heads_and_arcs
+from bert_elmo_jax.analysis.heads_and_arcs import DIRECTIONS, heads_and_arcs
 from bert_elmo_jax.data.tasks.annotated import ParsedSentence
 from bert_elmo_jax.evals.attention_heads import word_maps
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
@@ -163,6 +164,18 @@ def ends_of(text: ParsedSentence) -> tuple[str, str]:
     return text.words[of], text.words[(text.heads[of] or 0) - 1]
 
 
+def best_offset(texts: Sequence[ParsedSentence]) -> tuple[int, float]:
+    """Return the most frequent distance from the dependent word in every other text, and its share in the rest.
+
+    >>> texts = toy_links(ToyWorld("en"), "agreement", 40)
+    >>> best_offset(texts)
+    (-5, 1.0)
+    """
+    ends = [next((head - 1 - n) for n, head in enumerate(text.heads) if head) for text in texts]
+    offset = Counter(ends[::2]).most_common(1)[0][0]
+    return offset, ends[1::2].count(offset) / len(ends[1::2])
+
+
 def score_links(
     encoder: Any, world: ToyWorld, name: str, *, count: int = 400, report: Callable[[str], object] = lambda text: None
 ) -> tuple[list[Result], list[Grid]]:
@@ -178,7 +191,11 @@ def score_links(
         for hidden in (False, True):
             texts = toy_links(world, kind, count, hidden=hidden)
             found, drawn = heads_and_arcs(encoder, texts, name, batch_size=32, report=report)
-            chance = float(np.mean([1 / (len(text.words) - 1) for text in texts[1::2]]))
-            results += [Result(found[0].task, "chance", "", chance, len(texts) // 2), *found]
+            task, half = found[0].task, texts[1::2]
+            chance = float(np.mean([1 / (len(text.words) - 1) for text in half]))
+            offset, share = best_offset(texts)
+            results.append(Result(task, "chance", "", chance, len(half)))
+            results.append(Result(task, f"offset {offset:+}", "", share, len(half), DIRECTIONS[0]))
+            results += [result for result in found if result.encoder == name]
             figures += drawn
     return results, figures
