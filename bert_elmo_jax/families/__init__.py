@@ -16,6 +16,8 @@ REGISTRY: dict[str, str | Family] = {
     "modernbert": "bert_elmo_jax.families.modernbert.family",
     "roberta": "bert_elmo_jax.families.roberta.family",
     "electra": "bert_elmo_jax.families.electra.family",
+    "gpt": "bert_elmo_jax.families.gpt.family",
+    "transformer": "bert_elmo_jax.families.transformer.family",
 }
 
 

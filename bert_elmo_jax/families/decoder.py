@@ -5,16 +5,18 @@ from typing import Any, NamedTuple
 
 
 class Decoder(NamedTuple):
-    """The functions that write text with one configuration; `inference.generate` calls them, in compiled code.
+    """The functions that write text with one configuration; `families.generate` calls them, in compiled code.
 
     A memory is a tree of arrays whose first axis is the row, so that a beam takes over another one's memory by
     indexing. It has a number of slots, all rows fill the same slot in the same step, and a row with a shorter prompt
-    leaves its first slots empty.
+    leaves its first slots empty. An entry `source` of a memory that is a dict holds what all beams of a row share, such
+    as the keys and values of a source text; it is repeated for the beams, but never reordered.
 
     `start(params, prompt [B, T], mask [B, T], slots)` returns an empty memory; a model that translates encodes `prompt`
-    there. `step(params, memory, tokens [B, T], positions [B, T], at, seen [B, slots])` writes the keys and values of T
-    pieces into the slots `at, at + 1, …` and returns the logits `[B, T, V]` in float32, with the memory. A piece in
-    slot s sees the slots up to s that `seen` marks.
+    there, whose rows are padded on the right. `step(params, memory, tokens [B, T], positions [B, T], at, seen
+    [B, slots])` writes the keys and values of T pieces into the slots `at, at + 1, …` and returns the logits
+    `[B, T, V]` in float32, with the memory. A piece in slot s sees the slots up to s that `seen` marks. The outputs of
+    an empty slot, which sees nothing, are never read, but must be finite.
     """
 
     start: Callable[..., Any]
@@ -25,3 +27,6 @@ class Decoder(NamedTuple):
     # The piece that comes before the first one that is written. None: the model continues the prompt itself.
     first: int | None = None
     forbidden: tuple[int, ...] = ()  # pieces that are never written
+    # Returns the parameters that `start` and `step` read, such as kernels in the type of the computation; it is called
+    # once for each model. None: those of the model.
+    prepare: Callable[[Any], Any] | None = None

@@ -126,12 +126,15 @@ class Family:
     called: str  # for messages: "a BERT"
     config: type[Any]
     module: type[nn.Module]
-    inputs: Literal["pieces", "words"]  # which tokenizer, rows and batches feed it
+    # Which tokenizer, rows and batches feed it. The encoder of a family of "pairs" reads pieces; its objectives read
+    # pair batches of a source and a target.
+    inputs: Literal["pieces", "words", "pairs"]
     objectives: Mapping[str, Callable[[ConfigDict, Any], Objective]]
     # Pretraining heads by name; None for one that only `init` makes. They are called with `(hidden, words,
     # positions=None)`, where `words` is the table of word embeddings; the `pooled_heads` with the pooled vectors.
     heads: Mapping[str, Callable[[Any], nn.Module] | None] = field(default_factory=dict)
     pooled_heads: tuple[str, ...] = ()
+    tied_heads: tuple[str, ...] = ()  # pretraining heads without parameters of their own, which every model has
     formats: Mapping[str, WeightFormat] = field(default_factory=dict)
     encoder: Callable[..., Any] | None = None  # what `load` returns; None: PieceEncoder
     depth_of: Callable[[str], int | None] = encoder_depth
@@ -147,6 +150,8 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
+    special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 
@@ -161,9 +166,12 @@ class Family:
         return make(config)
 
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
-        """Return a configuration with the vocabulary of a tokenizer."""
+        """Return a configuration with the vocabulary of a tokenizer; its `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
         taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        if "end_id" in known:
+            taken["end_id"] = tokenizer.sep_id
+        taken |= {name: value for name, value in self.special_ids(tokenizer).items() if name not in fields}
         return self.config(**taken, **fields)
 
     def objective(self, config: ConfigDict, model: Any) -> Objective:

@@ -47,7 +47,8 @@ class Wanted(NamedTuple):
 
 def choose_head(family: Family, params: Mapping[str, Any]) -> str | None:
     """Return the head that gives `logits`: `mlm`, or else the first of the family's that reads pieces."""
-    names = [name for name in family.heads if name in params and name not in family.pooled_heads]
+    there = {*params, *family.tied_heads}
+    names = [name for name in family.heads if name in there and name not in family.pooled_heads]
     return "mlm" if "mlm" in names else next(iter(names), None)
 
 
@@ -74,7 +75,7 @@ def run(
     )  # fmt: skip
     if wanted.head is not None:
         words = params["encoder"]["embeddings"]["word"]
-        logits = family.head(wanted.head, config).apply({"params": params[wanted.head]}, output.last, words)
+        logits = family.head(wanted.head, config).apply({"params": params.get(wanted.head, {})}, output.last, words)
     if wanted.nsp:
         nsp = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
     return ForwardOutput(output.last, output.layers, output.attentions, output.pooled, logits, nsp, wanted.head)

@@ -73,6 +73,7 @@ class ConfigFile:
     only: Mapping[str, Any] = field(default_factory=dict)  # as `ONLY`, for this family
     harmless: frozenset[str] = frozenset()  # as `HARMLESS`, for this family
     written: Mapping[str, Any] = field(default_factory=dict)  # further fields of a file that we write
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of fields that a file lacks, where ours differ
     more: MoreFields = field(default_factory=MoreFields)
     # For fields whose numbers differ from ours: our fields from those read, and the file's fields from those to write.
     to_ours: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
@@ -81,6 +82,7 @@ class ConfigFile:
     def read(self, config: type[Any], source: Mapping[str, Any] | str | Path) -> Any:
         """Return the configuration in a file, by path or content; raise on fields of unknown meaning."""
         where, fields = ("The configuration", source) if isinstance(source, Mapping) else (source, read_json(source))
+        fields = {**self.defaults, **fields}
         values = {
             ours: _typed(config, ours, theirs, fields[theirs], where)
             for ours, theirs in self.names.items()
@@ -141,7 +143,7 @@ class ConfigFile:
         problems = [
             f"{name} is {fields[name]!r}; only {wanted!r} is supported"
             for name, wanted in only.items()
-            if fields.get(name) is not None and fields[name] != wanted
+            if fields.get(name) is not None and fields[name] != wanted and name not in self.names.values()
         ]
         known = {*self.names.values(), *self.more.names, *only, *HEAD_SIZES, "embedding_size"}
         if "embedding_size" not in self.names.values() and fields.get("embedding_size", hidden_size) != hidden_size:

@@ -60,6 +60,9 @@ class WeightFile:
     # Modules stored as one, with their rows in this order: "attn.Wqkv" -> ("query", "key", "value"), which are then
     # called "attn.Wqkv.query" and so on here.
     joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    turned: tuple[str, ...] = ()  # modules whose kernels are stored [in, out]: "attn.c_attn"
+    constants: tuple[str, ...] = CONSTANTS  # ends of the names of tensors that are no parameters
+    bare: bool = True  # a file without a head has no prefix
 
     def names(self, num_layers: int, classifier: str | None = None) -> dict[str, str]:
         """Return their name for each path of the tree, without prefix; `classifier` selects one of `classifiers`."""
@@ -105,6 +108,10 @@ class WeightFile:
         config = config or self.read_config(folder)
         extras = _read_extras(folder / "config.json")
         source, stored = read_folder(folder)
+        if self.turned:
+            from bert_elmo_jax.weights.turned import turn_stored
+
+            stored = turn_stored(stored, self.turned)
         if self.joined:
             from bert_elmo_jax.weights.joined import split_parts
 
@@ -133,7 +140,7 @@ class WeightFile:
                 if scope + name in plain and plain[scope + name] not in found.values():
                     report.skipped[plain[scope + name]] = unread
         for plain_name, name in plain.items():
-            if plain_name.endswith(CONSTANTS):
+            if plain_name.endswith(self.constants):
                 report.skipped[name] = "a constant"
 
         outputs: dict[str, int] = {}
@@ -270,7 +277,7 @@ class WeightFile:
         # A classifier without a bias has no known width: only its missing bias is reported.
         wanted = {path: shapes.get(path, found.get(path, ())) for path in table if part(path) in present}
         check_shapes(found, wanted, "cannot write")
-        prefix = self.prefix if heads else ""
+        prefix = self.prefix if heads or not self.bare else ""
         tensors: dict[str, np.ndarray] = {}
         for path, value in flat.items():
             name = (prefix if path.startswith("encoder/") and path not in outside else "") + table[path]
@@ -285,6 +292,10 @@ class WeightFile:
             from bert_elmo_jax.weights.joined import join_parts
 
             tensors = join_parts(tensors, self.joined)
+        if self.turned:
+            from bert_elmo_jax.weights.turned import turn_kernels
+
+            tensors = turn_kernels(tensors, self.turned)
         return heads, tensors, sum(outputs.values())
 
     def _config_json(

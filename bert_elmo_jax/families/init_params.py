@@ -43,6 +43,8 @@ def init_params(
     module = family.build(plain, pooler=family.pooler if pooler is None else pooler)
     params = {"encoder": _init(module, _key_of("encoder", key), token)}
     for name in heads:
+        if name in family.tied_heads:
+            continue
         pooled = name in family.pooled_heads
         read = [jax.ShapeDtypeStruct((1, config.hidden_size) if pooled else (1, 1, config.hidden_size), jnp.float32)]
         if not pooled:

@@ -21,6 +21,7 @@ from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
+from bert_elmo_jax.families.generate import generate, stream_text
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -50,7 +51,7 @@ class PieceEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = [-1]  # of `extract`
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
     sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
-    sentences, save_sentences = encode_sentences, save_sentences
+    sentences, save_sentences, generate, stream = encode_sentences, save_sentences, generate, stream_text
 
     def __init__(
         self, family: Family, config: Any, params: Mapping[str, Any], tokenizer: Tokenizer | None,

@@ -24,13 +24,14 @@ Compare = Callable[[Mapping[str, Any], Any, Any], Sums]  # (batch, last hidden s
 def piece_loss(
     family: Family, config: Any, pairs: bool = False, packed: bool = True, compare: Compare | None = None
 ) -> Loss:
-    """Return `loss(params, batch, key, carry)` with the term `mlm`, and `nsp` for batches of sentence pairs.
+    """Return `loss(params, batch, key, carry)` with the term of `piece_head`, and `nsp` for batches of sentence pairs.
 
     With `packed=False`, no row holds more than one sequence: attention gets lengths, and a GPU needs no mask for them.
-    The batch decides what `mlm` predicts: masked pieces, or the next piece. A batch of `Masking("next")` has the entry
-    `causal`: a piece sees only those before it, also if the model is bidirectional otherwise.
+    The batch decides what the head predicts: masked pieces, or the next piece. A batch of `Masking("next")` has the
+    entry `causal`: a piece sees only those before it, also if the model is bidirectional otherwise.
     Without a key there is no dropout. The carry is passed on. `compare` returns further terms, such as a teacher's.
     """
+    name = piece_head(family)
 
     def loss(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None, carry: Any) -> tuple[Sums, Sums, Any]:
         batch = jax.tree.map(jnp.asarray, dict(batch))
@@ -38,7 +39,7 @@ def piece_loss(
         output = encode_rows(module, params, batch, packed, pairs, key)
         logits = score_pieces(family, config, params, output.last, batch)
         pieces = (logits, batch["mlm_targets"], batch["mlm_weights"])
-        terms, metrics = {"mlm": cross_entropy(*pieces)}, {"mlm_accuracy": accuracy(*pieces)}
+        terms, metrics = {name: cross_entropy(*pieces)}, {f"{name}_accuracy": accuracy(*pieces)}
         if pairs:
             follows: Any = family.head("nsp", config).apply({"params": params["nsp"]}, output.pooled)
             order = (follows, batch["nsp_targets"], batch["nsp_weights"])
@@ -48,6 +49,16 @@ def piece_loss(
         return terms, metrics, carry
 
     return loss
+
+
+def piece_head(family: Family) -> str:
+    """Return the pretraining head that scores pieces: `mlm`, or else the family's first.
+
+    >>> from bert_elmo_jax.families import get_family
+    >>> piece_head(get_family("bert")), piece_head(get_family("gpt"))
+    ('mlm', 'lm')
+    """
+    return "mlm" if "mlm" in family.heads else next(iter(family.heads))
 
 
 def encode_rows(
@@ -65,14 +76,15 @@ def encode_rows(
 
 
 def score_pieces(family: Family, config: Any, params: Any, hidden: Any, batch: Mapping[str, Any]) -> Any:
-    """Return the logits of the head `mlm` at the positions that a batch predicts."""
-    table = params["encoder"]["embeddings"]["word"]
-    return family.head("mlm", config).apply({"params": params["mlm"]}, hidden, table, batch["mlm_positions"])
+    """Return the logits of `piece_head` at the positions that a batch predicts."""
+    name, table = piece_head(family), params["encoder"]["embeddings"]["word"]
+    return family.head(name, config).apply({"params": params.get(name, {})}, hidden, table, batch["mlm_positions"])
 
 
 def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool = False) -> Objective:
     """Return the objective of a run's config: masked or next pieces, with pairs if asked, in one phase or more."""
-    heads = ("mlm", "nsp") if pairs else ("mlm",)
+    name = piece_head(family)
+    heads = (name, "nsp") if pairs else (name,)
     phases, held_out = plan_phases(config), held_out_examples(config)
     if config.masking.kind == "next" and not family.causal(model):
         raise ValueError(
@@ -93,8 +105,8 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
         long_steps=round(config.steps * config.long_share),
         held_out=held_out,
         work=lambda params, length: count_work(params, model, masking, length),
-        figures=name_figures,
-        score="held_out/mlm_accuracy",
+        figures=lambda means: name_figures(means, name),
+        score=f"held_out/{name}_accuracy",
         size=lambda batch: int((batch["segments"] > 0).sum()),
         extend=lambda compare: piece_loss(family, model, pairs, config.sequences > 1, compare),
     )
@@ -103,7 +115,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
 def count_work(params: Any, model: Any, masking: Masking, length: int, per_weight: float = 6.0) -> float:
     """Return the operations per token, with six per weight for a step and two for a forward pass."""
     layers = [part for name, part in params["encoder"].items() if name.startswith("layer_")]
-    head = count_weights(params["mlm"]) + params["encoder"]["embeddings"]["word"].size
+    head = count_weights(params.get("mlm", {})) + params["encoder"]["embeddings"]["word"].size
     share = masking.places(length) / length  # of the positions that the head sees
     seen = model.pieces_seen(length) if hasattr(model, "pieces_seen") else model.num_layers * length
     maps = 2 * model.hidden_size * seen
@@ -122,10 +134,10 @@ def as_causal(family: Family, config: Any) -> Any:
     return dataclasses.replace(config, attention="causal")
 
 
-def name_figures(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the held-out figures of the means of a loss: perplexity for the term `mlm`."""
-    named = {f"held_out/{name}": value for name, value in means.items() if name != "mlm"}
-    return {"held_out/mlm_perplexity": perplexity(means["mlm"], 1), **named}
+def name_figures(means: Mapping[str, float], head: str = "mlm") -> dict[str, float]:
+    """Return the held-out figures of the means of a loss: perplexity for the term of `head`."""
+    named = {f"held_out/{name}": value for name, value in means.items() if name != head}
+    return {f"held_out/{head}_perplexity": perplexity(means[head], 1), **named}
 
 
 def count_weights(tree: Any) -> int:

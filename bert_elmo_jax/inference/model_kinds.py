@@ -13,6 +13,7 @@ from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text.tokenizer import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
@@ -31,6 +32,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a whole number": lambda value: type(value) is int,
     "a number": lambda value: type(value) in (int, float),
     "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a list of whole numbers": lambda value: (
+        isinstance(value, list | tuple) and all(type(item) is int for item in value)
+    ),
     "a list of pairs of whole numbers": lambda value: (
         isinstance(value, list | tuple)
         and all(isinstance(pair, list | tuple) and [type(item) for item in pair] == [int, int] for pair in value)
@@ -48,6 +52,7 @@ TYPES: dict[Any, str] = {
     bool: "true or false",
     str: "a string",
     Sequence[Sequence[int]]: "a list of pairs of whole numbers",
+    tuple[int, ...]: "a list of whole numbers",
 }
 
 
@@ -91,7 +96,7 @@ def find_kind(config: Any) -> ModelKind:
 
 
 def _family_kind(family: Family) -> ModelKind:
-    pieces = family.inputs == "pieces"
+    pieces = family.inputs != "words"
     fields = {
         "pooler": "true or false",
         "classes": "an object of whole numbers",  # the sizes of the heads whose size depends on the task
@@ -183,7 +188,7 @@ def _check_heads(heads: Sequence[str], known: Sequence[str], source: str) -> Non
 
 
 def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer | None:
-    names = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "*.model")
+    names = ("vocab.txt", *(name for pair in BPE_PAIRS for name in pair), "tokenizer.json", "*.model", "*.spm")
     if not any(any(folder.glob(name)) for name in names):
         return None
     tokenizer = load_tokenizer(folder, lowercase=lowercase)

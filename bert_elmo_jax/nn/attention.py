@@ -75,7 +75,7 @@ def attention_maps(
 def reference(
     query: Float[Array, "B T A H"],
     key: Float[Array, "B T A H"],
-    value: Float[Array, "B T A H"],
+    value: Float[Array, "B T A V"],
     segments: Int[AnyArray, "B T"] | None = None,
     *,
     lengths: Int[AnyArray, " B"] | None = None,
@@ -83,7 +83,7 @@ def reference(
     window: int | None = None,
     dropout: float = 0.0,
     dropout_key: PRNGKeyArray | None = None,
-) -> Float[Array, "B T A H"]:
+) -> Float[Array, "B T A V"]:
     """Compute attention on any device and in any type, with dropout on the attention maps if a key is given.
 
     >>> values = jnp.arange(3.0).reshape(1, 3, 1, 1)
@@ -163,12 +163,14 @@ class SelfAttention(nn.Module):
     implementation: Implementation = "reference"
     causal: bool = False
     dropout: float = 0.0
-    stddev: float = 0.02
+    stddev: float | None = 0.02
     dtype: DTypeLike = jnp.float32
     window: int | None = None
     use_bias: bool = True
     output_stddev: float | None = None  # of the output's kernel; None: `stddev`
     cut: float = 2.0  # of the initialiser, in standard deviations
+    key_size: int | None = None  # of a query or key of one head; None: D / heads
+    value_size: int | None = None  # of a value of one head; None: D / heads
 
     @nn.compact
     def __call__(
@@ -180,17 +182,25 @@ class SelfAttention(nn.Module):
         angles: Angles | None = None,
         dropout_key: PRNGKeyArray | None = None,
         maps: bool = False,
+        scale: Float[AnyArray, ""] | None = None,
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
-        """Return the output and, with `maps`, the attention maps before dropout; `angles` rotate queries and keys."""
+        """Return the output and, with `maps`, the attention maps before dropout.
+
+        `angles` rotate queries and keys, and `scale` multiplies the queries.
+        """
         b, t, d = x.shape
         how: dict[str, Any] = {"dtype": self.dtype, "use_bias": self.use_bias, "cut": self.cut}
 
-        def project(name: str) -> Float[Array, "B T A H"]:
-            return Dense(d, self.stddev, name=name, **how)(x).reshape(b, t, self.num_heads, -1)
+        def project(name: str, size: int | None) -> Float[Array, "B T A _"]:
+            width = d if size is None else size * self.num_heads
+            return Dense(width, self.stddev, name=name, **how)(x).reshape(b, t, self.num_heads, -1)
 
-        query, key, value = project("query"), project("key"), project("value")
+        query, key = project("query", self.key_size), project("key", self.key_size)
+        value = project("value", self.value_size)
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
+        if scale is not None:
+            query = query * jnp.asarray(scale).astype(query.dtype)
         if maps and self.implementation != "reference":
             raise ValueError(
                 f"{self.implementation} attention cannot return the attention maps: use implementation='reference'"
@@ -199,5 +209,5 @@ class SelfAttention(nn.Module):
         rules: dict[str, Any] = {"lengths": lengths, "causal": self.causal, "window": self.window}
         out = attend(query, key, value, segments, **rules, dropout=self.dropout, dropout_key=dropout_key)
         stddev = self.stddev if self.output_stddev is None else self.output_stddev
-        out = Dense(d, stddev, name="output", **how)(out.reshape(b, t, d))
+        out = Dense(d, stddev, name="output", **how)(out.reshape(b, t, -1))
         return out, attention_maps(query, key, segments, **rules) if maps else None

@@ -67,13 +67,15 @@ def dense(
 class Dense(nn.Module):
     """`dense` with parameters `kernel [I, O]` and, unless `use_bias` is False, `bias [O]`.
 
+    Without `stddev`, the kernel's values have the variance 2 / (I + O): Glorot and Bengio 2010.
+
     >>> variables = Dense(5).init(jax.random.key(0), jnp.ones((2, 3)))
     >>> jax.tree.map(jnp.shape, variables["params"])
     {'bias': (5,), 'kernel': (3, 5)}
     """
 
     size: int
-    stddev: float = 0.02
+    stddev: float | None = 0.02
     dtype: DTypeLike = jnp.float32
     use_bias: bool = True
     cut: float = 2.0  # of the initialiser, in standard deviations
@@ -81,7 +83,8 @@ class Dense(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "*B I"]) -> Float[Array, "*B {self.size}"]:
         """Apply the layer in `dtype`."""
-        kernel = parameter(self, "kernel", truncated_normal(self.stddev, self.cut), (x.shape[-1], self.size))
+        init = nn.initializers.glorot_normal() if self.stddev is None else truncated_normal(self.stddev, self.cut)
+        kernel = parameter(self, "kernel", init, (x.shape[-1], self.size))
         bias = parameter(self, "bias", nn.initializers.zeros, (self.size,)) if self.use_bias else None
         return dense(x.astype(self.dtype), kernel, bias)
 

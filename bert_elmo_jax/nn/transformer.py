@@ -2,7 +2,8 @@
 
 Families share the layer and the loop over layers; each has its own embeddings and pooler. A configuration must have
 `num_layers, hidden_size, num_heads, feed_forward_size, activation, norm_eps, dropout, attention_dropout,
-initializer_range, causal, implementation, remat, scan, dtype`.
+initializer_range, causal, implementation, remat, scan, dtype`, and may have `key_size, value_size,
+activation_dropout`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +43,9 @@ class Attention(nn.Module):
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs, and the attention maps if requested."""
         c = self.config
+        sizes = {name: getattr(c, name, None) for name in ("key_size", "value_size")}
         attend = SelfAttention(
-            c.num_heads, c.implementation, c.causal, c.attention_dropout, c.initializer_range, c.dtype
+            c.num_heads, c.implementation, c.causal, c.attention_dropout, c.initializer_range, c.dtype, **sizes
         )
         nn.share_scope(self, attend)  # query, key, value and output are siblings of the norm in the tree
         y, attentions = attend(x, segments, lengths=lengths, dropout_key=maps_key, maps=maps)
@@ -60,7 +62,10 @@ class FeedForward(nn.Module):
         """Return the outputs of each token."""
         c = self.config
         y = Dense(c.feed_forward_size, c.initializer_range, c.dtype, name="up")(x)
-        y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(activation(c.activation)(y))
+        y = activation(c.activation)(y)
+        if key is not None and getattr(c, "activation_dropout", 0.0):
+            y = dropout(y, c.activation_dropout, jax.random.fold_in(key, 1))
+        y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(y)
         return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, key))
 
 
@@ -103,28 +108,31 @@ def run_layers(
     wanted: Sequence[int] = (),
     maps: bool = False,
     angles: Angles | None = None,
+    more: tuple[Any, ...] = (),
+    each: Float[Array, " L"] | None = None,
 ) -> Encoded:
     """Run the layers of `parent.config` on the embeddings `x`; call it in the compact method of `parent`.
 
     `layer` is an unbound module such as `Layer(config, parent=None)`. The parameters of layer i are `layer_i` of
     `parent`, also for `config.scan`. `keys` has one key per layer. `wanted` are numbers of layers to return. A layer
-    that rotates queries and keys gets `angles`.
+    that rotates queries and keys gets `angles`; `more` are further arguments of a layer, such as a decoder's source. A
+    layer with a number of its own gets its entry of `each` last.
     """
     c: Any = parent.config
+    shared = more if angles is None else (angles, *more)
     # Layers are functions of their parameters, so loop, remat and scan run the same code with the same keys.
     # `parent.param` alone would trace the initialisation of every layer whenever the model is traced.
     params = [
         parent.get_variable("params", name)
         if parent.has_variable("params", name)
-        else parent.param(name, lambda key: layer.init(key, x)["params"])
+        else parent.param(name, lambda key: layer.init(key, x, None, None, None, False, *shared)["params"])
         for name in (f"layer_{i}" for i in range(c.num_layers))
     ]
 
-    rotary = () if angles is None else (angles,)
-
-    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None]) -> tuple[Array, Any]:
-        p, key = of_layer
-        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *rotary)
+    def step(x: Array, of_layer: tuple[Params, PRNGKeyArray | None, Array | None]) -> tuple[Array, Any]:
+        p, key, own = of_layer
+        further = shared if own is None else (*shared, own)
+        y: Any = layer.apply({"params": p}, x, segments, lengths, key, maps, *further)
         return y[0], (y[0] if wanted else None, y[1])
 
     embeddings = x
@@ -133,11 +141,11 @@ def run_layers(
     elif c.remat:
         step = jax.checkpoint(step, prevent_cse=not c.scan)
     if c.scan:
-        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys))
+        x, (hidden, attentions) = jax.lax.scan(step, x, (stack(params), keys, each))
     else:
         collected: list[Any] = []
         for i in range(c.num_layers):
-            x, kept = step(x, (params[i], None if keys is None else keys[i]))
+            x, kept = step(x, (params[i], None if keys is None else keys[i], None if each is None else each[i]))
             collected.append(kept)
         hidden, attentions = stack(collected)
     if wanted:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.text.byte_bpe import train_byte_bpe
     from bert_elmo_jax.text.characters import NUM_CHARACTERS, boundary_characters, character_table
     from bert_elmo_jax.text.lexicon import Lexicon, Unknown
+    from bert_elmo_jax.text.marian import Marian, load_marian
     from bert_elmo_jax.text.sentencepiece import SentencePiece, load_sentencepiece, train_sentencepiece
     from bert_elmo_jax.text.tokenizer import Encoding, Frame, Tokenizer, load_tokenizer
     from bert_elmo_jax.text.tokenizer_file import TokenizerFile, load_tokenizer_file

@@ -1,13 +1,14 @@
-"""Byte-level BPE: the files `vocab.json` and `merges.txt`, and vocabularies trained here."""
+"""BPE: the files `vocab.json` and `merges.txt`, and byte-level vocabularies trained here."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
-from bert_elmo_jax.text.tokenizer import BPE_FILES, CLS, OWN_KEY, SEP, SPECIALS
+from bert_elmo_jax.text.suffix_bpe import UNKNOWN, is_suffix_bpe, suffix_bpe_spec
+from bert_elmo_jax.text.tokenizer import CLS, OWN_KEY, SEP, SPECIALS, find_bpe
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
-from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids
+from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids, name_of
 
 # Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.
 NORMALIZER = {
@@ -23,21 +24,25 @@ NORMALIZER = {
 
 
 def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spec:
-    """Return `vocab.json` and `merges.txt` of a folder as the contents of a `tokenizer.json`.
+    """Return `vocab.json` and `merges.txt` of a folder, or OpenAI's files, as the contents of a `tokenizer.json`.
 
     With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
+    Merges that end words by `</w>` are those of a GPT-1; all others are byte-level.
     """
-    missing = [name for name in BPE_FILES if not (folder / name).is_file()]
+    pair = find_bpe(folder)
+    missing = [name for name in pair if not (folder / name).is_file()]
     if missing:
         raise FileNotFoundError(
-            f"{folder} lacks {missing[0]}: a byte-level BPE is {' and '.join(BPE_FILES)} together, or a "
+            f"{folder} lacks {missing[0]}: a BPE is {' and '.join(pair)} together, or a "
             "tokenizer.json. Copy the file from the model's folder."
         )
-    file = folder / BPE_FILES[0]
+    file = folder / pair[0]
     vocabulary = read_json(file)
     if not all(type(number) is int for number in vocabulary.values()):
         raise ValueError(f"{file} is not a BPE vocabulary: expected an object that maps pieces to whole numbers")
-    merges = read_merges(folder / BPE_FILES[1], vocabulary)
+    merges = read_merges(folder / pair[1], vocabulary)
+    if is_suffix_bpe(merges, settings):
+        return suffix_bpe_spec(vocabulary, merges, name_of(settings.get("unk_token")) or UNKNOWN)
     ids = find_special_ids(vocabulary, settings, str(file))
     tokens = {number: piece for piece, number in vocabulary.items()}
     cls, sep = ids["cls"], ids["sep"]
@@ -68,8 +73,9 @@ def read_merges(file: Path, vocabulary: Mapping[str, int]) -> list[tuple[str, st
             raise ValueError(f"{file}: line {number} is {line!r:.60}; expected two pieces with a space between them")
         unknown = [piece for piece in (left, right, left + right) if piece not in vocabulary]
         if unknown:
+            beside = find_bpe(file.parent)[0]
             raise ValueError(
-                f"{file} does not belong to the {BPE_FILES[0]} beside it: line {number} merges {line!r:.60}, and "
+                f"{file} does not belong to the {beside} beside it: line {number} merges {line!r:.60}, and "
                 f"{unknown[0]!r} is not in that vocabulary. Copy both files from one model."
             )
         merges.append((left, right))

@@ -16,6 +16,9 @@ from bert_elmo_jax.files import write_bytes
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")  # newer versions of Hugging Face's libraries write only the second
 BPE_FILES = ("vocab.json", "merges.txt")
+# The same two files as transformers and as OpenAI name them, for GPT-2 and GPT-1.
+BPE_PAIRS = (BPE_FILES, ("encoder.json", "vocab.bpe"), ("encoder_bpe_40000.json", "vocab_40000.bpe"))
+MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
 MODEL_FILES = ("sentencepiece.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 OWN_KEY = "bert_elmo_jax"  # of our own entries in `tokenizer_config.json`
 
@@ -165,6 +168,10 @@ class Tokenizer(ABC):
         """
         return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
 
+    def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
+        """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""
+        return self.encode(text, specials=specials)
+
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of many lines of a corpus and the length of each, without special pieces.
@@ -269,6 +276,16 @@ def find_vocabulary(folder: Path) -> Path | None:
     return next((folder / name for name in VOCABULARY_FILES if (folder / name).is_file()), None)
 
 
+def find_bpe(folder: Path) -> tuple[str, str]:
+    """Return the names of the vocabulary and merges of a BPE in a folder, by the first of either that is there.
+
+    >>> find_bpe(Path("tests/goldens/gpt2_tiny"))
+    ('vocab.json', 'merges.txt')
+    """
+    there = [pair for pair in BPE_PAIRS if any((folder / name).is_file() for name in pair)]
+    return there[0] if there else BPE_FILES
+
+
 def find_model(folder: Path) -> Path | None:
     """Return the SentencePiece model of a folder: a usual name, else its only `.model` file."""
     usual = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
@@ -279,8 +296,9 @@ def find_model(folder: Path) -> Path | None:
 def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Tokenizer:
     """Load the tokenizer in a folder, or from its vocabulary, `tokenizer.json` or `.model` file.
 
-    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (byte-level BPE), a SentencePiece
-    model, or a `tokenizer.json`; the rules of normalisation and splitting in that file are followed.
+    A folder holds one of: `vocab.txt` (WordPiece), `vocab.json` with `merges.txt` (BPE, byte-level or with `</w>`), a
+    SentencePiece model, `source.spm` with `target.spm` and `vocab.json` (Marian), or a `tokenizer.json`; the rules of
+    normalisation and splitting in that file are followed.
 
     >>> import tempfile
     >>> from bert_elmo_jax.text import train_wordpiece
@@ -295,6 +313,10 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
         from bert_elmo_jax.text.wordpiece import load_wordpiece
 
         return load_wordpiece(path, lowercase=lowercase)
+    if kind == "marian" and lowercase is None:
+        from bert_elmo_jax.text.marian import load_marian
+
+        return load_marian(path)
     if lowercase is not None:
         raise ValueError(
             f"lowercase={lowercase} was given, but a {'SentencePiece model' if kind == 'sentencepiece' else kind} "
@@ -310,13 +332,13 @@ def load_tokenizer(folder: str | Path, *, lowercase: bool | None = None) -> Toke
 
 
 def _find_kind(path: Path) -> str:
-    """Return the kind at a path: "wordpiece", "sentencepiece", "tokenizer.json" or "byte-level BPE"."""
+    """Return the kind at a path: "wordpiece", "sentencepiece", "marian", "tokenizer.json" or "byte-level BPE"."""
     if path.is_file():
         from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
         if path.suffix == ".model":
             return "sentencepiece"
-        if path.name in BPE_FILES:
+        if any(path.name in pair for pair in BPE_PAIRS):
             return "byte-level BPE"
         return "wordpiece" if path.suffix != ".json" or is_wordpiece(path) else "tokenizer.json"
     return _find_kind_in(path)
@@ -326,8 +348,10 @@ def _find_kind_in(folder: Path) -> str:
     from bert_elmo_jax.text.shifted_pieces import prefers_file
     from bert_elmo_jax.text.wordpiece_files import is_wordpiece
 
+    if any((folder / name).is_file() for name in MARIAN_FILES[:2]):
+        return "marian"
     whole, lines, model = folder / "tokenizer.json", folder / "vocab.txt", find_model(folder)
-    pairs = [name for name in BPE_FILES if (folder / name).is_file()]
+    pairs = [name for pair in BPE_PAIRS for name in pair if (folder / name).is_file()]
     if lines.is_file() and (model or pairs):
         one = f"both vocab.txt and {model or ' and '.join(pairs)}"
         raise ValueError(f"{folder} holds {one}: choose one with load_wordpiece or load_sentencepiece")
@@ -346,5 +370,5 @@ def _find_kind_in(folder: Path) -> str:
     hint = " (words.txt is a word vocabulary: use WordVocabulary.load)" if (folder / "words.txt").is_file() else ""
     raise FileNotFoundError(
         f"no tokenizer in {folder}: expected {' or '.join(VOCABULARY_FILES)} (WordPiece), {' with '.join(BPE_FILES)} "
-        f"(byte-level BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
+        f"(BPE), {', '.join(MODEL_FILES)} or a single *.model (SentencePiece); there is {here}{hint}"
     )

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.suffix_bpe import SUFFIX
 from bert_elmo_jax.text.tokenizer import (
-    BPE_FILES,
+    BPE_PAIRS,
     OWN_KEY,
     Encoding,
     Tokenizer,
@@ -24,6 +25,7 @@ from bert_elmo_jax.text.tokenizer import (
     check_ids,
     encode_json,
     encoding_of,
+    find_bpe,
     find_model,
     reject_text,
 )
@@ -50,9 +52,10 @@ SPACE_MARK = "▁"
 class TokenizerFile(Tokenizer):
     """A tokenizer from the contents of a `tokenizer.json` and the settings beside it (`tokenizer_config.json`).
 
-    A piece that begins with a space (Ġ, or ▁) begins a word, as does the first piece of a text. `encode` and
-    `encode_words` read a literal special piece in the text as that piece; `encode_lines` reads it as ordinary text.
-    `encode_words` gives the pieces of the words joined by spaces.
+    A piece that begins with a space (Ġ, or ▁) begins a word, as does the first piece of a text. In a BPE with `</w>`
+    (`kind` is "suffix_bpe") pieces mark where words end, and `word_starts` is True for the last piece of a word.
+    `encode` and `encode_words` read a literal special piece in the text as that piece; `encode_lines` reads it as
+    ordinary text. `encode_words` gives the pieces of the words joined by spaces.
 
     >>> from bert_elmo_jax.text import train_byte_bpe
     >>> tokenizer = train_byte_bpe(["배를 타고 강을", "the river"] * 9, vocab_size=320)
@@ -68,6 +71,14 @@ class TokenizerFile(Tokenizer):
         if sorted(index.values()) != list(range(len(index))):
             raise ValueError(f"{source}: the ids of its {len(index)} pieces are not 0 to {len(index) - 1}, each once")
         self.tokens: tuple[str, ...] = tuple(sorted(index, key=index.__getitem__))
+        if self.kind == "suffix_bpe":  # a GPT-1's only special piece is the unknown one, which then ends texts, too
+            unknown = spec["model"]["unk_token"]
+            if unknown not in index:
+                raise ValueError(
+                    f"{source} has no piece {unknown!r} for unknown characters: copy it again, or name the piece as "
+                    "unk_token in tokenizer_config.json"
+                )
+            settings = {**settings, "eos_token": settings.get("eos_token") or unknown}
         ids = find_special_ids(index, settings, source)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids.values()
         spec = add_specials(spec, ids, dict(enumerate(self.tokens)), settings)
@@ -90,8 +101,13 @@ class TokenizerFile(Tokenizer):
             self._written[number] = b""
         for number in {self.mask_id, self.unk_id} - {self.pad_id, self.cls_id, self.sep_id}:
             self._written[number] = (" " * self._loses_space(number) + self.tokens[number]).encode()
+        if self.kind == "suffix_bpe":
+            for number in (self.mask_id, self.unk_id):
+                self._written[number] = self.tokens[number].encode()
 
     def _starts_word(self, piece: str) -> bool:
+        if self.kind == "suffix_bpe":
+            return piece.endswith(SUFFIX)
         return piece.startswith(self._mark) if self._mark else not piece.startswith("##")
 
     def _facts(self, ids: Mapping[str, int]) -> list[Any]:
@@ -104,6 +120,8 @@ class TokenizerFile(Tokenizer):
         piece = self.tokens[number]
         if self.kind == "wordpiece":
             return (piece[2:] if piece.startswith("##") else f" {piece}").encode()
+        if self.kind == "suffix_bpe":
+            return (piece.removesuffix(SUFFIX) + " " * piece.endswith(SUFFIX)).encode()
         if self.kind == "byte_bpe" and number not in self._added:
             return bytes(BYTE_OF[character] for character in piece if character in BYTE_OF)
         if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
@@ -142,7 +160,7 @@ class TokenizerFile(Tokenizer):
                 words = [word for word, _ in self._texts.pre_tokenizer.pre_tokenize_str(normal)]
         except (TypeError, UnicodeError, AttributeError) as error:
             reject_text([text], error)
-        if self.kind == "wordpiece":
+        if self.kind in ("wordpiece", "suffix_bpe"):
             return " ".join(words)
         plain = "".join(words).replace(SPACE_MARK, " ")
         return plain.removeprefix(" ") if self._adds_space else plain
@@ -151,6 +169,8 @@ class TokenizerFile(Tokenizer):
         """Return the normalised text of ids, with the unknown and mask pieces, without the other special pieces."""
         data = b"".join([self._written[number] for number in check_ids(ids, self.vocab_size)])
         text = data.decode(errors="replace")
+        if self.kind == "suffix_bpe":
+            return text.removesuffix(" ")
         return text.removeprefix(" ") if self._adds_space or self.kind == "wordpiece" else text
 
     def files(self) -> dict[str, bytes]:
@@ -237,7 +257,7 @@ def _original_span(place: Sequence[tuple[int, int]], start: int, end: int) -> tu
 
 
 def find_kind(spec: Spec, source: str) -> str:
-    """Return "byte_bpe", "sentencepiece" (pieces with ▁) or "wordpiece"; raise on a model of another kind.
+    """Return "byte_bpe", "suffix_bpe" (`</w>`), "sentencepiece" (▁) or "wordpiece"; raise on a model of another kind.
 
     >>> find_kind({"model": {"type": "Unigram", "vocab": []}}, "x")
     'sentencepiece'
@@ -249,14 +269,18 @@ def find_kind(spec: Spec, source: str) -> str:
         return "sentencepiece"
     if kind == "WordPiece" and model.get("continuing_subword_prefix", "##") == "##":
         return "wordpiece"
+    bytewise = find_parts(splitter, "ByteLevel") or find_parts(normalizer, "ByteLevel")
+    if kind == "BPE" and model.get("end_of_word_suffix") == SUFFIX and not bytewise and model.get("unk_token"):
+        return "suffix_bpe"
     if kind == "BPE" and not (model.get("continuing_subword_prefix") or model.get("end_of_word_suffix")):
-        if find_parts(splitter, "ByteLevel") or find_parts(normalizer, "ByteLevel"):
+        if bytewise:
             return "byte_bpe"
         if SPACE_MARK in json.dumps([splitter, normalizer], ensure_ascii=False):
             return "sentencepiece"
     raise ValueError(
         f"{source}: model type is {kind!r} with pre_tokenizer {(splitter or {}).get('type')!r}; supported are "
-        "WordPiece (continuations with ##), byte-level BPE (pre_tokenizer ByteLevel), Unigram or BPE with ▁ as space"
+        "WordPiece (continuations with ##), byte-level BPE (pre_tokenizer ByteLevel), BPE with </w> and an unk_token, "
+        "Unigram or BPE with ▁ as space"
     )
 
 
@@ -276,7 +300,8 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     folder = path if path.is_dir() else path.parent
     settings = read_settings(folder)
     model = find_model(folder)
-    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in BPE_FILES):
+    names = {name for pair in BPE_PAIRS for name in pair}
+    if (path / "tokenizer.json").is_file() or (path.suffix == ".json" and path.name not in names):
         file = path / "tokenizer.json" if path.is_dir() else path
         spec = read_json(file)
     elif model is not None:
@@ -286,7 +311,7 @@ def load_tokenizer_file(path: str | Path) -> TokenizerFile:
     else:
         from bert_elmo_jax.text.byte_bpe import read_vocabulary_and_merges
 
-        file, spec = folder / BPE_FILES[0], read_vocabulary_and_merges(folder, settings)
+        file, spec = folder / find_bpe(folder)[0], read_vocabulary_and_merges(folder, settings)
     spec = _add_pieces(_apply_settings(spec, settings), folder, settings)
     tokenizer = TokenizerFile(spec, settings, str(file))
     check_fingerprint(settings, tokenizer.fingerprint, file)

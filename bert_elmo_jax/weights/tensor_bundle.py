@@ -7,6 +7,7 @@ encoded key.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -71,6 +72,30 @@ def read_tensor_bundle(prefix: str | Path) -> dict[str, StoredTensor]:
             read = partial(_read_parts, prefix, files, name, entry, parts[name])
         tensors[name] = StoredTensor(entry.shape, entry.dtype, read)
     return tensors
+
+
+def checkpoint_prefix(path: str | Path) -> Path:
+    """Return the prefix of a folder's checkpoint (the file `checkpoint` selects one of several), or the path."""
+    path = Path(path)
+    if not path.is_dir():
+        return path.with_name(path.name.removesuffix(".index"))
+    prefixes = sorted(index.name.removesuffix(".index") for index in path.glob("*.index"))
+    if len(prefixes) == 1:
+        return path / prefixes[0]
+    if not prefixes:
+        data = [file.name for file in sorted(path.glob("*.data-?????-of-?????"))]
+        beside = f"; without it, {', '.join(data)} cannot be read" if data else ""
+        raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{beside}")
+    state = path / "checkpoint"
+    if state.is_file():
+        named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
+        last = re.split(r"[/\\]", named[1])[-1] if named else None  # only the name counts: folders are moved
+        if last in prefixes:
+            return path / last
+    listed = ", ".join(prefixes)
+    raise ValueError(
+        f"{path} has {len(prefixes)} checkpoints, give the path of one: {listed} (such as {path / prefixes[-1]})"
+    )
 
 
 def _index_file(prefix: Path) -> Path:

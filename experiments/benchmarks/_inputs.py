@@ -114,3 +114,19 @@ def prepare_finetune(folder: Path, tiny: bool, texts: str | None) -> None:
         rows = [f"{line}\t{label}\n" for line, label in zip(lines[:some], labels)]
         (folder / f"{name}.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
     write_settings(folder, texts=lines, labels=labels, batch_size=32, learning_rate=2e-5, max_length=128)
+
+
+def prepare_generate(folder: Path, tiny: bool, texts: str | None) -> None:
+    """Write a GPT-2 of the small size with random weights, and prompts of 32 pieces."""
+    family = get_family("gpt")
+    sizes = {"vocab_size": 300, "hidden_size": 32, "num_layers": 2, "num_heads": 2, "feed_forward_size": 64}
+    config = family.config(**{**family.presets["gpt2"], **(sizes if tiny else {})})
+    write: Any = family.formats["huggingface"].write
+    write(folder, init_params(family, config, jax.random.key(0), tuple(family.heads)), config)
+    length = 8 if tiny else 32
+    prompts = np.random.default_rng(0).integers(0, config.vocab_size, (32, length)).tolist()
+    cases = {"one": (1, 64, 1), "long": (1, 384, 1), "many": (32, 32, 1), "beams": (4, 32, 4)}
+    write_settings(folder, cases={
+        name: {"prompts": prompts[:rows], "new": 4 if tiny else new, "beams": beams}
+        for name, (rows, new, beams) in cases.items()
+    })  # fmt: skip

@@ -34,6 +34,10 @@ ENGLISH = Language(
         "encode": ("Encoding with BERT-base", "Sentences of mixed length, from texts to vectors; both sides tokenise."),
         "one_text": ("One short text", "The same models, one text per call."),
         "first_call": ("The first call", "From the start of the process: import, load, compile, encode one text."),
+        "generate": (
+            "Generation with GPT-2 small",
+            "12 layers of 768, 50,257 pieces, random weights; greedy or by beam search, prompts of 32 pieces.",
+        ),
         "finetune": (
             "Fine-tuning a MiniLM-size model",
             "6 layers of 384, batches of 32, sentences with the lengths of SST-2.",
@@ -62,6 +66,10 @@ KOREAN = Language(
         "encode": ("BERT-base로 인코딩", "길이가 섞인 문장을 텍스트에서 벡터까지 처리하며, 양쪽 모두 토큰화합니다."),
         "one_text": ("짧은 텍스트 하나", "같은 모델에 한 번에 텍스트 하나를 넣습니다."),
         "first_call": ("첫 호출", "프로세스 시작부터 임포트, 읽기, 컴파일, 텍스트 하나의 인코딩까지입니다."),
+        "generate": (
+            "GPT-2 small로 생성",
+            "너비 768인 층 12개, 조각 50,257개, 무작위 가중치, 32조각짜리 프롬프트로 그리디 또는 빔 탐색을 합니다.",
+        ),
         "finetune": ("MiniLM 크기 모델의 미세 조정", "너비 384인 층 6개, 배치 32, SST-2와 길이가 비슷한 문장입니다."),
         "tagger": (
             "캐시한 ELMo 벡터를 쓰는 BiLSTM-CRF 태거",
@@ -83,6 +91,12 @@ KOREAN = Language(
         "the same network in PyTorch: packed sequences, vectorised CRF":
             "PyTorch로 쓴 같은 네트워크: packed sequence, 벡터화한 CRF",
         "AllenNLP on PyTorch": "PyTorch의 AllenNLP",
+        "transformers on PyTorch: generate with its cache, SDPA, inference mode":
+            "PyTorch의 transformers: 캐시를 쓰는 generate, SDPA, inference mode",
+        "one prompt, 64 new pieces": "프롬프트 하나, 새 조각 64개",
+        "one prompt, 384 new pieces": "프롬프트 하나, 새 조각 384개",
+        "32 prompts, 32 new pieces": "프롬프트 32개, 새 조각 32개",
+        "4 prompts, 4 beams, 32 new pieces": "프롬프트 4개, 빔 4개, 새 조각 32개",
         "8 × 128 tokens, 20 predictions": "8 × 128 토큰, 예측 20개",
         "400 sentences": "문장 400개",
         "one sentence of 11 words, warm": "11단어 문장 하나, 컴파일 뒤",

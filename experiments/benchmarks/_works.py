@@ -61,6 +61,10 @@ WORKS = [
         "first": "first call in a new process", "cached": "first call, compiled by an earlier process",
         "tenth": "tenth call",
     }),
+    Work("generate", partial(_prepare, "generate"), "generate", {
+        "one": "one prompt, 64 new pieces", "long": "one prompt, 384 new pieces", "many": "32 prompts, 32 new pieces",
+        "beams": "4 prompts, 4 beams, 32 new pieces",
+    }, BOTH),
     Work("finetune", partial(_prepare, "finetune"), "finetune", {"epoch": "an epoch of 2,048 sentences"}, BOTH,
          modules=("torch", "transformers", "accelerate")),
     Work("tagger", _prepare_tagger, "tagger", {

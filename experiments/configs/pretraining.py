@@ -11,7 +11,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c = ConfigDict()
     c.family = family
     # Fields that depend on the vocabulary of the data are left out.
-    sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in ("vocab_size", "pad_id")}
+    vocabulary = ("vocab_size", "pad_id", "end_id")
+    sizes = {name: value for name, value in dataclasses.asdict(model).items() if name not in vocabulary}
     c.model = ConfigDict({n: config_dict.placeholder(float) if v is None else v for n, v in sizes.items()})
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: fields of `model` that suit it; empty: as they are
     c.data = ""  # a folder of prepare_data, several with weights (wiki=3,news=1), or toyworld

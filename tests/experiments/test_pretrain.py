@@ -291,7 +291,7 @@ def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
 RECIPES = [
     (family, recipe)
     # A family fed with pieces reads the corpus of bert.
-    for family in ("bert", "bert_modern", "distilbert", "electra", "elmo", "modernbert", "roberta")
+    for family in ("bert", "bert_modern", "distilbert", "electra", "elmo", "gpt", "modernbert", "roberta")
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
@@ -340,5 +340,5 @@ def test_every_recipe_takes_a_step(family, recipe, corpora):
     assert np.isfinite(float(metrics["loss"]))
     assert int(state.failed) == 0
     moved = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), state.params, params)
-    assert all(jax.tree.leaves(moved[{"elmo": "lm", "electra": "replaced"}.get(family, "mlm")]))
+    assert all(jax.tree.leaves(moved[{"elmo": "lm", "electra": "replaced", "gpt": "encoder"}.get(family, "mlm")]))
     batches.close()

@@ -92,7 +92,7 @@ def test_an_elmo_by_the_names_of_its_files(tmp_path, names):
 @pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "벡터.h5"])
 def test_half_an_elmo(tmp_path, name):
     (tmp_path / name).touch()
-    message = rf"and ELMo \(weights, .*An ELMo needs both weights and options, found only {name}: add"
+    message = rf" ELMo \(weights, .*An ELMo needs both weights and options, found only {name}: add"
     with pytest.raises(FileNotFoundError, match=message):
         detect(tmp_path)
 

@@ -29,9 +29,7 @@ def test_files_are_enough(tmp_path):
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt"])
 def test_a_missing_file_is_named(tmp_path, name):
     (write(tmp_path) / name).unlink()
-    with pytest.raises(
-        FileNotFoundError, match=f"lacks {name}: a byte-level BPE is vocab.json and merges.txt together"
-    ):
+    with pytest.raises(FileNotFoundError, match=f"lacks {name}: a BPE is vocab.json and merges.txt together"):
         load_tokenizer(tmp_path)
 
 

@@ -86,6 +86,8 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     fixed[[tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id]] = True
     continues = ~tokenizer.word_starts & ~fixed
     continues[tokenizer.mask_id] = False
+    if tokenizer.kind == "suffix_bpe":
+        continues[:] = False  # </w> marks where words end, so every piece counts as a word
     if tokenizer.kind == "wordpiece":
         continues[tokenizer.unk_id] = False  # [UNK] is a whole word in WordPiece, a character in SentencePiece
     return Vocabulary(

@@ -29,7 +29,7 @@ FAMILY = Family(
         "google": WeightFormat(
             owner="Google",
             looks_like="a TensorFlow checkpoint, *.index",
-            files=lambda folder: sorted(index.name for index in folder.glob("*.index")),
+            files=lazy_function(GOOGLE, "find_files"),
             read_config=lazy_function(GOOGLE, "read_config"),
             read_weights=lazy_function(GOOGLE, "read_weights"),
             classifiers=CLASSIFIERS,

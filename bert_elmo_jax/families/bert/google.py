@@ -4,7 +4,6 @@ Also reads the checkpoints of Google's `run_classifier.py` and `run_squad.py`. K
 output weights of the small heads are [out, in].
 """
 
-import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,8 +11,9 @@ from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.sorted_table import is_table
-from bert_elmo_jax.weights.tensor_bundle import read_tensor_bundle
+from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
+OTHERS = "hparams.json"  # lies beside the checkpoints of models other than BERT
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
 SCOPES = {"nsp": "cls/seq_relationship/", "span": "cls/squad/"}  # of small heads; a classifier has none
 # The differences from the names of transformers, in this order.
@@ -40,30 +40,6 @@ def names(num_layers: int, classifier: str = "classify") -> dict[str, str]:
                 theirs = theirs.replace(old, new)
             table[ours] = theirs
     return table
-
-
-def checkpoint_prefix(path: str | Path) -> Path:
-    """Return the prefix of a folder's checkpoint (the file `checkpoint` selects one of several), or the path."""
-    path = Path(path)
-    if not path.is_dir():
-        return path.with_name(path.name.removesuffix(".index"))
-    prefixes = sorted(index.name.removesuffix(".index") for index in path.glob("*.index"))
-    if len(prefixes) == 1:
-        return path / prefixes[0]
-    if not prefixes:
-        data = [file.name for file in sorted(path.glob("*.data-?????-of-?????"))]
-        beside = f"; without it, {', '.join(data)} cannot be read" if data else ""
-        raise FileNotFoundError(f"{path} has no TensorFlow checkpoint: there is no file that ends with .index{beside}")
-    state = path / "checkpoint"
-    if state.is_file():
-        named = re.search(r'^model_checkpoint_path:\s*"(.*)"\s*$', state.read_text(encoding="utf-8"), re.MULTILINE)
-        last = re.split(r"[/\\]", named[1])[-1] if named else None  # only the name counts: folders are moved
-        if last in prefixes:
-            return path / last
-    listed = ", ".join(prefixes)
-    raise ValueError(
-        f"{path} has {len(prefixes)} checkpoints, give the path of one: {listed} (such as {path / prefixes[-1]})"
-    )
 
 
 def read_config(path: str | Path) -> BertConfig:
@@ -112,5 +88,12 @@ def read_weights(
 
 
 def is_prefix(path: Path) -> bool:
-    """Return True for the prefix of a checkpoint."""
+    """Return True for the prefix of a checkpoint, unless it is another family's, with `hparams.json` beside it."""
+    if (path.parent / OTHERS).is_file():
+        return False
     return path.with_name(path.name.removesuffix(".index") + ".index").is_file() or is_table(path)
+
+
+def find_files(folder: Path) -> list[str]:
+    """Return the names of a folder's checkpoints; [] if they are another family's."""
+    return [] if (folder / OTHERS).is_file() else sorted(index.name for index in folder.glob("*.index"))

@@ -1,0 +1,99 @@
+"""Texts from the encoder of a family that writes: its methods `generate` and `stream`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsFloat
+
+Prompts = str | Sequence[str | Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text that a model has written.
+
+    `ids` are the new pieces, with the one that ended the text, if any. `score` is the sum of their log-probabilities
+    divided by length^penalty. `text` leaves out special pieces, the end and a stop text; it is None without a
+    tokenizer. `finished` is False if the text only ended because it had `max_new` pieces.
+
+    >>> Written([5, 2], -0.25, "ship", True).text
+    'ship'
+    """
+
+    ids: list[int]
+    score: float
+    text: str | None
+    finished: bool
+
+
+def generate(
+    encoder: Any,
+    prompts: Prompts | None = None,
+    *,
+    tokens: Any = None,
+    source: Any = None,
+    max_new: int = 32,
+    min_new: int = 0,
+    beams: int = 1,
+    n_best: int = 1,
+    length_penalty: SupportsFloat = 1.0,
+    length_rule: Literal["power", "gnmt"] = "power",
+    early_stopping: Literal["never"] | bool = False,
+    temperature: SupportsFloat | None = None,
+    top_k: int | None = None,
+    top_p: SupportsFloat | None = None,
+    repetition_penalty: SupportsFloat = 1.0,
+    ends: Any = None,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    batch_size: int = 32,
+) -> list[list[Written]]:
+    """Return `n_best` texts for each prompt, best first: what comes after it, or its translation.
+
+    A prompt is a text or a list of ids; `tokens=` takes lists of ids to continue, `source=` lists of ids to translate.
+
+    - By default each piece is the likeliest one. `beams` searches for the likeliest text, by the rules of transformers:
+      the sum of log-probabilities is divided by length^`length_penalty`, or with `length_rule="gnmt"` by ((5 + length)
+      / 6)^`length_penalty`. `early_stopping` is True to stop when there are as many texts as beams, False to stop when
+      no beam is better now, or "never" to stop when none can become better.
+    - `temperature`, `top_k` or `top_p` draw instead. The same `seed` and prompt give the same texts, whatever other
+      prompts there are; equal prompts in one call get different texts, and so do the `n_best`.
+    - `ends` are pieces (ids or names) that end a text instead of the model's own; `stop` are texts that do. `min_new`
+      pieces come before an end. The penalty for pieces that were used is `repetition_penalty`: Keskar et al. 2019.
+
+    Prompts of similar lengths are computed together, `batch_size` at a time.
+    """
+    from bert_elmo_jax.families.writing_calls import write_texts
+
+    given = dict(locals())
+    names = ("encoder", "prompts", "tokens", "source", "batch_size", "write_texts")
+    options = {name: value for name, value in given.items() if name not in names}
+    return write_texts(encoder, prompts, tokens, source, batch_size, options)
+
+
+def stream_text(
+    encoder: Any,
+    prompt: str | Sequence[int],
+    *,
+    max_new: int = 32,
+    min_new: int = 0,
+    temperature: SupportsFloat | None = None,
+    top_k: int | None = None,
+    top_p: SupportsFloat | None = None,
+    repetition_penalty: SupportsFloat = 1.0,
+    ends: Any = None,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    every: int = 1,
+) -> Iterator[str]:
+    """Yield the text of `generate` for one prompt as it is written, `every` pieces at a time.
+
+    The parts joined are the text of `generate` with the same options. No character is cut in half, nor a Hangul
+    syllable that is written in letters.
+    """
+    from bert_elmo_jax.families.writing_calls import stream_parts
+
+    options = {
+        "max_new": max_new, "min_new": min_new, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+        "repetition_penalty": repetition_penalty, "ends": ends, "stop": stop, "seed": seed,
+    }  # fmt: skip
+    return stream_parts(encoder, prompt, every, options)

@@ -1,0 +1,105 @@
+"""Writing with a GPT: one step over new pieces, with a memory of the keys and values of the pieces before them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Float32, Int
+
+from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.families.gpt.model import FeedForward, score_words
+from bert_elmo_jax.nn import dense, embed, layer_norm
+from bert_elmo_jax.nn.any_array import AnyArray
+
+HIDDEN = -1e30  # the score of a slot that is not seen; finite, so that a piece that sees nothing stays finite
+Memory = dict[str, dict[str, Array]]  # layer -> "key" and "value", [B, A, slots, H] each
+
+
+def make_decoder(config: GptConfig) -> Decoder:
+    """Return the functions that write with a configuration.
+
+    A step computes the logits of all its pieces. A caller that reads only the last ones takes two steps inside one
+    compiled function: all pieces but the last, whose unread logits the compiler then leaves out, and the last piece.
+
+    >>> decoder = make_decoder(GptConfig(50, 8, 2, 2, 16, 12))
+    >>> {name: array.shape for name, array in decoder.start({}, jnp.zeros((3, 4)), None, 6)["layer_0"].items()}
+    {'key': (3, 2, 6, 4), 'value': (3, 2, 6, 4)}
+    """
+
+    def start(params: Any, prompt: AnyArray, mask: AnyArray | None, slots: int) -> Memory:
+        shape = (len(prompt), config.num_heads, slots, config.head_size)
+        empty = jnp.zeros(shape, config.dtype)
+        return {f"layer_{i}": {"key": empty, "value": empty} for i in range(config.num_layers)}
+
+    def step(
+        params: Any,
+        memory: Memory,
+        tokens: Int[AnyArray, "B T"],
+        positions: Int[AnyArray, "B T"],
+        at: Int[AnyArray, ""] | int,
+        seen: Bool[AnyArray, "B S"],
+    ) -> tuple[Float32[Array, "B T V"], Memory]:
+        return decode(config, params["encoder"], memory, tokens, positions, at, seen)
+
+    ends = () if config.end_id is None else (config.end_id,)
+    return Decoder(start, step, ends, config.pad_id, config.max_positions)
+
+
+def decode(
+    config: GptConfig,
+    encoder: Mapping[str, Any],
+    memory: Memory,
+    tokens: Int[AnyArray, "B T"],
+    positions: Int[AnyArray, "B T"],
+    at: Int[AnyArray, ""] | int,
+    seen: Bool[AnyArray, "B S"],
+) -> tuple[Float32[Array, "B T V"], Memory]:
+    """Return the logits after each of T pieces, and the memory with their keys and values in the slots from `at` on.
+
+    A piece in an empty slot may have any position and changes no other. With `at` as a plain number, slots after the
+    new pieces are not read.
+    """
+    c, t, slots = config, tokens.shape[1], seen.shape[1]
+    table, places = encoder["embeddings"], jnp.maximum(jnp.asarray(positions), 0)
+    x = (embed(table["word"], tokens) + embed(table["position"], places)).astype(c.dtype)
+    end = at + t if isinstance(at, int) else slots
+    before = jnp.arange(end)[None, :] <= at + jnp.arange(t)[:, None]
+    sees = jnp.asarray(seen)[:, None, :end].astype(bool) & jnp.broadcast_to(before[None], (len(tokens), t, end))
+    written: Memory = {}
+    for i in range(c.num_layers):
+        p = encoder[f"layer_{i}"]
+        x, written[f"layer_{i}"] = _attend(c, p["attention"], memory[f"layer_{i}"], x, at, sees, c.query_scale(i))
+        x = FeedForward(c).apply({"params": p["feed_forward"]}, x)  # type: ignore[assignment]
+    if c.norm_first:
+        x = layer_norm(x, **encoder["norm"], eps=c.norm_eps)
+    return score_words(x, table["word"]), written
+
+
+def _attend(
+    config: GptConfig,
+    p: Mapping[str, Any],
+    memory: Mapping[str, Array],
+    x: Float[Array, "B T D"],
+    at: Int[AnyArray, ""] | int,
+    sees: Bool[Array, "B T E"],
+    scale: float,
+) -> tuple[Float[Array, "B T D"], dict[str, Array]]:
+    """Return the output of a layer's attention, and its memory with the new keys and values."""
+    c, (b, t, _) = config, x.shape
+    read = layer_norm(x, **p["norm"], eps=c.norm_eps) if c.norm_first else x
+
+    def project(name: str) -> Float[Array, "B A T H"]:
+        return dense(read, p[name]["kernel"], p[name]["bias"]).reshape(b, t, c.num_heads, -1).swapaxes(1, 2)
+
+    new = {name: project(name).astype(memory[name].dtype) for name in ("key", "value")}
+    memory = {name: lax.dynamic_update_slice_in_dim(memory[name], new[name], at, axis=2) for name in new}
+    key, value = (memory[name][:, :, : sees.shape[2]] for name in ("key", "value"))
+    query = project("query") * (scale / c.head_size**0.5)
+    scores = jnp.einsum("bath,bash->bats", query, key, preferred_element_type=jnp.float32)
+    maps = jax.nn.softmax(jnp.where(jnp.broadcast_to(sees[:, None], scores.shape), scores, HIDDEN))
+    y = jnp.einsum("bats,bash->bath", maps.astype(value.dtype), value).swapaxes(1, 2).reshape(b, t, -1)
+    x = x + dense(y, p["output"]["kernel"], p["output"]["bias"])
+    return x if c.norm_first else layer_norm(x, **p["norm"], eps=c.norm_eps), memory

@@ -1,0 +1,89 @@
+"""GPT-2 and GPT-1 as Hugging Face transformers stores them: the names of their tensors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.families.gpt.json_fields import GPT1, GPT2, choose_file
+from bert_elmo_jax.families.huggingface_weights import WeightFile
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.weights.parameter_tree import Report
+
+CHOICE = {"choice": {"choice": "multiple_choice_head.summary"}}
+GPT2_WEIGHTS = WeightFile(
+    family="gpt",
+    config_file=GPT2,
+    prefix="transformer.",
+    encoder={"norm": "ln_f"},
+    tables={"embeddings/word": "wte", "embeddings/position": "wpe"},
+    layers="h",
+    layer={
+        "attention/query": "attn.c_attn.query",
+        "attention/key": "attn.c_attn.key",
+        "attention/value": "attn.c_attn.value",
+        "attention/output": "attn.c_proj",
+        "attention/norm": "ln_1",
+        "feed_forward/up": "mlp.c_fc",
+        "feed_forward/down": "mlp.c_proj",
+        "feed_forward/norm": "ln_2",
+    },
+    heads=CHOICE | {"classify": {"classify": "score"}, "tag": {"tag": "classifier"}, "span": {"span": "qa_outputs"}},
+    decoder="lm_head",
+    classifiers=(),  # every head has names of its own
+    joined={"attn.c_attn": ("query", "key", "value")},
+    turned=("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"),
+    constants=(".attn.bias", ".attn.masked_bias", "position_ids"),
+    bare=False,
+)
+GPT1_WEIGHTS = replace(
+    GPT2_WEIGHTS,
+    config_file=GPT1,
+    encoder={},
+    tables={"embeddings/word": "tokens_embed", "embeddings/position": "positions_embed"},
+    heads=CHOICE | {"classify": {"classify": "score"}},
+)
+
+
+def read_config(folder: str | Path) -> GptConfig:
+    """Return the configuration of a folder, from `config.json`.
+
+    The piece that ends a text is that of `generation_config.json`, if the folder has one and it names one.
+    """
+    folder = Path(folder)
+    config: GptConfig = _of_folder(folder).read_config(folder)
+    end = read_json(folder / "generation_config.json", default={}).get("eos_token_id")
+    if isinstance(end, int) and 0 <= end < config.vocab_size:
+        return replace(config, end_id=end)
+    return config
+
+
+def read_weights(
+    folder: str | Path, *, config: Any = None, classifier: str | None = None
+) -> tuple[dict[str, Any], Report]:
+    """Return the parameter tree of a folder and a report on every tensor; raise if the decoder is not tied."""
+    folder = Path(folder)
+    config = config or read_config(folder)
+    params, report = _of_config(config).read_weights(folder, config=config, classifier=classifier)
+    own = [name for name, why in report.skipped.items() if "differs from its tied tensor" in why]
+    if own:
+        raise ValueError(
+            f"{report.source}: {own[0]} differs from the word embeddings, but a GPT scores pieces by its word "
+            "embeddings alone (tie_word_embeddings); models with a decoder of their own are not supported"
+        )
+    return params, report
+
+
+def write(folder: str | Path, params: Mapping[str, Any], config: GptConfig, **more: Any) -> None:
+    """Write a folder that transformers can load; see `WeightFile.write`."""
+    _of_config(config).write(folder, params, config, **more)
+
+
+def _of_folder(folder: Path) -> WeightFile:
+    path = folder / "config.json"
+    return GPT1_WEIGHTS if path.is_file() and choose_file(path) is GPT1 else GPT2_WEIGHTS
+
+
+def _of_config(config: GptConfig) -> WeightFile:
+    return GPT2_WEIGHTS if config.norm_first else GPT1_WEIGHTS

@@ -1,0 +1,1 @@
+"""The Transformer that translates, with its encoder and its decoder."""

@@ -1,0 +1,89 @@
+"""The Transformer's step that writes a translation: `Family.decoder`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Bool, Float, Float32, Int
+
+from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.embeddings import Embeddings
+from bert_elmo_jax.families.transformer.model import Transformer, piece_logits
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.decoder_layer import DecoderLayer
+from bert_elmo_jax.nn.matrix_product import cast_kernels
+
+Params = Mapping[str, Any]
+Memory = dict[str, Any]
+
+
+def transformer_decoder(config: TransformerConfig) -> Decoder:
+    """Return the functions that write the target of a source, one piece after the other.
+
+    `start` encodes the source and keeps its keys and values, so a step computes only the new pieces.
+
+    >>> transformer_decoder(TransformerConfig(vocab_size=50, max_positions=20)).first
+    2
+    """
+    side = config.target
+    layer: Any = DecoderLayer(side)
+    numbers = range(side.num_layers)
+
+    def prepare(params: Params) -> dict[str, Any]:
+        dtype = jnp.dtype(config.dtype)
+        cast = {name: cast_kernels(part, dtype) for name, part in params.items() if name in ("encoder", "decoder")}
+        cast["softmax"] = {"table": output_table(config, params).astype(dtype)}
+        return cast
+
+    def start(params: Params, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
+        segments = jnp.asarray(mask).astype(jnp.int32)
+        output: Any = Transformer(config).apply({"params": params["encoder"]}, prompt, None, None, segments)
+        begun = [
+            layer.apply({"params": params["decoder"][f"layer_{i}"]}, output.last, slots, method="begin")
+            for i in numbers
+        ]
+        own, source = ({f"layer_{i}": both[part] for i, both in zip(numbers, begun)} for part in (0, 1))
+        return {"own": own, "source": {"mask": segments > 0, **source}}
+
+    def step(
+        params: Params,
+        memory: Memory,
+        tokens: Int[AnyArray, "B U"],
+        positions: Int[AnyArray, "B U"],
+        at: Any,
+        seen: Bool[AnyArray, "B S"],
+    ) -> tuple[Float32[AnyArray, "B U V"], Memory]:
+        p, mask = params["decoder"], memory["source"]["mask"]
+        words = params["encoder"]["embeddings"]["word"] if side.share_embeddings else None
+        x, _ = Embeddings(side).apply({"params": p.get("embeddings", {})}, tokens, positions, words)
+        new, slots = tokens.shape[1], seen.shape[1]
+        before = jnp.arange(slots)[None, :] <= at + jnp.arange(new)[:, None]
+        sees = jnp.asarray(seen).astype(bool)[:, None, :] & before[None]
+        sees_source = jnp.broadcast_to(mask[:, None, :], (len(tokens), new, mask.shape[1]))
+        own = {}
+        for name, slots_of_layer in memory["own"].items():
+            x, own[name] = layer.apply(
+                {"params": p[name]}, x, slots_of_layer, memory["source"][name], at, sees, sees_source, method="step"
+            )
+        table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
+        return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
+
+    return Decoder(
+        start=start,
+        step=step,
+        ends=config.end_ids,
+        pad=config.pad_id,
+        most=config.max_positions,
+        first=config.start_id,
+        # Padding is never written, unless it ends a text.
+        forbidden=tuple(sorted({*config.forbidden_ids, config.pad_id} - set(config.end_ids))),
+        **{"prepare": prepare} if "prepare" in Decoder._fields else {},
+    )
+
+
+def output_table(config: TransformerConfig, params: Params) -> Float[AnyArray, "V D"]:
+    """Return the table that the softmax reads."""
+    if not config.tie_output:
+        return params["decoder"]["output"]
+    return params["encoder" if config.share_embeddings else "decoder"]["embeddings"]["word"]

@@ -1,0 +1,37 @@
+"""The Transformer's entry in the registry."""
+
+from typing import Any
+
+import flax.linen as nn
+from jax.sharding import PartitionSpec
+
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
+from bert_elmo_jax.families.huggingface_format import huggingface_format
+from bert_elmo_jax.families.transformer.config import PRESETS, TransformerConfig
+from bert_elmo_jax.families.transformer.model import Transformer, TransformerDecoder
+from bert_elmo_jax.lazy_imports import lazy_function
+
+FOLDER = "bert_elmo_jax.families.transformer"
+
+
+def _decoder_module(config: Any) -> nn.Module:
+    return TransformerDecoder(config.target)
+
+
+FAMILY = Family(
+    name="transformer",
+    called="a Transformer",
+    config=TransformerConfig,
+    module=Transformer,
+    inputs="pairs",
+    objectives={"translate": lazy_function(f"{FOLDER}.objective", "translate_objective")},
+    heads={"decoder": _decoder_module},
+    formats={"huggingface": huggingface_format(f"{FOLDER}.marian", "marian", classifiers=())},
+    encoder=lazy_function(f"{FOLDER}.translator", "Translator"),
+    sharding=(*TRANSFORMER_SHARDING, (r"decoder/output$", PartitionSpec("tensor", "fsdp"))),
+    pooler=True,
+    presets=PRESETS,
+    vocab_size=37_000,
+    special_ids=lambda tokenizer: {"start_id": tokenizer.cls_id, "end_ids": (tokenizer.sep_id,)},
+    decoder=lazy_function(f"{FOLDER}.decoding", "transformer_decoder"),
+)

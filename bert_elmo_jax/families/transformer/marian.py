@@ -1,0 +1,204 @@
+"""Marian models as Hugging Face transformers stores them: the names of their tensors, read and written."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import param_shapes
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.embeddings import sinusoids
+from bert_elmo_jax.families.transformer.marian_config import FILE, generation_fields, read_fields
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder
+from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, encoder_prefix, flatten
+from bert_elmo_jax.weights.stored import StoredTensor
+
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+LAYER = {f"attention/{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()} | {
+    "attention/norm": "self_attn_layer_norm",
+    "feed_forward/up": "fc1",
+    "feed_forward/down": "fc2",
+    "feed_forward/norm": "final_layer_norm",
+}
+CROSS = {f"cross_attention/{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()}
+CROSS["cross_attention/norm"] = "encoder_attn_layer_norm"
+BIAS, SOFTMAX = "final_logits_bias", "lm_head.weight"
+# The tables of embeddings: in the whole model, of the source, of the target.
+SHARED, SOURCE, TARGET = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+
+
+def layer_names(config: TransformerConfig) -> dict[str, str]:
+    """Return the file's name for each parameter of the layers, without `model.`.
+
+    >>> layer_names(TransformerConfig())["decoder/layer_5/cross_attention/key/kernel"]
+    'decoder.layers.5.encoder_attn.k_proj.weight'
+    """
+    modules = {
+        f"{side}/layer_{i}/{ours}": f"{side}.layers.{i}.{theirs}"
+        for side, layers in (("encoder", config.num_layers), ("decoder", config.target.num_layers))
+        for i in range(layers)
+        for ours, theirs in (LAYER | (CROSS if side == "decoder" else {})).items()
+    }
+    table = {}
+    for ours, theirs in modules.items():
+        weight = "scale" if ours.endswith("/norm") else "kernel"
+        table |= {f"{ours}/{weight}": f"{theirs}.weight", f"{ours}/bias": f"{theirs}.bias"}
+    return table
+
+
+def read_config(folder: str | Path) -> TransformerConfig:
+    """Return the configuration of a folder, from its `config.json` and `generation_config.json`."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} has no config.json, which holds the sizes of the Marian model: copy it there, or give config="
+        )
+    try:
+        config: TransformerConfig = FILE.read(TransformerConfig, read_fields(folder))
+    except ValueError as error:
+        raise ValueError(str(error).replace("The configuration", str(path), 1)) from None
+    return config
+
+
+def read_weights(
+    folder: str | Path, *, config: TransformerConfig | None = None, classifier: str | None = None
+) -> tuple[dict[str, Any], Report]:
+    """Return the parameter tree of a folder and a report on every tensor; `config` replaces its `config.json`."""
+    config = config or read_config(folder)
+    source, stored = read_folder(folder)
+    report = Report(source)
+    prefix = encoder_prefix(stored, "encoder.layers.0.fc1.weight", ".", source)
+    layers = {path: prefix + name for path, name in layer_names(config).items()}
+    found = {path: name for path, name in layers.items() if name in stored}
+    expected = dict(layers)
+    expected |= _find_tables(config, stored, prefix, found, report)
+    for side, name in (("encoder", "source"), ("decoder", "target")):
+        positions = f"{prefix}{side}.embed_positions.weight"
+        if positions in stored:
+            table = stored[positions].read().astype(np.float32)
+            if table.shape[1:] != (config.hidden_size,) or np.abs(table - sinusoids(*table.shape)).max() > 1e-5:
+                report.contradictions.append(f"{positions}: the positions of the {name} are not sines and cosines")
+            report.skipped[positions] = "a constant"
+    bias = stored.get(BIAS)
+    if config.output_bias:
+        if bias is None:  # transformers takes zeros, too
+            report.initialised.append("decoder/output_bias")
+        stored[BIAS] = _zeros(config.target.vocab_size) if bias is None else _flat(bias)
+        found["decoder/output_bias"] = expected["decoder/output_bias"] = BIAS
+    shapes = _shapes(config)
+    transposed = {path for path in expected if path.endswith("/kernel")}
+    if not any(path.startswith("decoder/layer") for path in found):
+        report.missing |= {path: name for path, name in expected.items() if path.startswith("decoder/layer")}
+    return collect(stored, found, expected, transposed, shapes, report), report
+
+
+def _find_tables(
+    config: TransformerConfig, stored: Mapping[str, StoredTensor], prefix: str, found: dict[str, str], report: Report
+) -> dict[str, str]:
+    """Add the tables of embeddings and of the softmax to `found`, and return all their expected names."""
+    source, target, softmax = prefix + SOURCE, prefix + TARGET, SOFTMAX
+    shared = prefix + SHARED
+    if config.share_embeddings:
+        first = [shared, source, target] + [softmax] * config.tie_output
+        groups = {"encoder/embeddings/word": first}
+        if not config.tie_output:
+            groups["decoder/output"] = [softmax]
+    else:
+        groups = {"encoder/embeddings/word": [source]}
+        groups["decoder/embeddings/word"] = [target] + [softmax] * config.tie_output
+        if not config.tie_output:
+            groups["decoder/output"] = [softmax]
+        if shared in stored:
+            report.skipped[shared] = "each side has its own embeddings"
+    for path, names in groups.items():
+        here = [name for name in names if name in stored]
+        if here:
+            found[path] = here[0]
+        for copy in here[1:]:
+            if _equal(stored[copy], stored[here[0]]):
+                report.skipped[copy] = "a copy of its tied tensor"
+            else:
+                report.contradictions.append(f"{copy} differs from {here[0]}, but the configuration ties them")
+    return {path: names[0] for path, names in groups.items()}
+
+
+def write(
+    folder: str | Path,
+    params: Mapping[str, Any],
+    config: TransformerConfig,
+    *,
+    labels: Sequence[str] | None = None,
+    problem_type: str | None = None,
+) -> None:
+    """Write a folder that transformers can load as a `MarianMTModel`, without its tokenizer.
+
+    Raise on what Marian does not have: learned positions, and keys or values of another size than d / heads.
+    """
+    folder = Path(folder)
+    if labels is not None or problem_type is not None:
+        raise ValueError("labels or a problem_type were given, but a Marian model has no classifier: leave them out")
+    _check_writable(config)
+    flat = {path: np.asarray(value, np.float32) for path, value in flatten(params).items()}
+    # transformers has no place for a pooler, which only task heads read.
+    flat = {path: value for path, value in flat.items() if not path.startswith("encoder/pooler/")}
+    check_shapes({path: value.shape for path, value in flat.items()}, _shapes(config), "cannot write")
+    names = {path: f"model.{name}" for path, name in layer_names(config).items()}
+    names["encoder/embeddings/word"] = f"model.{SHARED if config.share_embeddings else SOURCE}"
+    names |= {"decoder/embeddings/word": f"model.{TARGET}", "decoder/output": SOFTMAX, "decoder/output_bias": BIAS}
+    tensors = {
+        names[path]: np.ascontiguousarray(value.T if path.endswith("/kernel") else value)
+        for path, value in flat.items()
+    }
+    tensors[BIAS] = tensors.get(BIAS, np.zeros(config.target.vocab_size, np.float32))[None]
+    if config.share_embeddings and not config.tie_output:  # transformers then ties nothing at all
+        word = tensors.pop(f"model.{SHARED}")
+        tensors |= {f"model.{name}": word.copy() for name in (SHARED, SOURCE, TARGET)}
+    existing = [name for name in WEIGHTS if (folder / name).exists()]
+    if existing:
+        raise FileExistsError(f"{folder} already holds weights ({', '.join(existing)}): write to another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {**FILE.write(config, ("decoder",)), "dtype": "float32"}
+    texts = {"config.json": content, "generation_config.json": generation_fields(config)}
+    for name, fields in texts.items():
+        text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    # The weights appear last and at once, so a folder that can be loaded is complete.
+    unfinished = folder / "model.safetensors.unfinished"
+    save_file(tensors, unfinished, metadata={"format": "pt"})
+    unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
+    unfinished.replace(folder / WEIGHTS[0])
+
+
+def _check_writable(config: TransformerConfig) -> None:
+    plain = TransformerConfig()
+    wrong = [name for name in ("positions", "key_size", "value_size")
+             if getattr(config, name) != getattr(plain, name)]  # fmt: skip
+    heads = (config, config.target)
+    wrong = [name for name in wrong if name == "positions"
+             or any(getattr(side, name) != side.hidden_size // side.num_heads for side in heads)]  # fmt: skip
+    if wrong:
+        shown = ", ".join(f"{name}={getattr(config, name)!r}" for name in wrong)
+        raise ValueError(f"{shown} cannot be written: transformers' Marian has no such model")
+
+
+def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    plain = dataclasses.replace(config, initializer_range=0.0)
+    return param_shapes(get_family("transformer"), plain, ("decoder",), pooler=False)
+
+
+def _equal(a: StoredTensor, b: StoredTensor) -> bool:
+    return a.shape == b.shape and np.array_equal(a.read().astype(np.float32), b.read().astype(np.float32))
+
+
+def _zeros(size: int) -> StoredTensor:
+    return StoredTensor((size,), "float32", lambda: np.zeros(size, np.float32))
+
+
+def _flat(tensor: StoredTensor) -> StoredTensor:
+    shape = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
+    return StoredTensor(shape, tensor.dtype, lambda: tensor.read().reshape(shape))

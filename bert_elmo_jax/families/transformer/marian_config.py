@@ -1,0 +1,167 @@
+"""The `config.json` and `generation_config.json` of a Marian model in transformers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.families.huggingface_config import ConfigFile, MoreFields
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.files import read_json
+
+# The decoder's fields: ours, the file's, and the encoder's in the file.
+DECODER = (
+    ("decoder_layers", "decoder_layers", "encoder_layers"),
+    ("decoder_heads", "decoder_attention_heads", "encoder_attention_heads"),
+    ("decoder_feed_forward_size", "decoder_ffn_dim", "encoder_ffn_dim"),
+    ("target_vocab_size", "decoder_vocab_size", "vocab_size"),
+)
+# Fields of older files that newer versions of transformers do not read: only these values give the same model.
+OLD = {
+    "static_position_embeddings": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "add_bias_logits": False,
+    "force_bos_token_to_be_generated": False,
+}
+# The values of transformers for fields that a file lacks.
+DEFAULTS = {
+    "vocab_size": 58101,
+    "max_position_embeddings": 1024,
+    "d_model": 1024,
+    "activation_function": "gelu",
+    "init_std": 0.02,
+    "scale_embedding": False,
+    "pad_token_id": 58100,
+    "decoder_start_token_id": 58100,
+    "eos_token_id": 0,
+    "forced_eos_token_id": 0,
+}
+DEFAULTS |= {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (
+    ("layers", 12), ("ffn_dim", 4096), ("attention_heads", 16))}  # fmt: skip
+GENERATION = ("decoder_start_token_id", "eos_token_id", "forced_eos_token_id", "bad_words_ids")
+# Fields whose absence from `generation_config.json` means that generation does without.
+ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
+
+
+def read_fields(folder: str | Path) -> dict[str, Any]:
+    """Return the fields of a folder's `config.json`, those of generation as `generation_config.json` has them."""
+    folder = Path(folder)
+    fields = read_json(folder / "config.json")
+    path = folder / "generation_config.json"
+    if not path.is_file():
+        return fields
+    asked = read_json(path)
+    fields |= {name: asked[name] for name in GENERATION if asked.get(name) is not None}
+    return fields | {name: None for name in ONLY_THERE if asked.get(name) is None}
+
+
+def _read(fields: Mapping[str, Any], num_layers: int) -> tuple[dict[str, Any], list[str]]:
+    values: dict[str, Any] = {"output_bias": True}
+    problems: list[str] = []
+    for ours, theirs, encoder in DECODER:
+        size = fields.get(theirs)
+        if size is None or size == fields.get(encoder):
+            continue
+        if type(size) is not int:
+            problems.append(f"{theirs} is {size!r}; it must be a whole number")
+        elif theirs == "decoder_vocab_size" and fields.get("share_encoder_decoder_embeddings", True):
+            problems.append(
+                f"decoder_vocab_size is {size} and vocab_size {fields.get(encoder)}, but "
+                "share_encoder_decoder_embeddings is true: one table has one size"
+            )
+        else:
+            values[ours] = size
+    if fields.get("num_hidden_layers", num_layers) != num_layers:
+        problems.append(f"num_hidden_layers is {fields['num_hidden_layers']!r} but encoder_layers is {num_layers}")
+    ends = fields.get("eos_token_id")
+    values["end_ids"] = tuple(ends) if isinstance(ends, list) else (ends,)
+    forced = fields.get("forced_eos_token_id")
+    values["forced_end_id"] = forced[0] if isinstance(forced, list) and len(forced) == 1 else forced
+    banned = fields.get("bad_words_ids") or []
+    if not isinstance(banned, list) or not all(isinstance(some, list) and len(some) == 1 for some in banned):
+        problems.append(f"bad_words_ids is {banned!r}; only lists of one piece each are supported")
+    else:
+        values["forbidden_ids"] = tuple(some[0] for some in banned)
+    for name, ids in (("eos_token_id", values["end_ids"]), ("forced_eos_token_id", (values["forced_end_id"],)),
+                      ("bad_words_ids", values.get("forbidden_ids", ()))):  # fmt: skip
+        if not all(type(some) is int or (some is None and name == "forced_eos_token_id") for some in ids):
+            problems.append(f"{name} is {fields.get(name)!r}; it must be the number of a piece")
+    return values, problems
+
+
+def _write(config: TransformerConfig) -> dict[str, Any]:
+    target = config.target
+    return {
+        "decoder_layers": target.num_layers,
+        "decoder_attention_heads": target.num_heads,
+        "decoder_ffn_dim": target.feed_forward_size,
+        "decoder_vocab_size": target.vocab_size,
+        **generation_fields(config),
+    }
+
+
+def generation_fields(config: TransformerConfig) -> dict[str, Any]:
+    """Return the fields about writing, for `generation_config.json`.
+
+    >>> generation_fields(TransformerConfig(forbidden_ids=(7,)))["bad_words_ids"]
+    [[7]]
+    """
+    return {
+        "decoder_start_token_id": config.start_id,
+        "pad_token_id": config.pad_id,
+        "eos_token_id": config.end_ids[0] if len(config.end_ids) == 1 else list(config.end_ids),
+        "forced_eos_token_id": config.forced_end_id,
+        "bad_words_ids": [[number] for number in config.forbidden_ids] or None,
+    }
+
+
+FILE = ConfigFile(
+    called="a Marian model",
+    model_type="marian",
+    names={
+        "vocab_size": "vocab_size",
+        "hidden_size": "d_model",
+        "num_layers": "encoder_layers",
+        "num_heads": "encoder_attention_heads",
+        "feed_forward_size": "encoder_ffn_dim",
+        "max_positions": "max_position_embeddings",
+        "scale_embeddings": "scale_embedding",
+        "share_embeddings": "share_encoder_decoder_embeddings",
+        "tie_output": "tie_word_embeddings",
+        "activation": "activation_function",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "activation_dropout": "activation_dropout",
+        "initializer_range": "init_std",
+        "pad_id": "pad_token_id",
+        "start_id": "decoder_start_token_id",
+    },
+    architectures={("decoder",): "MarianMTModel"},
+    only={
+        "is_encoder_decoder": True,
+        "encoder_layerdrop": 0,
+        "decoder_layerdrop": 0,
+        "forced_bos_token_id": None,
+        **OLD,
+    },
+    harmless=frozenset({"classif_dropout", "classifier_dropout", "extra_pos_embeddings", "_num_labels", "max_length"}),
+    written={"is_encoder_decoder": True},
+    more=MoreFields(
+        names=(
+            "decoder_layers",
+            "decoder_attention_heads",
+            "decoder_ffn_dim",
+            "decoder_vocab_size",
+            "num_hidden_layers",
+            "eos_token_id",
+            "forced_eos_token_id",
+            "bad_words_ids",
+        ),
+        read=_read,
+        write=_write,
+    ),
+    defaults=DEFAULTS,
+    # Without a deviation of its own, a model says nothing about how it began.
+    to_theirs=lambda fields: {name: value for name, value in fields.items() if value is not None},
+)

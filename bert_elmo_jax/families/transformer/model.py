@@ -1,0 +1,189 @@
+"""The Transformer: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762.
+
+The encoder is a module of pieces like a BERT's, without types; the decoder is a head that reads its last layer. The
+norms follow the residuals, as in the paper and in Marian.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, no_type_check
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+
+from bert_elmo_jax.encoders.encoded import show_shapes
+from bert_elmo_jax.families.family import Output
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.embeddings import Embeddings
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.decoder_layer import DecoderLayer
+from bert_elmo_jax.nn.dropout import dropout
+from bert_elmo_jax.nn.layers import layer_numbers, truncated_normal
+from bert_elmo_jax.nn.parameter import parameter
+from bert_elmo_jax.nn.transformer import Layer, Pooler, run_layers
+
+
+@no_type_check  # tree operations put other values than arrays of these shapes into it
+@struct.dataclass
+class DecoderOutput:
+    """The result of the decoder; `layers` and the attention maps are None unless they were requested."""
+
+    last: Float[Array, "B U D"]
+    logits: Float32[Array, "B U V"]
+    layers: Float[Array, "N B U D"] | None = None
+    attentions: Float32[Array, "L B A U U"] | None = None
+    cross_attentions: Float32[Array, "L B A U T"] | None = None
+
+
+class Transformer(nn.Module):
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+
+    config: TransformerConfig
+    add_pooler: bool = False
+
+    @nn.compact
+    def __call__(
+        self,
+        tokens: Int[AnyArray, "B T"],
+        types: Int[AnyArray, "B T"] | None = None,
+        positions: Int[AnyArray, "B T"] | None = None,
+        segments: Int[AnyArray, "B T"] | None = None,
+        *,
+        lengths: Int[AnyArray, " B"] | None = None,
+        nsp_positions: Int[AnyArray, "B S"] | None = None,
+        deterministic: bool = True,
+        layers: str | Sequence[int] | None = None,
+        attentions: bool = False,
+    ) -> Output:
+        """Encode a batch; the arguments mean the same as in `Bert`, but `types` are ignored."""
+        c = self.config
+        wanted = layer_numbers(layers, c.num_layers)
+        keys = None if deterministic else jax.random.split(self.make_rng("dropout"), c.num_layers + 1)
+        x, _ = Embeddings(c, name="embeddings")(tokens, positions)
+        x = dropout(x, c.dropout, None if keys is None else keys[0])
+        x, hidden, maps = run_layers(
+            self, Layer(c, parent=None), x, segments, lengths, None if keys is None else keys[1:],
+            wanted=wanted, maps=attentions,
+        )  # fmt: skip
+        pooled = Pooler(c, name="pooler")(x, nsp_positions) if self.add_pooler else None
+        return Output(x, hidden, maps, pooled)
+
+
+class TransformerDecoder(nn.Module):
+    """The decoder, with the configuration `TransformerConfig.target`; it has dropout if it is given `key`."""
+
+    config: Any
+
+    @nn.compact
+    def __call__(
+        self,
+        source: Float[Array, "B T D"],
+        words: Float[AnyArray, "V D"],
+        target: Int[AnyArray, "B U"] | None = None,
+        positions: Int[AnyArray, "B U"] | None = None,
+        segments: Int[AnyArray, "B U"] | None = None,
+        source_segments: Int[AnyArray, "B T"] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+        layers: str | Sequence[int] | None = None,
+        attentions: bool = False,
+    ) -> DecoderOutput:
+        """Return the logits of the pieces after each piece of `target`, by default of the first.
+
+        `source` is the encoder's last layer and `words` its table of embeddings. Pieces see the source's pieces of
+        their segment.
+        """
+        c = self.config
+        if target is None:
+            target = jnp.full((len(source), 1), c.start_id, jnp.int32)
+        wanted = layer_numbers(layers, c.num_layers)
+        keys = None if key is None else jax.random.split(key, c.num_layers + 1)
+        x, table = Embeddings(c, name="embeddings")(target, positions, words if c.share_embeddings else None)
+        if not c.tie_output:
+            stddev = c.hidden_size**-0.5 if c.initializer_range is None else c.initializer_range
+            table = parameter(self, "output", truncated_normal(stddev), (c.vocab_size, c.hidden_size))
+        bias = parameter(self, "output_bias", nn.initializers.zeros, (c.vocab_size,)) if c.output_bias else None
+        x = dropout(x, c.dropout, None if keys is None else keys[0])
+        x, hidden, maps = run_layers(
+            self, DecoderLayer(c, parent=None), x, segments, None, None if keys is None else keys[1:],
+            wanted=wanted, maps=attentions, more=(source, source_segments),
+        )  # fmt: skip
+        own, cross = (None, None) if maps is None else maps
+        return DecoderOutput(x, piece_logits(x, table, bias), hidden, own, cross)
+
+
+def piece_logits(
+    x: Float[Array, "B U D"], table: Float[AnyArray, "V D"], bias: Float[AnyArray, " V"] | None = None
+) -> Float32[Array, "B U V"]:
+    """Return the scores of all pieces in float32; the bias is a constant, which training leaves as it is.
+
+    >>> piece_logits(jnp.ones((1, 1, 2)), jnp.eye(3, 2), jnp.array([0.0, 0.0, 5.0])).ravel().tolist()
+    [1.0, 1.0, 5.0]
+    """
+    logits = jnp.einsum("bud,vd->buv", x, table.astype(x.dtype), preferred_element_type=jnp.float32)
+    return logits if bias is None else logits + jax.lax.stop_gradient(bias)[None, None, :]
+
+
+@no_type_check  # as above
+@struct.dataclass(repr=False)
+class PairOutput:
+    """The result of encoder and decoder for a batch of pairs; without a target, the decoder's fields are None.
+
+    Layer 0 of each side is the embeddings. `cross_attentions` are the maps from the target (fourth axis) to the source.
+    """
+
+    encoder_layers: Float[Array, "M B T D"] | None = None
+    decoder_layers: Float[Array, "N B U D"] | None = None
+    encoder_attentions: Float32[Array, "L B A T T"] | None = None
+    decoder_attentions: Float32[Array, "L B A U U"] | None = None
+    cross_attentions: Float32[Array, "L B A U T"] | None = None
+    logits: Float32[Array, "B U V"] | None = None
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return show_shapes("PairOutput", self.encoder_layers.shape[1], **shown)
+
+
+def run_pair(
+    config: TransformerConfig,
+    params: Mapping[str, Any],
+    source: Mapping[str, Int[AnyArray, "B T"] | None],
+    target: Mapping[str, Int[AnyArray, "B U"] | None] | None = None,
+    key: PRNGKeyArray | None = None,
+    *,
+    every: bool = False,
+    maps: bool = False,
+) -> PairOutput:
+    """Return the logits of a batch of pairs; both sides have `tokens` and may have `positions` and `segments`.
+
+    With `every` the layers of both sides are returned, with `maps` the attention maps; a key means dropout.
+    """
+    layers = "all" if every else None
+    rngs = {} if key is None else {"dropout": jax.random.fold_in(key, 0)}
+    encoded: Any = Transformer(config).apply(
+        {"params": params["encoder"]}, source["tokens"], None, source.get("positions"), source.get("segments"),
+        deterministic=key is None, rngs=rngs, layers=layers, attentions=maps,
+    )  # fmt: skip
+    if target is None:
+        return PairOutput(encoded.layers, encoder_attentions=encoded.attentions)
+    decoded: Any = TransformerDecoder(config.target).apply(
+        {"params": params["decoder"]}, encoded.last, params["encoder"]["embeddings"]["word"], target["tokens"],
+        target.get("positions"), target.get("segments"), source.get("segments"),
+        key=None if key is None else jax.random.fold_in(key, 1), layers=layers, attentions=maps,
+    )  # fmt: skip
+    return PairOutput(
+        encoded.layers, decoded.layers, encoded.attentions, decoded.attentions, decoded.cross_attentions,
+        decoded.logits,
+    )  # fmt: skip
+
+
+def batch_logits(
+    config: TransformerConfig, params: Mapping[str, Any], batch: Mapping[str, Any], key: PRNGKeyArray | None = None
+) -> Float32[Array, "B U V"]:
+    """Return the logits of a pair batch, whose targets are `target_out`; a key means dropout."""
+    source = {name: batch[f"source_{name}"] for name in ("tokens", "positions", "segments")}
+    target = {"tokens": batch["target_in"]}
+    target |= {name: batch[f"target_{name}"] for name in ("positions", "segments")}
+    return run_pair(config, params, source, target, key).logits

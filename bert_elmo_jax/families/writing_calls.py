@@ -1,0 +1,137 @@
+"""The calls behind `generate` and `stream`: from prompts to texts."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.encoders.arguments import check_whole
+from bert_elmo_jax.families.beam_search import divide_by_length
+from bert_elmo_jax.families.generate import Written, generate
+from bert_elmo_jax.families.writing_batches import (
+    CHUNK,
+    Pieces,
+    Writer,
+    cut,
+    make_keys,
+    plan,
+    search_batch,
+    write_chunks,
+)
+from bert_elmo_jax.families.writing_options import (
+    Options,
+    Prompt,
+    check_options,
+    choose_prompts,
+    find_decoder,
+    read_prompts,
+)
+from bert_elmo_jax.text.growing_text import GrowingText, continuation, find_stop
+
+STOP_CHUNK = 16  # pieces after which stop texts are looked for
+Decode = Callable[[Sequence[int]], str]
+
+
+def find_writer(encoder: Any) -> Writer:
+    """Return the compiled loops of an encoder, which keeps them; raise for a family that does not write."""
+    writer = encoder.__dict__.get("_writer")
+    if writer is None:
+        writer = encoder._writer = Writer(find_decoder(encoder), encoder.params, encoder.config.vocab_size)
+    found: Writer = writer
+    return found
+
+
+def write_texts(
+    encoder: Any, prompts: Any, tokens: Any, source: Any, batch_size: int, given: Mapping[str, Any]
+) -> list[list[Written]]:
+    """Return the texts of `generate`."""
+    writer = find_writer(encoder)
+    options = check_options(encoder, writer.decoder, given)
+    batch_size = check_whole("batch_size", batch_size, 1)
+    chosen = choose_prompts(writer.decoder, prompts, tokens, source)
+    rows = read_prompts(encoder, writer.decoder, chosen, options.max_new)
+    decodes = [make_decode(encoder, writer, prompt) for prompt in rows]
+    found: list[list[Written]] = [[] for _ in rows]
+    if options.beams > 1:
+        for places in plan(rows, batch_size):
+            some, height = [rows[place] for place in places], height_for(len(places), batch_size)
+            for place, texts in zip(places, search_batch(writer, some, options, height)):
+                found[place] = [finish(pieces, decodes[place], options) for pieces in texts]
+        return found
+    copies = [prompt for prompt in rows for _ in range(options.n_best)]
+    keys = make_keys(rows, options)
+    for places in plan(copies, batch_size):
+        some, height = [copies[place] for place in places], height_for(len(places), batch_size)
+        own = [decodes[prompt.number] for prompt in some]
+        for prompt, decode, pieces in zip(
+            some, own, write_batch(writer, some, keys[np.array(places)], options, height, own)
+        ):
+            found[prompt.number].append(finish(pieces, decode, options))
+    return [sorted(texts, key=lambda text: -text.score) for texts in found]
+
+
+def write_batch(
+    writer: Writer,
+    prompts: Sequence[Prompt],
+    keys: Any,
+    options: Options,
+    height: int,
+    decodes: Sequence[Decode | None],
+) -> list[Pieces]:
+    """Return the pieces of each row of a batch, greedy or drawn."""
+    chunk = STOP_CHUNK if options.stop else CHUNK
+    for found in write_chunks(writer, prompts, keys, options, height, chunk):
+        texts = [cut(ids, logs, options.ends) for ids, logs in zip(found.written.tolist(), found.logs.tolist())]
+        if options.stop:
+            for row, (pieces, decode) in enumerate(zip(texts, decodes)):
+                assert decode is not None
+                found.done[row] |= find_stop(decode(pieces.ids), options.stop) is not None
+    return texts
+
+
+def finish(pieces: Pieces, decode: Decode | None, options: Options) -> Written:
+    """Return a text from its pieces, which may go on behind a stop text."""
+    ids, logs, ended = pieces.ids, pieces.logs, pieces.ended
+    text = None if decode is None else decode(ids[:-1] if ended else ids)
+    if decode is not None and text is not None and (place := find_stop(text, options.stop)) is not None:
+        size = next(n for n in range(1, len(ids) + 1) if find_stop(decode(ids[:n]), options.stop) is not None)
+        ids, logs, ended, text = ids[:size], logs[:size], True, text[:place]
+    score = pieces.score
+    if score is None:
+        score = float(divide_by_length(sum(logs), len(ids), options.length_penalty, options.length_rule))
+    return Written(ids, score, text, ended)
+
+
+def make_decode(encoder: Any, writer: Writer, prompt: Prompt) -> Decode | None:
+    """Return the function that decodes what follows a prompt; None without a tokenizer."""
+    if encoder.reads is None:
+        return None
+    return continuation(encoder.reads, prompt.ids if writer.decoder.first is None else ())
+
+
+def stream_parts(encoder: Any, prompt: Any, every: int, given: Mapping[str, Any]) -> Iterator[str]:
+    """Return the parts of `stream`; arguments are checked at once."""
+    writer = find_writer(encoder)
+    defaults = {name: value.default for name, value in inspect.signature(generate).parameters.items()}
+    options = check_options(encoder, writer.decoder, {**defaults, **given})
+    every = check_whole("every", every, 1)
+    [row] = read_prompts(encoder, writer.decoder, [prompt], options.max_new)
+    decode = make_decode(encoder, writer, row)
+    if decode is None:
+        raise ValueError(f"{encoder.source} has no tokenizer, so there is no text to stream; generate() returns ids")
+    return _parts(writer, row, options, GrowingText(decode, options.stop), every)
+
+
+def _parts(writer: Writer, prompt: Prompt, options: Options, text: GrowingText, every: int) -> Iterator[str]:
+    known = 0
+    for found in write_chunks(writer, [prompt], make_keys([prompt], options), options, 1, every):
+        pieces = cut(found.written[0].tolist(), found.logs[0].tolist(), options.ends)
+        fresh = pieces.ids[known : len(pieces.ids) - pieces.ended]
+        known = len(pieces.ids)
+        if part := text.add(fresh):
+            yield part
+        found.done[0] |= text.stopped
+    if part := text.finish():
+        yield part

@@ -1,0 +1,156 @@
+"""The compiled loop that writes greedily or draws: piece by piece, all rows of a batch together."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, no_type_check
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int, Key
+
+from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, penalise_repeats
+
+
+class Rules(NamedTuple):
+    """The rules that are compiled into a loop."""
+
+    draws: bool = False
+    top_k: int | None = None
+    top_p: bool = False
+    repeats: bool = False  # pieces that were used have a penalty
+
+
+class Numbers(NamedTuple):
+    """The numbers of the rules, which may change without compiling again."""
+
+    ends: Bool[AnyArray, " V"]  # pieces that end a text
+    never: Bool[AnyArray, " V"]  # pieces that are never written
+    min_new: int | Int[AnyArray, ""] = 0
+    temperature: float | Float32[AnyArray, ""] = 1.0
+    top_p: float | Float32[AnyArray, ""] = 1.0
+    penalty: float | Float32[AnyArray, ""] = 1.0
+
+
+@no_type_check  # tree operations put other values than arrays of these shapes into it
+class State(NamedTuple):
+    """The texts of a batch between two steps; `token` is the last piece of each row, which is not in `memory` yet."""
+
+    memory: Any
+    token: Int[Array, " B"]
+    position: Int[Array, " B"]
+    at: Int[Array, ""]  # the slot of `token`
+    seen: Bool[Array, "B S"]
+    used: Bool[Array, "B V"] | None
+    count: Int[Array, ""]  # pieces written
+    written: Int[Array, "B N"]
+    logs: Float32[Array, "B N"]  # the log-probability of each piece under the model
+    done: Bool[Array, " B"]
+
+
+def begin(
+    decoder: Decoder,
+    params: Any,
+    prompt: Int[AnyArray, "B T"],
+    mask: Int[AnyArray, "B T"],
+    *,
+    room: int,
+    vocab_size: int | None = None,
+) -> State:
+    """Return the state before the first piece; with `vocab_size` it marks the pieces that were used.
+
+    Prompts to continue are padded on the left, sources to translate on the right.
+    """
+    prompt, mask = jnp.asarray(prompt), jnp.asarray(mask)
+    rows, width = prompt.shape
+    before = width - 1 if decoder.first is None else 0
+    slots = before + room
+    memory = decoder.start(params, prompt, mask, slots)
+    places = jnp.maximum(jnp.cumsum(mask, axis=1) - 1, 0)
+    if decoder.first is None:
+        token, position = prompt[:, -1], places[:, -1]
+        seen = jnp.concatenate([mask[:, :before] > 0, jnp.ones((rows, room), bool)], axis=1)
+        if before:  # nobody reads these logits, so the compiler leaves them out
+            _, memory = decoder.step(params, memory, prompt[:, :before], places[:, :before], 0, seen)
+    else:
+        token, position = jnp.full(rows, decoder.first, prompt.dtype), jnp.zeros(rows, prompt.dtype)
+        seen = jnp.ones((rows, slots), bool)
+    used = None
+    if vocab_size is not None:
+        row = jnp.arange(rows)[:, None]
+        used = jnp.zeros((rows, vocab_size), bool)
+        used = used.at[row, prompt].max(mask > 0) if decoder.first is None else used.at[row, token[:, None]].set(True)
+    return State(
+        memory, token, position, jnp.int32(before), seen, used, jnp.int32(0),
+        written=jnp.full((rows, room), decoder.pad, prompt.dtype), logs=jnp.zeros((rows, room), jnp.float32),
+        done=jnp.zeros(rows, bool),
+    )  # fmt: skip
+
+
+def advance(
+    decoder: Decoder,
+    rules: Rules,
+    params: Any,
+    state: State,
+    numbers: Numbers,
+    keys: Key[Array, " B"],
+    until: int | Int[AnyArray, ""],
+) -> State:
+    """Write until each row has `until` pieces or has ended; a row's n-th draw depends on its key and n alone."""
+
+    def step(state: State) -> State:
+        logits, memory = decoder.step(
+            params, state.memory, state.token[:, None], state.position[:, None], state.at, state.seen
+        )
+        scores = adjust(logits[:, 0], state.used, state.count, numbers, rules.repeats)
+        if rules.draws:
+            fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.count)
+            top_p = numbers.top_p if rules.top_p else None
+            piece = draw(fresh, scores, numbers.temperature, rules.top_k, top_p)
+        else:
+            piece = find_likeliest(scores)
+        piece = piece.astype(state.token.dtype)
+        log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
+        # A row that has ended goes on with padding, which nobody reads.
+        shown = jnp.where(state.done, decoder.pad, piece)
+        return state._replace(
+            memory=memory,
+            token=shown,
+            position=jnp.where(state.done, state.position, state.position + 1),
+            at=state.at + 1,
+            used=mark(state.used, piece),
+            count=state.count + 1,
+            written=lax.dynamic_update_slice(state.written, shown[:, None], (0, state.count)),
+            logs=lax.dynamic_update_slice(state.logs, jnp.where(state.done, 0.0, log)[:, None], (0, state.count)),
+            done=state.done | numbers.ends[piece],
+        )
+
+    numbers = Numbers(*map(jnp.asarray, numbers))
+    return lax.while_loop(lambda state: (state.count < until) & ~state.done.all(), step, state)
+
+
+def adjust(
+    scores: Float32[Array, "B V"],
+    used: Bool[Array, "B V"] | None,
+    count: Int[Array, ""],
+    numbers: Numbers,
+    repeats: bool,
+) -> Float32[Array, "B V"]:
+    """Return scores after the penalty for repeats, and without the pieces that may not come now."""
+    if repeats:
+        scores = penalise_repeats(scores, used, numbers.penalty)
+    return block(scores, numbers.never | (numbers.ends & (count < numbers.min_new)))
+
+
+def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:
+    """Return the pieces that were used, with one more for each row; None stays None."""
+    return None if used is None else used.at[jnp.arange(len(piece)), piece].set(True)
+
+
+def compile_loop(decoder: Decoder, rules: Rules) -> tuple[Callable[..., State], Callable[..., State]]:
+    """Return `begin` and `advance` for a decoder, compiled once for each shape."""
+    start = jax.jit(lambda *given, **sizes: begin(decoder, *given, **sizes), static_argnames=("room", "vocab_size"))
+    # The state is given away, so that its memory is updated in place.
+    go = jax.jit(lambda *given: advance(decoder, rules, *given), donate_argnums=1)
+    return start, go

@@ -1,0 +1,244 @@
+"""Argument checks for `generate` and `stream`, and their prompts."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_elmo_jax.encoders.arguments import check_whole
+from bert_elmo_jax.encoders.rows import shorten
+from bert_elmo_jax.families import all_families, find_family
+from bert_elmo_jax.families.decoder import Decoder
+
+LENGTH_RULES = ("power", "gnmt")
+
+
+class Prompt(NamedTuple):
+    """The pieces of a prompt, and its number in the list."""
+
+    ids: list[int]
+    number: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """How texts are written; `check_options` makes it."""
+
+    max_new: int
+    min_new: int
+    beams: int
+    n_best: int
+    length_penalty: float
+    length_rule: Any
+    early_stopping: Any
+    draws: bool
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    repetition_penalty: float
+    ends: tuple[int, ...]
+    stop: tuple[str, ...]
+    seed: int
+
+
+def find_decoder(encoder: Any) -> Decoder:
+    """Return what writes with an encoder's weights; raise for a family that does not write."""
+    family = find_family(encoder.config)
+    if family.decoder is None:
+        writers = [other.called for other in all_families() if other.decoder is not None]
+        who = f"; {' and '.join(writers)} can" if writers else ""
+        raise ValueError(f"{encoder.source}: {family.called} does not write{who}")
+    decoder: Decoder = family.decoder(encoder.config)
+    return decoder
+
+
+def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """Return a number within bounds, of which only `high` may be reached."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise TypeError(f"{name}={shorten(value)}: use {what}")
+    if not low < value <= high:
+        raise ValueError(f"{name}={shorten(value)}: use {what}")
+    return float(value)
+
+
+def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> Options:
+    """Return the options of a call; raise on values that are wrong or contradict each other."""
+    vocab_size = encoder.config.vocab_size
+    max_new = check_whole("max_new", given["max_new"], 1)
+    min_new = check_whole("min_new", given["min_new"], 0, max_new, "at most max_new")
+    beams = _check_beams(given["beams"], vocab_size - len(set(decoder.forbidden)))
+    draws = any(given[name] is not None for name in ("temperature", "top_k", "top_p"))
+    if draws and beams > 1:
+        raise ValueError(
+            f"beams={beams} searches for the best text, and temperature, top_k and top_p draw one: choose one of both"
+        )
+    n_best = check_whole("n_best", given["n_best"], 1)
+    if n_best > beams and not draws:
+        how = "use as many beams, or draw with temperature=1.0"
+        raise ValueError(f"n_best={n_best}, but beams={beams}: a search finds as many texts as it has beams; {how}")
+    temperature = 1.0 if given["temperature"] is None else given["temperature"]
+    temperature = check_number(
+        "temperature", temperature, "a number above 0; leave it out for the likeliest piece", 0.0
+    )
+    top_k = given["top_k"] if given["top_k"] is None else check_whole("top_k", given["top_k"], 1)
+    top_p = given["top_p"]
+    if top_p is not None:
+        top_p = check_number("top_p", top_p, "a number above 0, up to 1", 0.0, 1.0)
+    stop = _check_stop(encoder, given["stop"])
+    if stop and beams > 1:
+        raise ValueError(
+            f"stop={list(stop)} is a text, which a beam search cannot follow: give pieces, ends=, or beams=1"
+        )
+    rule, early = given["length_rule"], given["early_stopping"]
+    if rule not in LENGTH_RULES:
+        raise ValueError(f"length_rule={shorten(rule)} is not known; use 'power' or 'gnmt'")
+    if not (isinstance(early, bool) or early == "never"):
+        raise ValueError(f"early_stopping={shorten(early)} is not known; use True, False or 'never'")
+    return Options(
+        max_new=max_new,
+        min_new=min_new,
+        beams=beams,
+        n_best=n_best,
+        length_penalty=check_number("length_penalty", given["length_penalty"], "a number, such as 0.6"),
+        length_rule=rule,
+        early_stopping=early,
+        draws=draws,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=check_number(
+            "repetition_penalty", given["repetition_penalty"], "a number above 0; 1 is no penalty", 0.0
+        ),
+        ends=_check_ends(encoder, decoder, given["ends"]),
+        stop=stop,
+        seed=check_whole("seed", given["seed"], 0, 2**63 - 1),
+    )
+
+
+def _check_beams(beams: Any, pieces: int) -> int:
+    beams = check_whole("beams", beams, 1)
+    if beams > pieces:
+        raise ValueError(
+            f"beams={beams} is larger than the vocabulary, of which the model writes {pieces} pieces: each beam begins "
+            f"with a piece of its own, so use {pieces} or fewer"
+        )
+    return beams
+
+
+def _check_ends(encoder: Any, decoder: Decoder, ends: Any) -> tuple[int, ...]:
+    """Return the ids of the pieces that end a text."""
+    if ends is None:
+        return tuple(dict.fromkeys(decoder.ends))
+    if isinstance(ends, int | np.integer | str):
+        ends = [ends]
+    if not isinstance(ends, Iterable):
+        raise TypeError(f"ends={shorten(ends)}: use a list of ids or pieces; [] lets no piece end a text")
+    found = []
+    for end in ends:
+        if isinstance(end, str):
+            tokens = _tokenizer_of(encoder, "pieces in ends= are names").tokens
+            if end not in tokens:
+                raise ValueError(f"ends holds {end!r}, which is no piece of this vocabulary; a text is for stop=")
+            end = tokens.index(end)
+        found.append(check_whole("an id in ends", end, 0, encoder.config.vocab_size - 1, "the vocabulary"))
+    return tuple(dict.fromkeys(found))
+
+
+def _check_stop(encoder: Any, stop: Any) -> tuple[str, ...]:
+    """Return the texts that stop a text."""
+    stop = [stop] if isinstance(stop, str) else stop
+    if not isinstance(stop, Sequence) or not all(isinstance(text, str) for text in stop):
+        raise TypeError(f"stop={shorten(stop)}: use a text or a list of texts; ids are for ends=")
+    if "" in stop:
+        raise ValueError('stop holds "", which every text contains: leave it out')
+    if stop:
+        _tokenizer_of(encoder, "stop= is a text")
+    return tuple(stop)
+
+
+def _tokenizer_of(encoder: Any, why: str) -> Any:
+    if encoder.reads is None:
+        raise ValueError(f"{encoder.source} has no tokenizer, and {why}: copy one there, or give ids")
+    return encoder.reads
+
+
+def choose_prompts(decoder: Decoder, prompts: Any, tokens: Any, source: Any) -> Any:
+    """Return the one of the three arguments that was given, as a list."""
+    given = {"prompts": prompts, "tokens": tokens, "source": source}
+    [name, *others] = [name for name, value in given.items() if value is not None] or [""]
+    if others or not name:
+        found = f"{name} and {others[0]} were given" if others else "there is no prompt"
+        ids = "tokens=" if decoder.first is None else "source="
+        raise TypeError(f"{found}: give a list of texts, or lists of ids with {ids}")
+    if name == "source" and decoder.first is None:
+        raise TypeError("source= is for a model that translates; this one continues a prompt: write tokens=")
+    if name == "tokens" and decoder.first is not None:
+        raise TypeError("tokens= is for a model that continues a prompt; this one translates: write source=")
+    values = given[name]
+    if isinstance(values, str):
+        return [values]
+    if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {shorten(values)}; expected a list of texts, or of lists of ids")
+    return list(values)
+
+
+def read_prompts(encoder: Any, decoder: Decoder, prompts: Sequence[Any], max_new: int) -> list[Prompt]:
+    """Return the pieces of prompts: texts, or lists of ids; raise if one does not fit into the model."""
+    if not prompts:
+        raise ValueError("no prompts were given: the list is empty")
+    found = []
+    for number, prompt in enumerate(prompts):
+        ids = _encode(encoder, decoder, prompt) if isinstance(prompt, str) else _to_ids(prompt, number)
+        outside = [piece for piece in ids if not 0 <= piece < encoder.config.vocab_size]
+        if outside:
+            raise ValueError(
+                f"prompt {number} holds the id {outside[0]}, which is outside of the vocabulary: its ids are 0 to "
+                f"{encoder.config.vocab_size - 1}"
+            )
+        _check_length(decoder, ids, number, max_new)
+        found.append(Prompt(ids, number))
+    return found
+
+
+def _encode(encoder: Any, decoder: Decoder, text: str) -> list[int]:
+    """Return the pieces of a text; one that is continued has none of the special pieces that end it."""
+    tokenizer = _tokenizer_of(encoder, "a prompt is a text")
+    if decoder.first is not None:
+        ids: list[int] = tokenizer.encode(text).ids.tolist()
+        return ids
+    return [*tokenizer.frame.before, *tokenizer.encode(text, specials=False).ids.tolist()]
+
+
+def _to_ids(prompt: Any, number: int) -> list[int]:
+    what = f"prompt {number} is {shorten(prompt)}; expected a text or a list of ids, such as [[5, 7, 2]] for one prompt"
+    try:
+        array = np.asarray(prompt)
+    except ValueError:
+        raise TypeError(what) from None
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise TypeError(what)
+    ids: list[int] = array.astype(np.int64).tolist()
+    return ids
+
+
+def _check_length(decoder: Decoder, ids: Sequence[int], number: int, max_new: int) -> None:
+    """Raise if a prompt is empty, or if the prompt and the new pieces need more positions than there are."""
+    if not ids:
+        hint = "give at least one piece" if decoder.first is None else "there is nothing to translate"
+        raise ValueError(f"prompt {number} is empty: {hint}")
+    most = decoder.most
+    if most is None:
+        return
+    if len(ids) > most:
+        raise ValueError(f"prompt {number} has {len(ids)} pieces, but the model has {most} positions: cut it")
+    # The last piece that is written needs no position.
+    room = most - (len(ids) if decoder.first is None else 1) + 1
+    if max_new > room:
+        before = f"prompt {number} has {len(ids)} pieces, and " if decoder.first is None else ""
+        raise ValueError(
+            f"{before}the model has {most} positions, so max_new={max_new} is too many: use {room} or fewer"
+            + (", or cut the prompt" if decoder.first is None else "")
+        )

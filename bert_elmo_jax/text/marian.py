@@ -1,0 +1,245 @@
+"""Marian's tokenizers: a SentencePiece model for each language, and a vocabulary of its own for the numbers."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+from jaxtyping import Bool, Int32, Int64, Integer
+
+from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.tokenizer import (
+    MARIAN_FILES,
+    OWN_KEY,
+    UNK,
+    Encoding,
+    Frame,
+    Tokenizer,
+    check_fingerprint,
+    check_ids,
+    encode_json,
+    encoding_of,
+    reject_text,
+)
+
+SPACE_MARK = "▁"
+TARGET_VOCABULARY = "target_vocab.json"  # of a model whose languages have a vocabulary each
+NAMES = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}
+CODE = re.compile(r">>.*?<<", re.S)  # the target's language, in front of a source
+
+
+class Marian(Tokenizer):
+    """Reads sources with one SentencePiece model, and targets (`encode_target`, `decode`) with another.
+
+    A SentencePiece model only splits; the ids are those of `vocabulary`, and a piece that it lacks is `<unk>`. A text
+    ends with `</s>` and has no piece in front, unless it begins with a language such as `>>kor<<`. There is no mask
+    piece: `mask_id` is that of `<unk>`, and `cls_id`, which begins a target, is that of `<pad>`.
+
+    >>> from bert_elmo_jax.text import load_tokenizer
+    >>> tokenizer = load_tokenizer("tests/goldens/tokenizers/marian")
+    >>> tokenizer.encode(">>kor<< river", specials=False).tokens
+    ('>>kor<<', '▁river')
+    """
+
+    kind = "marian"
+
+    def __init__(
+        self,
+        source: bytes,
+        target: bytes,
+        vocabulary: Mapping[str, int],
+        target_vocabulary: Mapping[str, int] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        where: str = "this tokenizer",
+    ):
+        self._settings = dict(settings or {})
+        self._models = source, target
+        self._libraries = [_read_model(model, f"{where}: {name}") for model, name in zip(self._models, MARIAN_FILES)]
+        self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
+        self.separate = target_vocabulary is not None
+        self.tokens: tuple[str, ...] = _list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
+        self.target_tokens = (
+            _list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
+        )
+        self.vocab_size = len(self.tokens)
+        names = {kind: _name_of(self._settings.get(kind), usual) for kind, usual in NAMES.items()}
+        for vocabulary_of_side in self._vocabularies:
+            missing = [name for name in names.values() if name not in vocabulary_of_side]
+            if missing:
+                raise ValueError(f"{where}: the vocabulary has no {' and no '.join(missing)}, which Marian needs")
+        self.pad_id, self.unk_id, self.sep_id = (vocabulary[name] for name in names.values())
+        self.cls_id, self.mask_id = self.pad_id, self.unk_id
+        self._index = {name: vocabulary[name] for name in names.values()}
+        self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
+        self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
+        self.word_starts[list(self._index.values())] = False
+        digest = hashlib.sha256()
+        for part in (*self._models, *(encode_json(some) for some in self._vocabularies), encode_json(names)):
+            digest.update(hashlib.sha256(part).digest())
+        self.fingerprint = digest.hexdigest()
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Nothing in front, and `</s>` behind; a pair is simply joined."""
+        return Frame((), (), (self.sep_id,), (0, 0))
+
+    def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
+        """Encode a text in the target's language, with the target's SentencePiece model and vocabulary."""
+        return self._join(self._encode_side(text, 1), None, specials)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
+        """Return the concatenated ids of lines and the length of each line."""
+        lines = list(lines)
+        try:
+            codes, rest = zip(*map(_split_code, lines)) if lines else ((), ())
+            found = self._libraries[0].encode([_replace_nul(text) for text in rest], out_type=str)
+        except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
+            reject_text(lines, error)
+        known, unknown = self._vocabularies[0], self.unk_id
+        joined = (([code] if code else []) + row for code, row in zip(codes, found))
+        rows = [[known.get(piece, unknown) for piece in row] for row in joined]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return np.array([number for row in rows for number in row], np.int32), lengths
+
+    def normalize(self, text: str) -> str:
+        """Return the text normalised by the source's model."""
+        try:
+            code, rest = _split_code(text)
+            pieces = self._libraries[0].encode(_replace_nul(rest), out_type=str)
+        except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
+            reject_text([text], error)
+        return self._join_pieces(([code] if code else []) + pieces)
+
+    def decode(self, ids: Sequence[int] | Integer[np.ndarray, "N"]) -> str:
+        """Return the text of a target's ids, with `[UNK]` but without the other special pieces."""
+        pieces = [self.target_tokens[number] for number in check_ids(ids, len(self.target_tokens))]
+        unknown = self.tokens[self.unk_id]
+        shown = (UNK if piece == unknown else piece for piece in pieces if piece == unknown or piece not in self._index)
+        return self._join_pieces(list(shown))
+
+    def files(self) -> dict[str, bytes]:
+        """Return `tokenizer_config.json`, the two models and the vocabulary, as transformers reads them."""
+        config = {
+            "tokenizer_class": "MarianTokenizer", "separate_vocabs": self.separate, **self._settings,
+            OWN_KEY: {"fingerprint": self.fingerprint},
+        }  # fmt: skip
+        contents = (*self._models, encode_json(self._vocabularies[0]))
+        files = {"tokenizer_config.json": encode_json(config), **dict(zip(MARIAN_FILES, contents))}
+        return files | ({TARGET_VOCABULARY: encode_json(self._vocabularies[1])} if self.separate else {})
+
+    def _unknown(self, side: int) -> int:
+        return self._vocabularies[side][self.tokens[self.unk_id]]
+
+    def _join_pieces(self, pieces: Sequence[str]) -> str:
+        if not pieces:
+            return ""
+        text: str = self._libraries[1].decode_pieces(list(pieces))
+        return text.replace(SPACE_MARK, " ").strip()
+
+    def _encode(self, text: str | list[str]) -> Encoding:
+        if isinstance(text, str):
+            return self._encode_side(text, 0)
+        found = [self._encode_side(word, 0) for word in text]
+        return encoding_of(
+            [number for word in found for number in word.ids.tolist()],
+            [(start, end) for word in found for start, end in word.offsets.tolist()],
+            [number for number, word in enumerate(found) for _ in word.tokens],
+            [token for word in found for token in word.tokens],
+        )
+
+    def _encode_side(self, text: str, side: int) -> Encoding:
+        """Encode a text of the source (0) or the target (1); a literal special piece is read as that piece."""
+        known, unknown = self._vocabularies[side], self._unknown(side)
+        tokens: list[str] = []
+        offsets: list[tuple[int, int]] = []
+        word_ids: list[int] = []
+        start, word = 0, -1
+        try:
+            for number, part in enumerate(self._literal.split(text)):
+                found = [(part, (0, len(part)))] if number % 2 else self._pieces(part, side)
+                for place, (piece, (begin, end)) in enumerate(found):
+                    word += place == 0 or piece.startswith(SPACE_MARK)
+                    tokens.append(piece)
+                    offsets.append((start + begin, start + end))
+                    word_ids.append(word)
+                start += len(part)
+        except (TypeError, RuntimeError, UnicodeError, AttributeError) as error:
+            reject_text([text], error)
+        names = [piece if piece in known else self.tokens[self.unk_id] for piece in tokens]
+        return encoding_of([known.get(piece, unknown) for piece in tokens], offsets, word_ids, names)
+
+    def _pieces(self, text: str, side: int) -> list[tuple[str, tuple[int, int]]]:
+        """Return the pieces of a text with their places in it, a language in front of it as one piece."""
+        code, rest = _split_code(text)
+        found = self._libraries[side].encode(_replace_nul(rest), return_type="offset_mapping")
+        pieces: list[tuple[str, tuple[int, int]]] = [(code, (0, len(code)))] if code else []
+        for piece, (start, end) in zip(found["pieces"], found["offsets"]):
+            while start < end and rest[start].isspace():
+                start += 1
+            pieces.append((piece, (len(code) + start, len(code) + end)))
+        return pieces
+
+
+def load_marian(folder: str | Path) -> Marian:
+    """Load the tokenizer of a folder with `source.spm`, `target.spm` and `vocab.json`."""
+    folder = Path(folder)
+    missing = [name for name in MARIAN_FILES if not (folder / name).is_file()]
+    settings = read_json(folder / "tokenizer_config.json", default={})
+    separate = bool(settings.get("separate_vocabs"))
+    if separate and not (folder / TARGET_VOCABULARY).is_file():
+        missing.append(TARGET_VOCABULARY)
+    if missing:
+        raise FileNotFoundError(
+            f"{folder} lacks {', '.join(missing)}: Marian's tokenizer is {', '.join(MARIAN_FILES)} together. Copy the "
+            "files from the model's folder."
+        )
+    source, target = ((folder / name).read_bytes() for name in MARIAN_FILES[:2])
+    vocabularies = [read_json(folder / MARIAN_FILES[2])]
+    vocabularies.append(read_json(folder / TARGET_VOCABULARY) if separate else None)
+    kept = {name: value for name, value in settings.items() if name not in (OWN_KEY, "separate_vocabs")}
+    tokenizer = Marian(source, target, *vocabularies, kept, str(folder))
+    check_fingerprint(settings, tokenizer.fingerprint, folder / MARIAN_FILES[2])
+    return tokenizer
+
+
+def _read_model(model: bytes, source: str) -> Any:
+    library = sentencepiece.SentencePieceProcessor()
+    try:
+        library.load_from_serialized_proto(model)
+        library.vocab_size()
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
+    return library
+
+
+def _list_pieces(vocabulary: Mapping[str, int], source: str) -> tuple[str, ...]:
+    """Return the pieces in the order of their numbers, which must be 0, 1, 2, …"""
+    if not isinstance(vocabulary, Mapping) or not all(type(number) is int for number in vocabulary.values()):
+        raise ValueError(f"{source} is not a vocabulary: expected an object that maps pieces to whole numbers")
+    pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
+    if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
+        raise ValueError(f"{source} does not number its {len(pieces)} pieces from 0 to {len(pieces) - 1}, each once")
+    return tuple(pieces)
+
+
+def _name_of(setting: Any, usual: str) -> str:
+    found = setting.get("content") if isinstance(setting, Mapping) else setting
+    return found if isinstance(found, str) else usual
+
+
+def _split_code(text: str) -> tuple[str, str]:
+    """Split a language such as `>>kor<<` from the front of a text.
+
+    >>> _split_code(">>kor<< The ship.")
+    ('>>kor<<', ' The ship.')
+    """
+    found = CODE.match(text)
+    return (found[0], text[found.end() :]) if found else ("", text)
+
+
+def _replace_nul(text: str) -> str:
+    return text.replace("\0", "\1")  # normalisation rules cannot contain NUL

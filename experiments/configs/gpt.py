@@ -1,0 +1,75 @@
+"""GPT: recipes for pretraining GPT-1 and GPT-2, which predict each piece from those before it."""
+
+from ml_collections import ConfigDict, config_dict
+
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.runs.config_files import choose_recipe
+from experiments.configs import pretraining
+
+
+def fields(preset: str) -> ConfigDict:
+    """Return a recipe with packed rows of whole documents, or of full length for the objective `sentences`."""
+    model = GptConfig.preset(preset)
+    c = pretraining.fields("gpt", model)
+    c.update(length=model.max_positions, long_share=0.0, long_length=model.max_positions)
+    c.long_batch_size = 0  # 0: as in the first phase
+    c.objective = "documents"  # sentences: full rows, across the ends of documents
+    c.coefficients = ConfigDict({"lm": 1.0})  # of the terms of the loss
+    c.short_share = 0.0
+    c.short_per = "document"  # chunk
+    c.sequences = 8  # the largest number of documents that share a row; none sees another
+    c.copies = 0  # 0: new examples in every epoch; n: the same n epochs over and over
+    c.masking = ConfigDict({"kind": "next", "rate": 0.15, "split": (0.8, 0.1, 0.1)})  # a GPT masks no pieces
+    c.masking.predictions = config_dict.placeholder(int)
+    c.optimizer.update(name="adamw", schedule="cosine", learning_rate=2.5e-4, warmup=2_000.0)
+    return c
+
+
+def toy() -> ConfigDict:
+    """A GPT-2 for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
+
+    Expected score: not measured here; the entropy of the toy world's language bounds the perplexity.
+    Cost: about twice that of `bert.py:toy`, because every piece is predicted.
+    Command:
+      python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy
+    """
+    c = fields("gpt2")
+    c.update(data="toyworld", steps=9_000, batch_size=16, length=128, long_length=128)
+    c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=512, max_positions=128)
+    c.model.update(initializer_range=0.05, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0)
+    c.optimizer.update(schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.05)
+    c.toyworld.update(documents=20_000, vocab_size=8_192)
+    c.update(log_every=20, eval_every=500, checkpoint_every=500)
+    return c
+
+
+def gpt1() -> ConfigDict:
+    r"""GPT-1: 12 layers of 768, 117 M parameters, rows of 512 pieces.
+
+    Paper and expected score: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training": 18.4
+    per piece on BooksCorpus; 74.7 on average of the tasks in table 5. Batches of 64 rows; 100 epochs of BooksCorpus are
+    about three million steps. Cost: a month on eight GPUs in the paper. Command:
+      python -m experiments.pretrain --config=experiments/configs/gpt.py:gpt1 --config.data=data/books \
+          --workdir=runs/gpt1
+    """
+    c = fields("gpt")
+    c.update(batch_size=64, steps=3_000_000, objective="sentences", sequences=1)
+    return c
+
+
+def small() -> ConfigDict:
+    r"""GPT-2 small: 12 layers of 768, 124 M parameters, rows of 1,024 pieces.
+
+    Paper and expected score: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners": 29.4 per word
+    on WikiText-2 and 35.1 on LAMBADA, without training on either (table 3). Batches of 512 rows; the number of steps
+    and the rate are ours. Cost: not measured here. Prepare the data with `--tokenizer=openai-community/gpt2`. Command:
+      python -m experiments.pretrain --config=experiments/configs/gpt.py:small --config.data=data/web \
+          --workdir=runs/gpt2_small
+    """
+    c = fields("gpt2")
+    c.update(batch_size=512, accumulate=32, steps=600_000)
+    c.optimizer.update(learning_rate=6e-4)
+    return c
+
+
+get_config = choose_recipe(toy, gpt1, small)

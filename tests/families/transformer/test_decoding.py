@@ -1,0 +1,67 @@
+"""Writing step by step gives the numbers of a whole target at once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.model import run_pair
+
+pytestmark = pytest.mark.usefixtures("strict_dtypes")
+CONFIGS = {
+    "marian": TransformerConfig(40, None, 16, 2, None, 4, None, None, None, 24, None, 12, output_bias=True),
+    "apart": TransformerConfig(
+        40, 30, 16, 1, 2, 4, 2, 3, 5, 24, 20, 12, positions="learned", share_embeddings=False, tie_output=False,
+        scale_embeddings=False, activation="silu",
+    ),
+}  # fmt: skip
+
+
+def fresh(config):
+    family = get_family("transformer")
+    params = init_params(family, config, jax.random.key(3), ("decoder",), pooler=False)
+    return family, jax.tree.map(lambda x: x + 0.1 * jax.random.normal(jax.random.key(x.size), x.shape), params)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_cached_equals_uncached(config):
+    family, params = fresh(config)
+    decoder, rng = family.decoder(config), np.random.default_rng(0)
+    source = rng.integers(4, 40, (3, 6)).astype(np.int32)
+    mask = (np.arange(6)[None, :] < np.array([[6], [3], [1]])).astype(np.int32)
+    target = rng.integers(4, 30, (3, 7)).astype(np.int32)
+    target[:, 0] = decoder.first
+    whole = run_pair(config, params, {"tokens": source, "segments": mask}, {"tokens": target}).logits
+    memory = decoder.start(params, source, mask, 9)
+    assert all(leaf.shape[0] == 3 for leaf in jax.tree.leaves(memory))
+    step, logits = jax.jit(decoder.step), []
+    for first, last in ((0, 1), (1, 4), (4, 5), (5, 7)):
+        seen = np.broadcast_to(np.arange(9) < last, (3, 9))
+        places = np.broadcast_to(np.arange(first, last, dtype=np.int32), (3, last - first))
+        found, memory = step(params, memory, target[:, first:last], places, first, seen)
+        logits.append(found)
+    np.testing.assert_allclose(jnp.concatenate(logits, 1), whole, rtol=1e-5, atol=2e-5)
+
+
+def test_a_row_with_a_shorter_beginning_leaves_its_first_slots_empty():
+    config = CONFIGS["marian"]
+    family, params = fresh(config)
+    decoder = family.decoder(config)
+    source, mask = np.array([[5, 6, 7]], np.int32), np.ones((1, 3), np.int32)
+    target = np.array([[2, 8, 9]], np.int32)
+    whole = run_pair(config, params, {"tokens": source}, {"tokens": target}).logits
+    memory = decoder.start(params, source, mask, 6)
+    seen = np.array([[0, 0, 1, 1, 1, 0]], bool)
+    shifted = np.array([[7, 7, 2, 8, 9]], np.int32)
+    found, _ = decoder.step(params, memory, shifted, np.array([[0, 0, 0, 1, 2]], np.int32), 0, seen)
+    np.testing.assert_allclose(found[:, 2:], whole, rtol=1e-5, atol=2e-5)
+
+
+def test_what_is_never_written():
+    decoder = get_family("transformer").decoder(TransformerConfig(40, pad_id=1, forbidden_ids=(7,)))
+    assert decoder.forbidden == (1, 7) and decoder.ends == (3,) and decoder.first == 2 and decoder.most == 512
+    ends_with_pad = get_family("transformer").decoder(TransformerConfig(40, pad_id=3))
+    assert ends_with_pad.forbidden == ()

@@ -1,0 +1,93 @@
+"""Out to transformers and back: the same numbers there, the same bits again here."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.marian import read_config, read_weights, write
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+from ..peers import their_warnings
+
+pytestmark = pytest.mark.peers
+SMALL = TransformerConfig(
+    50, None, 32, 2, None, 4, None, None, None, 48, None, 24, output_bias=True, initializer_range=0.02, pad_id=49,
+    start_id=49, end_ids=(0,),
+)  # fmt: skip
+CONFIGS = {
+    "opus": dataclasses.replace(SMALL, activation="swish", forbidden_ids=(49,), forced_end_id=0),
+    "deep encoder": dataclasses.replace(
+        SMALL, num_layers=3, decoder_layers=1, decoder_heads=2, decoder_feed_forward_size=20, scale_embeddings=False
+    ),
+    "two vocabularies": dataclasses.replace(
+        SMALL, share_embeddings=False, vocab_size=70, target_vocab_size=50, activation="gelu"
+    ),
+    "own softmax": dataclasses.replace(SMALL, share_embeddings=False, tie_output=False, activation="gelu_new"),
+    "odd": dataclasses.replace(SMALL, hidden_size=33, num_heads=3, decoder_heads=11),
+}
+
+
+def random_params(config):
+    params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
+    rng = np.random.default_rng(0)
+    return jax.tree.map(lambda x: (np.asarray(x) + rng.normal(0, 0.2, x.shape)).astype(np.float32), params)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_out_and_back_is_exact(peers, tmp_path, name):
+    torch, transformers = peers
+    config = CONFIGS[name]
+    params = random_params(config)
+    write(tmp_path / "ours", params, config)
+    assert read_config(tmp_path / "ours") == config
+    with their_warnings():
+        model, info = transformers.MarianMTModel.from_pretrained(
+            tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
+        )
+    assert not (info["missing_keys"] or info["unexpected_keys"] or info["mismatched_keys"]), info
+    source = np.arange(12).reshape(2, 6) % 50
+    mask = np.array([[1] * 6, [1, 1, 1, 0, 0, 0]])
+    target = np.array([[49, 3, 4, 5], [49, 8, 7, 0]])
+    with torch.no_grad():
+        theirs = model.eval()(
+            input_ids=torch.from_numpy(source), attention_mask=torch.from_numpy(mask),
+            decoder_input_ids=torch.from_numpy(target), output_hidden_states=True, output_attentions=True,
+        )  # fmt: skip
+    ours = load(tmp_path / "ours").forward(source=source, source_mask=mask, target=target)
+    np.testing.assert_allclose(ours.logits, theirs.logits.numpy(), rtol=1e-4, atol=1e-4)
+    for one, other in zip(ours.cross_attentions, theirs.cross_attentions, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), rtol=1e-4, atol=1e-5)
+    for one, other in zip(ours.encoder_layers, theirs.encoder_hidden_states, strict=True):
+        np.testing.assert_allclose(one[mask == 1], other.numpy()[mask == 1], rtol=1e-4, atol=1e-4)
+    with their_warnings():
+        model.save_pretrained(tmp_path / "theirs")
+    read, report = read_weights(tmp_path / "theirs")
+    assert not (report.unexpected or report.missing)
+    assert read_config(tmp_path / "theirs") == config
+    again, before = flatten(read), flatten(params)
+    assert again.keys() == before.keys()
+    for path in again:
+        np.testing.assert_array_equal(again[path], before[path], err_msg=path)
+
+
+def test_a_pickle_of_theirs_is_read(peers, tmp_path):
+    torch, transformers = peers
+    write(tmp_path / "ours", random_params(SMALL), SMALL)
+    with their_warnings():
+        model = transformers.MarianMTModel.from_pretrained(tmp_path / "ours")
+    (tmp_path / "bin").mkdir()
+    torch.save(model.state_dict(), tmp_path / "bin" / "pytorch_model.bin")  # with every copy and every constant
+    (tmp_path / "bin" / "config.json").write_bytes((tmp_path / "ours" / "config.json").read_bytes())
+    (tmp_path / "bin" / "generation_config.json").write_bytes(
+        (tmp_path / "ours" / "generation_config.json").read_bytes()
+    )
+    read, report = read_weights(tmp_path / "bin")
+    assert not report.unexpected and set(report.skipped.values()) == {"a copy of its tied tensor", "a constant"}
+    for path, value in flatten(random_params(SMALL)).items():
+        np.testing.assert_array_equal(flatten(read)[path], value, err_msg=path)
