@@ -60,6 +60,8 @@ def first_above(values: Float[np.ndarray, " S"], level: float, span: int = 20) -
     >>> first_above(np.array([0.0, 0.2, 0.9, 1.0, 1.0]), 0.9, span=2)
     4
     """
+    if len(values) < span:
+        return None
     means = np.convolve(values, np.ones(span) / span, "valid")
     found = np.flatnonzero(means > level)
     return int(found[0]) + span if len(found) else None

@@ -40,3 +40,4 @@ def test_weights_choose_what_counts():
 
 def test_a_level_that_is_never_reached():
     assert first_above(np.zeros(30), 0.5) is None
+    assert first_above(np.ones(5), 0.5) is None  # fewer values than the mean needs

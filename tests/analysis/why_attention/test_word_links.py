@@ -1,5 +1,6 @@
 """Heads that link two words: their weights, pictures, and scores on texts whose links are known."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,7 +15,12 @@ from bert_elmo_jax.analysis.why_attention.word_links import (
     score_links,
     toy_links,
 )
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.bert.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.inference import write_run_directory
 from bert_elmo_jax.report.show import show
+from bert_elmo_jax.text import train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld, fill_masks
 
 WORLDS = {language: ToyWorld(language, topics=3, words=3) for language in ("en", "ko")}
@@ -70,8 +76,26 @@ def test_texts_of_the_toy_world_have_the_links(language, kind):
             assert other.endswith("께서는") == ("셨" in word or "신" in word or "시" in word)
 
 
-def test_scores_beside_chance_and_the_best_offset(bert):
-    results, figures = score_links(bert, WORLDS["en"], "tiny", count=48)
+@pytest.fixture
+def toy_bert(tmp_path):
+    """A random BERT whose vocabulary has the words of the toy world."""
+    said = [sentence.text for i in range(300) for sentence in WORLDS["en"].document(i).sentences]
+    tokenizer = train_wordpiece(said, vocab_size=600)
+    config = BertConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=16,
+        num_layers=2,
+        num_heads=2,
+        feed_forward_size=16,
+        max_positions=64,
+    )
+    params = jax.tree.map(np.asarray, init_params(FAMILY, config, jax.random.key(0), ("mlm",)))
+    write_run_directory(tmp_path / "bert", config, params, tokenizer, run={})
+    return load(tmp_path / "bert")
+
+
+def test_scores_beside_chance_and_the_best_offset(toy_bert):
+    results, figures = score_links(toy_bert, WORLDS["en"], "tiny", count=48)
     by = {(r.task.removeprefix("attention: "), r.encoder.split()[0]): r.score for r in results}
     assert by["agreement", "offset"] == 1  # the verb stands five words behind its subject
     assert 0 < by["agreement", "chance"] < 0.2
