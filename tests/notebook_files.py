@@ -10,8 +10,8 @@ nbformat = pytest.importorskip("nbformat", reason="needs the extra `dev`")
 ROOT = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 SENSES, PRETRAIN, FINETUNE = "1_senses", "2_pretrain_on_colab_tpu", "3_finetune_and_inspect"
-PAPER = "4_paper_to_table"
-TWINS = {f"{name}.ko": name for name in (SENSES, PRETRAIN, FINETUNE, PAPER)}
+PAPER, WHY = "4_paper_to_table", "5_why_attention"
+TWINS = {f"{name}.ko": name for name in (SENSES, PRETRAIN, FINETUNE, PAPER, WHY)}
 
 
 def read(name):

@@ -18,12 +18,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, code_of, nbformat, read, settings_of
+from .notebook_files import FILES, FINETUNE, PAPER, PRETRAIN, ROOT, SENSES, WHY, code_of, nbformat, read, settings_of
 
 TINY = {
     SENSES: {"steps": 6, "documents": 100, "per_sense": 12},
     PRETRAIN: {"steps": 40, "documents": 100},
     FINETUNE: {"steps": 4, "documents": 100, "examples": 40, "epochs": 1},
+    WHY: {"steps": 6, "documents": 100, "small_steps": 4, "count": 40},
 }
 SWEEP = '''
 """Taggers of a row each."""
@@ -150,6 +151,7 @@ def on_ones_own(compiled, tmp_path_factory):
     (own / "reviews.csv").write_text("review,liked\n" + "".join(rows), encoding="cp949")
     file = {"file": "reviews.csv", "encoding": "cp949", "text": "review", "label": "liked", "try": ["정말 좋다"]}
     found[f"{FINETUNE}.ko"] = start(f"{FINETUNE}.ko", own, compiled, file | {"init": str(pretrained), "epochs": 1})
+    found[f"{WHY}.ko"] = start(f"{WHY}.ko", own, compiled, TINY[WHY])
     return found
 
 
@@ -284,6 +286,16 @@ def test_from_a_paper_to_the_table(swept):
     assert swept[f"{PAPER}.ko"].seconds < swept[PAPER].seconds
     again = "".join(outputs(swept[f"{PAPER}.ko"], "stdout"))
     assert "4 of 4 done" in again and "1 of 4 done" not in again
+
+
+@pytest.mark.long
+def test_why_attention_is_built_so(executed):
+    tables, pictures = (outputs(executed(WHY), kind) for kind in ("text/html", "image/svg+xml"))
+    assert [len(tables), len(pictures)] == [6, 6]
+    for said, table in zip(("entropy", "heads", "length", "pronoun", "best possible", "warm-up"), tables):
+        assert said in table
+    assert HANGUL.search(tables[3])
+    assert all(drawn.count("<svg") > 1 for drawn in pictures)
 
 
 def test_the_strictness_of_these_tests_is_felt(monkeypatch):

@@ -43,6 +43,20 @@ def toy() -> ConfigDict:
     return c
 
 
+def quickstart() -> ConfigDict:
+    """A GPT-2 of the size, world, steps and rows of `bert.py:quickstart`, to compare the two.
+
+    Expected score: not measured here. Cost: about two minutes of one core. Command:
+      python -m experiments.pretrain --config=experiments/configs/gpt.py:quickstart --workdir=runs/gpt_quickstart
+    """
+    c = toy()
+    c.update(steps=1_500, batch_size=32, length=64, long_length=64, sequences=4, eval_batches=20)
+    c.model.update(hidden_size=64, feed_forward_size=256, max_positions=64)
+    c.optimizer.learning_rate = 5e-3
+    c.toyworld.update(topics=4, words=3, documents=6_000)
+    return c
+
+
 def gpt1() -> ConfigDict:
     r"""GPT-1: 12 layers of 768, 117 M parameters, rows of 512 pieces.
 
@@ -72,4 +86,4 @@ def small() -> ConfigDict:
     return c
 
 
-get_config = choose_recipe(toy, gpt1, small)
+get_config = choose_recipe(toy, quickstart, gpt1, small)

@@ -316,7 +316,14 @@ RECIPES = [
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 # The parts that learn in every step; of other families mlm.
-HEADS = {"awd_lstm": "encoder", "cove": "decoder", "elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
+HEADS = {
+    "awd_lstm": "encoder",
+    "cove": "decoder",
+    "elmo": "lm",
+    "electra": "replaced",
+    "gpt": "encoder",
+    "transformer": "decoder",
+}
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
 
 

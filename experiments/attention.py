@@ -1,0 +1,55 @@
+r"""Small studies of why attention is built as it is: prints their tables and writes their figures as SVG.
+
+Each takes seconds to two minutes on two cores:
+  python -m experiments.attention --what=scaling --output=attention
+  python -m experiments.attention --what=heads --output=attention
+  python -m experiments.attention --what=length --output=attention
+  python -m experiments.attention --what=crosstalk --output=attention
+  python -m experiments.attention --what=warmup --output=attention
+
+Heads that link two words, in the paper's sentences; and in the toy world, where a model can be scored exactly:
+  python -m experiments.attention --what=words --model=runs/base --output=attention
+  python -m experiments.attention --what=words --model=runs/bert_toy --language=en --output=attention
+"""
+
+from pathlib import Path
+
+from absl import flags
+
+from bert_elmo_jax import load
+from bert_elmo_jax.analysis.why_attention.studies import TRAINED, study_words, write_findings
+from bert_elmo_jax.inference.toy_worlds import find_common_world
+from experiments.command_line.start import start
+
+FLAGS = flags.FLAGS
+
+
+def define() -> None:
+    """Define the flags."""
+    flags.DEFINE_enum("what", None, [*TRAINED, "words"], "The study.", required=True)
+    flags.DEFINE_string("output", None, "The folder for figures.", required=True)
+    flags.DEFINE_integer("seed", 0, "Of data and parameters.")
+    flags.DEFINE_integer("steps", None, "Of each training; of length: how many lengths. Without it as on the pages.",
+                         lower_bound=1)  # fmt: skip
+    flags.DEFINE_string("model", None, "For words: a Transformer, anything `load` understands.")
+    flags.DEFINE_enum("language", None, ["en", "ko"], "For words: score links in the toy world of this language.")
+    flags.DEFINE_integer("count", 400, "For words: texts of the toy world for each kind of link.", lower_bound=40)
+
+
+def main() -> None:
+    """Run the study."""
+    if FLAGS.what == "words":
+        if FLAGS.model is None:
+            raise ValueError("--what=words needs --model=…, a trained Transformer")
+        world = None if FLAGS.language is None else find_common_world([FLAGS.model], FLAGS.language)
+        found = study_words(load(FLAGS.model), Path(FLAGS.model).name, world, FLAGS.count)
+    elif FLAGS.model or FLAGS.language:
+        raise ValueError(f"--what={FLAGS.what} trains its own models: leave out --model and --language")
+    else:
+        found = TRAINED[FLAGS.what](FLAGS.steps, FLAGS.seed)
+    for path in write_findings(found, FLAGS.output):
+        print(path)
+
+
+if __name__ == "__main__":
+    start("attention", define, main, {"what": "The study", "model": "Of words"}, stopped="stopped")
