@@ -85,7 +85,7 @@ BENCHMARKS = {
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
 WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
-# Words behind `experiments.attention` that make it small.
+# Words behind `experiments.benchmarks.attention` that make it small.
 ATTENTION = {"words": ["--count=40"], "": ["--steps=3"]}
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
