@@ -18,8 +18,8 @@ FRAMED = ("classification", "regression", "choice", "questions")  # kinds of tas
 def frame_texts(start: Any, kind: Kind, seed: int, report: bool = True) -> Any:
     """Return the model of a start with pieces for the beginning, the middle and the end of a task's texts.
 
-    As in Radford et al. 2018, each gets a fresh row of the word embeddings. A start whose tokenizer has a frame, or for
-    words to tag, is returned as it is.
+    As in Radford et al. 2018, each gets a fresh row of the word embeddings. If the tokenizer has a frame, or the task
+    needs none, nothing changes.
     """
     tokenizer, model = start.tokenizer, start.model
     if kind not in FRAMED or has_frame(tokenizer) or not isinstance(tokenizer, TokenizerFile):

@@ -48,7 +48,7 @@ def read_data(config: ConfigDict) -> Data:
         flags, verb = ", ".join(f"--{name}" for name in missing), "is" if len(missing) == 1 else "are"
         raise ValueError(f"{flags} {verb} needed, such as {such}")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
-    options = {name: config[name] for name in OPTIONS if name in config}
+    options = {name: config[name] for name in OPTIONS if config.get(name) is not None}
     if config.task == "sentences":
         options |= {name: config.sentences[name] for name in ("loss", "top_score")}
     task = task_named(config.task, **columns, file=config.train, **options)

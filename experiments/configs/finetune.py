@@ -67,8 +67,10 @@ def base(**changes: Any) -> ConfigDict:
     # (mean, or such as cls+mean) and whether vectors get length 1.
     c.sentences = ConfigDict({"loss": "", "scale": 20.0, "margin": 1.0, "top_score": 0.0})
     c.sentences.update(pooling="", normalize=False)
-    c.both_orders = False  # read pairs in both orders and add their vectors, as GPT does where the order means nothing
-    c.lm_weight = 0.0  # of the term that predicts the next pieces of the task's texts, for a GPT (its paper: 0.5)
+    # Read pairs in both orders and add their vectors, as GPT does where the order means nothing; empty: False.
+    c.both_orders = config_dict.placeholder(bool)
+    # Of the term that predicts the next pieces of the task's texts, for a GPT (its paper: 0.5); empty: no such term.
+    c.lm_weight = config_dict.placeholder(float)
     c.class_weights = ""  # balanced, or numbers by label: 0=1,1=2.5
     c.update(changes)
     return c

@@ -29,7 +29,7 @@ def toy() -> ConfigDict:
     """A GPT-2 for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the entropy of the toy world's language bounds the perplexity.
-    Cost: about twice that of `bert.py:toy`, because every piece is predicted.
+    Cost: about twice as much as `bert.py:toy`, because every piece is predicted.
     Command:
       python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy
     """

@@ -185,3 +185,14 @@ def test_example_of_visible():
     assert visible(3, segments=np.array([[1, 1, 2]]), lengths=None, causal=True).astype(int).tolist() == [
         [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
     ]
+
+
+def test_a_scale_multiplies_the_scores():
+    x = jax.random.normal(jax.random.key(0), (1, 4, 6))
+    module = SelfAttention(num_heads=2, stddev=0.5)
+    variables = module.init(jax.random.key(1), x)
+    plain, maps = module.apply(variables, x, maps=True)
+    same, _ = module.apply(variables, x, scale=jnp.float32(1.0))
+    np.testing.assert_array_equal(plain, same)
+    _, doubled = module.apply(variables, x, maps=True, scale=jnp.float32(2.0))
+    np.testing.assert_allclose(doubled, maps**2 / (maps**2).sum(-1, keepdims=True), atol=1e-6)

@@ -26,10 +26,10 @@ class GptConfig:
     """The sizes of a GPT and how to compute it; from `preset`, `from_json`, or by hand.
 
     With `norm_first` it is a GPT-2: layer norms come before attention and feed-forward, and one more after the last
-    layer. Without, it is a GPT-1, whose norms come after the residuals. `dropout` is that of the residual branches.
-    `scale_attention` divides the scores by the root of the size of a head, and `scale_by_layer` those of layer i by i,
-    from 1. `end_id` is the piece that ends a text; generation stops there. The last four fields mean the same as in
-    `BertConfig`.
+    layer. Without, it is a GPT-1, whose norms come after the residuals. `dropout` applies to the residual branches.
+    `scale_attention` divides the scores by the root of the size of a head, and `scale_by_layer` divides those of layer
+    i by i, from 1. `end_id` is the piece that ends a text; generation stops there. The last four fields mean the same
+    as in `BertConfig`.
 
     >>> GptConfig.preset("gpt2-xl").num_layers, GptConfig.preset("gpt").norm_first
     (48, False)
@@ -79,7 +79,7 @@ class GptConfig:
         return self.classifier_dropout
 
     def query_scale(self, layer: int) -> float:
-        """Return the factor of a layer's queries, beside the usual division by the root of the head's size.
+        """Return the factor of a layer's queries, before scores are divided by the root of the size of a head.
 
         >>> GptConfig(scale_by_layer=True).query_scale(1)
         0.5

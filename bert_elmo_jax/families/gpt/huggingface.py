@@ -49,7 +49,7 @@ GPT1_WEIGHTS = replace(
 def read_config(folder: str | Path) -> GptConfig:
     """Return the configuration of a folder, from `config.json`.
 
-    The piece that ends a text is that of `generation_config.json`, if the folder has one and it names one.
+    If `generation_config.json` names a piece that ends a text, it replaces the one of `config.json`.
     """
     folder = Path(folder)
     config: GptConfig = _of_folder(folder).read_config(folder)

@@ -123,7 +123,7 @@ GPT2 = ConfigFile(
     },
     architectures=_classes("GPT2", ("tag", "ForTokenClassification"), ("span", "ForQuestionAnswering")),
     # Scores are always float32 here, which `reorder_and_upcast_attn` asks for.
-    harmless=frozenset({"reorder_and_upcast_attn", "summary_first_dropout", *SUMMARY}),
+    harmless=frozenset({"reorder_and_upcast_attn", *SUMMARY}),
     more=MoreFields(("n_ctx", "eos_token_id", "classifier_dropout", "hidden_dropout"), _read_gpt2, _write_gpt2),
     to_ours=_to_ours,
 )
@@ -133,7 +133,7 @@ GPT1 = ConfigFile(
     names=NAMES,
     architectures=_classes("OpenAIGPT"),
     only={"n_special": 0},
-    harmless=frozenset({"predict_special_tokens", "summary_first_dropout", *SUMMARY}),
+    harmless=frozenset({"predict_special_tokens", *SUMMARY}),
     more=MoreFields(
         ("n_ctx", "eos_token_id", "afn", "n_inner", "classifier_dropout", "hidden_dropout"), _read_gpt1, _write_gpt1
     ),

@@ -12,7 +12,7 @@ from bert_elmo_jax.losses import perplexity
 
 
 def make_objective(config: ConfigDict, model: Any) -> Objective:
-    """Return the objective of a run's config; its loss is that of BERT's runs with `masking.kind=next`."""
+    """Return the objective of a run's config; BERT's runs with `masking.kind=next` have the same loss."""
     kind = config.masking.kind
     if kind != "next":
         raise ValueError(

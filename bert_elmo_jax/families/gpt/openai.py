@@ -73,7 +73,7 @@ def find_files(folder: Path) -> list[str]:
 
 
 def is_prefix(path: Path) -> bool:
-    """Return True for the prefix of a GPT-2's checkpoint, with `hparams.json` beside it."""
+    """Return True for the prefix of a GPT-2's checkpoint, in a folder with `hparams.json`."""
     index = path.with_name(path.name.removesuffix(".index") + ".index")
     return (path.parent / SIZES).is_file() and (index.is_file() or is_table(path))
 
@@ -81,8 +81,8 @@ def is_prefix(path: Path) -> bool:
 def read_config(path: str | Path) -> GptConfig:
     """Return the configuration of a folder: from `hparams.json`, or from the shapes of a GPT-1.
 
-    The files of a GPT-1 do not say how many heads it has: that is 12 for the released width, and `n_head` of an
-    `hparams.json` beside them for another one.
+    The files of a GPT-1 do not give its number of heads: it is 12 for the released width. For another width, the folder
+    needs an `hparams.json` with `n_head`.
     """
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     if (folder / SHAPES).is_file():

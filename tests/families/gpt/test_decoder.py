@@ -91,3 +91,38 @@ def test_the_fields_of_a_decoder():
     decoder = FAMILY.decoder(GptConfig.preset("gpt2"))
     assert (decoder.ends, decoder.pad, decoder.most, decoder.first) == ((50256,), 50256, 1024, None)
     assert FAMILY.decoder(GptConfig(50, 16, 1, 2, 32, 12)).ends == ()
+
+
+@pytest.mark.parametrize("length", [1, 6])
+def test_a_prompt_in_two_steps_scores_only_its_last_piece(goldens, length):
+    """The unread logits of the first step are left out when both are compiled together."""
+    model = load(goldens / "gpt2_tiny")
+    decoder, text = FAMILY.decoder(model.config), [5, 9, 14, 2, 7, 31][:length]
+    tokens, places = np.array([text], np.int32), np.arange(length, dtype=np.int32)[None]
+    seen = np.ones((1, 8), bool)
+
+    def whole(params):
+        memory = decoder.start(params, tokens, None, 8)
+        return decoder.step(params, memory, tokens, places, 0, seen)[0][:, -1]
+
+    def in_two(params):
+        memory = decoder.start(params, tokens, None, 8)
+        _, memory = decoder.step(params, memory, tokens[:, :-1], places[:, :-1], 0, seen)
+        return decoder.step(params, memory, tokens[:, -1:], places[:, -1:], length - 1, seen)[0][:, -1]
+
+    one, two = (jax.jit(function).lower(model.params).compile() for function in (whole, in_two))
+    np.testing.assert_allclose(two(model.params), one(model.params), atol=1e-4)
+    if length > 1:
+        scores = 2 * model.config.hidden_size * model.config.vocab_size
+        assert one.cost_analysis()["flops"] - two.cost_analysis()["flops"] > 0.9 * (length - 1) * scores
+
+
+def test_bfloat16_is_near(goldens):
+    model, narrow = load(goldens / "gpt_tiny"), load(goldens / "gpt_tiny", dtype="bfloat16")
+    decoder, tokens = FAMILY.decoder(narrow.config), np.array([[5, 9, 14, 2]], np.int32)
+    memory = decoder.start(narrow.params, tokens, None, 4)
+    assert memory["layer_0"]["key"].dtype == jnp.bfloat16
+    places = np.arange(4, dtype=np.int32)[None]
+    logits, _ = decoder.step(narrow.params, memory, tokens, places, 0, np.ones((1, 4), bool))
+    wanted = uncached(model.config, model.params, tokens[0].tolist())
+    assert logits.dtype == jnp.float32 and np.abs(np.asarray(logits)[0] - wanted).max() < 0.05 * np.abs(wanted).max()
