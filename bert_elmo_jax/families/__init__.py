@@ -18,6 +18,7 @@ REGISTRY: dict[str, str | Family] = {
     "electra": "bert_elmo_jax.families.electra.family",
     "gpt": "bert_elmo_jax.families.gpt.family",
     "transformer": "bert_elmo_jax.families.transformer.family",
+    "cove": "bert_elmo_jax.families.cove.family",
 }
 
 

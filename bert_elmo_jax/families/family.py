@@ -76,6 +76,7 @@ class Objective(NamedTuple):
     long_steps: int = 0  # the number of last steps that have their own schedule
     width: int | None = None  # of the model, for the schedule `noam`
     held_out: Any = None  # the examples of evaluations; None: those of the first phase
+    frozen: tuple[str, ...] = ()  # patterns of paths of parameters that no step changes
 
     @property
     def held_out_examples(self) -> Any:
@@ -151,6 +152,8 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
+    # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
+    vectors: Callable[[Any], int | None] = lambda config: None
     # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
     special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
     # What writes text with a configuration and its heads; None for a family that does not write.

@@ -12,12 +12,12 @@ from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
-from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.tokenizer import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]
-Reads = Tokenizer | WordVocabulary | Lexicon  # converts text to ids
+Reads = Tokenizer | WordVocabulary | Lexicon | WordTable  # converts text to ids, or to vectors
 CLASSES = ("classify", "tag")  # heads whose size depends on the task
 FIELDS = {  # of all kinds of models; each kind has more
     "family": "a string",
@@ -110,7 +110,7 @@ def _family_kind(family: Family) -> ModelKind:
         fields=fields if pieces else {},
         optional={"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {},
         shapes=partial(_family_shapes, family),
-        find_tokenizer=_find_pieces if pieces else _find_words,
+        find_tokenizer=_find_pieces if pieces else partial(_find_words, family),
         describe=_describe_heads if pieces else lambda shapes: {},
         folds_case=pieces,
     )
@@ -203,7 +203,15 @@ def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer
     return tokenizer
 
 
-def _find_words(folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | None:
+def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | None) -> WordVocabulary | WordTable | None:
+    if (width := family.vectors(config)) is not None:
+        table = WordTable.find(folder, width)
+        if table is not None and table.width != width:
+            raise ValueError(
+                f"{table.source} has vectors of {table.width} numbers, {family.called} here reads {width}: they do not "
+                "belong together"
+            )
+        return table
     files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))
     if not files:
         return None

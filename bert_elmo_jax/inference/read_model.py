@@ -12,8 +12,12 @@ from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
+from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.weights.hub import resolve
 from bert_elmo_jax.weights.parameter_tree import Report
+
+TORCH_FILES = (".pth", ".pt")  # single files in which some models are released; their tensors tell them apart
+_torch_names = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle")
 
 
 def read_model(
@@ -138,6 +142,13 @@ def detect(path: str | Path) -> str:
         for name, (_, format) in formats.items():
             if format.is_file(path):
                 return name
+        if path.suffix.lower() in TORCH_FILES and path.is_file():
+            names = ", ".join(list(_torch_names(path))[:5])
+            looked = [f"{format.owner} ({format.looks_like})" for _, format in formats.values()]
+            raise ValueError(
+                f"{path} is a file of PyTorch, but of no model known here: its tensors are {names}, …. Known single "
+                f"files: {', '.join(one for one in looked if '.pth' in one)}"
+            )
         if path.is_file():
             raise ValueError(f"{path} is a file: give its folder, which also holds the configuration")
         raise FileNotFoundError(

@@ -130,6 +130,24 @@ def recurrence(
     return _recurrence(clips, gates, words, state_kernel, bias, projection, cell, hidden, jnp.asarray(lengths))
 
 
+def lstm_step(
+    gates: Float[Array, "B G"],
+    state_kernel: Float[AnyArray, "C G"],
+    bias: Float[AnyArray, " G"],
+    cell: Float32[Array, "B C"],
+    hidden: Float32[Array, "B C"],
+) -> tuple[Float32[Array, "B C"], Float32[Array, "B C"]]:
+    """Return the cell and hidden state after one step, given the input's contribution to the gates; see `lstm`.
+
+    >>> cell, hidden = lstm_step(jnp.ones((2, 12)), jnp.ones((3, 12)), jnp.zeros(12), *[jnp.zeros((2, 3))] * 2)
+    >>> hidden.shape
+    (2, 3)
+    """
+    kernel, bias = jnp.asarray(state_kernel).astype(gates.dtype), jnp.asarray(bias, jnp.float32)
+    state, _ = _step((None, None), kernel, bias, None, (cell, hidden), gates)
+    return state
+
+
 def _clip(x: Array, limit: float | None) -> Array:
     return x if limit is None else jnp.clip(x, -limit, limit)
 

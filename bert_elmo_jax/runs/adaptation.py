@@ -56,6 +56,9 @@ def adapt_encoder(config: ConfigDict, workdir: Path, data: Data, start: NetworkS
         kind = f"{config.encoder} is of the kind {stored.kind}"
         how = f"adapt it with `experiments.pretrain --init={config.encoder}`, and give that run directory"
         raise ValueError(f"config.adapt is for encoders that read words, and {kind}: {how}")
+    if "lm" not in family.heads:
+        why = f"trains an encoder as a language model, and {config.encoder} is {family.called}, which is none"
+        raise ValueError(f"config.adapt {why}: set config.adapt.epochs=0")
     folder.mkdir(parents=True, exist_ok=True)
     texts = write_texts(folder / "texts.txt", NETWORKS[config.network].words(data.task, data.train))
     say(f"the encoder is first trained as a language model on {texts:,} texts: {folder}")

@@ -13,7 +13,7 @@ import jax
 from ml_collections import ConfigDict
 from optax import GradientTransformation
 
-from bert_elmo_jax import train
+from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
@@ -235,6 +235,8 @@ def build_step(
         options = {name: value for name, value in options.items() if name != "touched"}
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
+    if objective.frozen:
+        method = optim.freeze(method, objective.frozen)
     step = train.make_step(
         objective.loss, method, read_coefficients(config, objective.coefficients), accumulate=config.accumulate,
         carry_axis=2, axis=axis, **options,

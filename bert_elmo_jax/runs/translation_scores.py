@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.corpora.store import open_store
@@ -13,7 +14,7 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.report.page import draw_table
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.text import Tokenizer, WordVocabulary
 from bert_elmo_jax.toyworld import ToyWorld, right_translations
 
 FILE = "final.json"  # in a run directory: figures of the parameters that `load` reads
@@ -31,19 +32,23 @@ class Translated(NamedTuple):
 def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str, float]) -> Translated | None:
     """Translate the first `config.translations` held-out texts of the first corpus that fit into a row.
 
-    Return None if there is none, and for a model that does not write pieces.
+    Return None if there is none, and for a model that does not write.
 
     The search has `config.beams` beams and the length penalty `config.length_penalty`.
     """
     model = load(run)
-    if find_family(model.config).decoder is None or not isinstance(model.reads, Tokenizer):
+    if find_family(model.config).decoder is None or not isinstance(model.reads, Tokenizer | WordVocabulary):
         return None
+    # A corpus of words numbers those outside of the vocabulary, too.
+    size, unknown = model.reads.vocab_size, model.reads.unk_id
     store = open_store(next(iter(corpora)), "heldout")
-    frame, read, known = model.reads.frame, [], []
+    frame = model.reads.frame
+    read: list[list[int]] = []
+    known: list[tuple[list[int], list[int]]] = []
     for number in range(len(store)):
         if len(read) == config.translations:
             break
-        sides = [side.tolist() for side in store[number]]
+        sides = [np.where(side < size, side, unknown).tolist() for side in store[number]]
         if len(sides) == 2:
             source, target = sides[::-1] if config.reverse else sides
             whole = [*frame.before, *source, *frame.after]

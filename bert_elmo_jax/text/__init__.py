@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bert_elmo_jax.text.tokenizer import Encoding, Frame, Tokenizer, load_tokenizer
     from bert_elmo_jax.text.tokenizer_file import TokenizerFile, load_tokenizer_file
     from bert_elmo_jax.text.vectors import WordVectors, read_vectors, width_of
+    from bert_elmo_jax.text.word_table import WordTable
     from bert_elmo_jax.text.wordpiece import WordPiece, load_wordpiece, train_wordpiece
     from bert_elmo_jax.text.words import WORD_RULES, WordSpans, WordVocabulary, split_words, word_spans
 

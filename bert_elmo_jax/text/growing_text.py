@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from bert_elmo_jax.text.tokenizer import Tokenizer
+from bert_elmo_jax.text.words import WordVocabulary
 
 UNFINISHED = "\ufffd"  # decoding writes it for the bytes of an incomplete character
 CONTEXT = 8  # pieces before a continuation that decide how it begins
@@ -36,7 +37,7 @@ def count_settled(text: str, stops: Sequence[str] = ()) -> int:
     return end
 
 
-def continuation(tokenizer: Tokenizer, before: Sequence[int] = ()) -> Callable[[Sequence[int]], str]:
+def continuation(tokenizer: Tokenizer | WordVocabulary, before: Sequence[int] = ()) -> Callable[[Sequence[int]], str]:
     """Return the function that decodes pieces which continue others, with the space before them if there is one.
 
     Ids that the tokenizer does not have are left out.

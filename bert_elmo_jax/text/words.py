@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int32, Integer
 
 from bert_elmo_jax.files import read_json, read_text, write_bytes, write_json
-from bert_elmo_jax.text.tokenizer import reject_text
+from bert_elmo_jax.text.tokenizer import Encoding, Frame, reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
 
@@ -197,6 +197,39 @@ class WordVocabulary:
     def ids(self, words: Sequence[str]) -> Int32[np.ndarray, "N"]:
         """Return the id of each word; unknown words and literal special words are `<UNK>`."""
         return np.fromiter(map(self._index.get, words, repeat(self.unk_id)), np.int32, len(words))
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The words, as a tokenizer calls its pieces."""
+        return self.words
+
+    @property
+    def frame(self) -> Frame:
+        """The special words around a text: none."""
+        return Frame()
+
+    def encode(self, text: str, *, specials: bool = True) -> Encoding:
+        """Return the words of a text, split by `rule` (at whitespace if it is unknown), as a tokenizer does its pieces.
+
+        There are no special words around a text, whatever `specials` says.
+
+        >>> WordVocabulary.build({"sea": 2, "배": 5}).encode("배 sea ship").ids.tolist()
+        [3, 4, 2]
+        """
+        del specials
+        words, spans = word_spans(text, self.rule or "whitespace")
+        places = np.arange(len(words), dtype=np.int32)
+        return Encoding(self.ids(words), np.zeros_like(places), spans, places, words)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the words of ids with spaces between, without the marks of begin and end.
+
+        >>> WordVocabulary.build({"sea": 2, "배": 5}).decode([0, 3, 4, 2, 1])
+        '배 sea <UNK>'
+        """
+        kept = [int(number) for number in ids if number not in (self.bos_id, self.eos_id)]
+        # A prepared corpus has ids of words outside of the vocabulary, too.
+        return " ".join(self.words[number] if number < self.vocab_size else UNK_WORD for number in kept)
 
     def __len__(self) -> int:
         return len(self.words)

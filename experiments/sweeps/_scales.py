@@ -6,6 +6,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   corpora/novels, corpora/novels_words     novels, prepared as the recipes bert.py:novels and elmo.py:novels say
   corpora/wiki, corpora/1b                 Wikipedia with books (pieces), the 1B-word benchmark (words), prepared
   corpora/wiki_characters                  the text of corpora/wiki with --vocab_size=512: almost only characters
+  corpora/wmt_words                        pairs of sentences, prepared as the recipe cove.py:original says
   corpora/ko_{wordpiece,sentencepiece}     one Korean text, prepared with each --tokenizer, --vocab_size=32000
   corpora/wmt                              WMT 2014, English and German, prepared with --source and --target
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
@@ -303,6 +304,7 @@ class TranslationScale(NamedTuple):
     parts: Mapping[str, int]
     big: Settings
     rows: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
 
     def shrink(self, name: str, value: int) -> int:
         """Return a size at this scale; the names are those of the paper."""
@@ -313,11 +315,13 @@ _BIG = {"model.num_heads": 16, "model.dropout": 0.3}
 TRANSLATION = {
     "toy": TranslationScale(
         "transformer:toy",
-        {"steps": 400, "average": 1, "eval_every": 400, "checkpoint_every": 200, "model.hidden_size": 64,
-         "model.feed_forward_size": 128, "model.dropout": 0.1, "optimizer.learning_rate": 4e-3},
+        {"steps": 300, "average": 1, "eval_every": 300, "checkpoint_every": 150, "translations": 100,
+         "model.hidden_size": 64, "model.feed_forward_size": 128, "model.dropout": 0.1,
+         "optimizer.learning_rate": 4e-3},
         {"h": 2, "d_k": 8, "N": 3, "d_model": 8, "d_ff": 16},
         {"model.hidden_size": 128, "model.feed_forward_size": 256, "model.num_heads": 8, "model.dropout": 0.1},
         ("base", "h=1", "d_k=16", "N=2", "d_model=256", "P_drop=0.0", "ε_ls=0.0", "learned positions"),
+        (0, 1),
     ),
     "one_gpu": TranslationScale(
         "transformer:base",

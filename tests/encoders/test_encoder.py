@@ -44,6 +44,7 @@ def test_the_methods_of_every_encoder(goldens):
     for name, batch in (
         ("bert_tiny", {"pieces": (2, 16), "segments": (2, 16), "first": (2, 8)}),
         ("elmo_tiny", {"elmo_words": (2, 10), "elmo_lengths": (2,), "elmo_characters": (2, 10, 16)}),
+        ("cove_tiny", {"cove_vectors": (2, 8, 24), "cove_lengths": (2,)}),
     ):
         encoder = load(goldens / name)
         arrays = encoder.word_batch([("강가의", "은행")], 2, 8)

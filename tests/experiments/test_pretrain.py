@@ -52,6 +52,7 @@ def corpora(tmp_path_factory):
         "bert": toy_corpus(folder / "bert", documents=300),
         "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
         "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
+        "cove": toy_pairs(folder / "cove", topics=2, words=3, documents=1_000, tokenizer="words"),
     }
 
 
@@ -302,6 +303,7 @@ RECIPES = [
     for family in (
         "bert",
         "bert_modern",
+        "cove",
         "distilbert",
         "electra",
         "elmo",
@@ -313,7 +315,7 @@ RECIPES = [
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 # The parts that learn in every step; of other families mlm.
-HEADS = {"elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
+HEADS = {"cove": "decoder", "elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
 
 
@@ -322,7 +324,10 @@ def shrunk(family, recipe, corpora):
     config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora.get(family, corpora["bert"])), "batch_size": 4, "steps": 10})
     config.accumulate = 1
-    if family != "elmo":
+    if family == "cove":
+        config.update({"length": 32, "target_length": 32})
+        config.model.update({"vector_size": 8, "lstm_size": 8, "target_size": 8})
+    elif family != "elmo":
         widths = {"target_length": 32} if family == "transformer" else {"long_length": 64, "long_batch_size": 0}
         config.update({"length": 32, **widths})
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})

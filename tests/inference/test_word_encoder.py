@@ -38,7 +38,8 @@ def test_example_of_layer_shape():
     assert (
         layer_shape(word_encoder("tests/goldens/elmo_tiny")),
         layer_shape(word_encoder("tests/goldens/bert_tiny")),
-    ) == ((3, 24), (4, 64))
+        layer_shape(word_encoder("tests/goldens/cove_tiny")),
+    ) == ((3, 24), (4, 64), (3, 48))
 
 
 def test_example_of_encode_words():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.nn import look_up, lstm, product, recurrence
+from bert_elmo_jax.nn.lstm import lstm_step
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 B, T, D, C, P = 4, 5, 3, 7, 4
@@ -177,3 +178,11 @@ def test_empty_inputs():
     none = np.zeros(B, np.int32)
     gradient = jax.grad(lambda w: lstm(x[:, :0], **w, cell=cell, hidden=hidden, lengths=none)[1].sum())(w)
     assert not any(np.asarray(g).any() for g in jax.tree.leaves(gradient))
+
+
+def test_single_steps_give_the_outputs_of_the_loop():
+    w, (x, cell, hidden) = weights(projection=False, scale=0.5), inputs(projection=False)
+    outputs, _, _ = lstm(x, *w.values(), cell, hidden, lengths=jnp.full(B, T))
+    for t in range(T):
+        cell, hidden = lstm_step(product(x[:, t], w["input_kernel"]), w["state_kernel"], w["bias"], cell, hidden)
+        np.testing.assert_allclose(hidden, outputs[:, t], rtol=0, atol=1e-6)

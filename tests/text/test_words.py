@@ -182,3 +182,17 @@ def test_example_of_split_line():
 
 def test_example_of_split_texts():
     assert list(split_texts("punctuation", lambda: [(1, "좋은 영화.")])) == [(1, ["좋은", "영화", "."])]
+
+
+def test_a_vocabulary_encodes_and_decodes_texts():
+    """As a tokenizer does its pieces, with offsets; there are no special words around a text."""
+    vocabulary = WordVocabulary.build({"sea": 2, "배": 5, ".": 1})
+    for rule, words in ((None, ("배", "sea.")), ("punctuation", ("배", "sea", "."))):
+        vocabulary.rule = rule
+        encoding = vocabulary.encode("배  sea.")
+        assert encoding.tokens == words and encoding.word_ids.tolist() == list(range(len(words)))
+        assert ["배  sea."[start:end] for start, end in encoding.offsets] == list(words)
+    assert encoding.ids.tolist() == [3, 4, 5] and vocabulary.frame.count(pair=False) == 0
+    assert vocabulary.decode([0, *encoding.ids, 2, 99, 1]) == "배 sea . <UNK> <UNK>"
+    assert len(vocabulary.encode("")) == 0 and vocabulary.decode([]) == ""
+    assert vocabulary.tokens == vocabulary.words

@@ -1,8 +1,6 @@
 """Turn sentences and raw ids into batches of distinct words, in a bounded number of shapes, with their checks."""
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import jax
@@ -11,43 +9,16 @@ from jaxtyping import Int, Int32
 
 from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_range, to_ids
-from bert_elmo_jax.encoders.rows import BadText, Words, lone_surrogate, shorten
+from bert_elmo_jax.encoders.rows import Words, shorten
+from bert_elmo_jax.encoders.sentences import max_rows, width_for
 from bert_elmo_jax.families.elmo.model import State
 from bert_elmo_jax.text.characters import NUM_CHARACTERS, PAD_CHARACTER
-from bert_elmo_jax.text.words import split_words
 
 Boundaries = Literal["strip", "keep", "given"]
 
 BEGIN, END = 0, 1  # marks of a sentence: the first two rows of every table of distinct words
-LONG = 512  # tokens; batches of longer sentences have fewer rows, so that memory stays the same
 CHARACTERS = (16, 24, 32)  # widths that words are padded to; longer words have the model's width
 PIECES = (256, 128, 64, 32, 16, 8)  # batch sizes of the character CNN, in words
-
-
-def to_words(text: str | Words, number: int) -> Words:
-    """Return the words of one sentence of a list, checked."""
-    if not isinstance(text, str | list):
-        hint = "; write it as a list of words" if isinstance(text, tuple) else ""
-        raise TypeError(f"text {number} is {shorten(text)}; expected a list of words, or a string{hint}")
-    words = split_words(text, "whitespace") if isinstance(text, str) else text
-    if not words:
-        raise BadText(number, f"has no words: {shorten(text)}")
-    check_words(words, functools.partial(BadText, number))
-    return words
-
-
-def check_words(words: Words, error: Callable[[str], ValueError]) -> None:
-    """Raise unless all are words; the first lines are a fast check of the usual case."""
-    with contextlib.suppress(TypeError, ValueError):
-        if all(words):
-            "".join(words).encode()
-            return
-    for place, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(str(error(f"holds {shorten(word)} as word {place}; expected a string")))
-        if not word:
-            raise error(f"holds an empty word, word {place} of {len(words)}: remove it")
-    raise error(lone_surrogate(words) or f"cannot be encoded: {shorten(words)}")
 
 
 def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarray, "T"]]]:
@@ -58,16 +29,6 @@ def number_words(sentences: Sequence[Words]) -> tuple[Words, list[Int32[np.ndarr
         places = [numbers.setdefault(word, len(numbers) + 2) for word in words]
         rows.append(np.array([BEGIN, *places, END], np.int32))
     return list(numbers), rows
-
-
-def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield batches of row numbers, the longest rows first, so that rows of a batch have similar lengths."""
-    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
-    at = 0
-    while at < len(order):
-        size = max_rows(lengths[order[at]], batch_size)
-        yield order[at : at + size]
-        at += size
 
 
 def pad(
@@ -81,17 +42,6 @@ def pad(
         words[n, : len(row)] = row
         lengths[n] = len(row)
     return words, lengths
-
-
-def width_for(length: int) -> int:
-    """Return the padded length of a row: a power of two, or three quarters of one."""
-    power = max(8, 1 << (length - 1).bit_length())
-    return power * 3 // 4 if power > 8 and length <= power * 3 // 4 else power
-
-
-def max_rows(length: int, batch_size: int) -> int:
-    """Return the most rows of a batch whose longest row has this length."""
-    return max(1, min(batch_size, batch_size * LONG // width_for(length)))
 
 
 def used_characters(characters: Int[np.ndarray, "N C"]) -> Int[np.ndarray, "N"]:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words, shorten
+from bert_elmo_jax.encoders.sentences import batches, to_words
 from bert_elmo_jax.families.elmo import batch as batching
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
@@ -112,7 +113,7 @@ class ElmoEncoder(Encoder):
         """
         check_list(sentences)
         batch_size, warmup = self._wishes(batch_size, warmup)
-        words = [batching.to_words(text, number) for number, text in enumerate(sentences)]
+        words = [to_words(text, number) for number, text in enumerate(sentences)]
         if state is not None:
             if warmup:
                 raise ValueError("state and warmup were both given: a warm state replaces the one given; leave one out")
@@ -135,7 +136,7 @@ class ElmoEncoder(Encoder):
         def fill(held: list[ElmoEncoded], words: list[Words]) -> None:
             self._fill(held, words, batch_size, None, warmup, progress=False)
 
-        return stream(iter(sentences), batch_size, batching.to_words, room, fill, join)
+        return stream(iter(sentences), batch_size, to_words, room, fill, join)
 
     def extract(
         self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32, warmup: int = 0
@@ -192,7 +193,7 @@ class ElmoEncoder(Encoder):
         check_stream(sentences)
         self._wishes(1, 0)
         for number, text in enumerate(sentences):
-            batching.to_words(text, number)
+            to_words(text, number)
 
     def mix(
         self,
@@ -290,7 +291,7 @@ class ElmoEncoder(Encoder):
         after = None if state is None else jax.tree.map(np.zeros_like, state)
         rows, table = self._rows(sentences, progress)
         with tqdm(total=len(rows), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batching.batches(list(map(len, rows)), batch_size):
+            for batch in batches(list(map(len, rows)), batch_size):
                 before = self.zero_state(len(batch))
                 if state is not None:
                     before = jax.tree.map(lambda part, batch=batch: part[:, :, batch], state)

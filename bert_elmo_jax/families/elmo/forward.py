@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Float32, Int
 from tqdm import tqdm
 
 from bert_elmo_jax.encoders.rows import shorten
-from bert_elmo_jax.families.elmo.batch import check_words, pad, pieces
+from bert_elmo_jax.encoders.sentences import check_words
+from bert_elmo_jax.families.elmo.batch import pad, pieces
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, Token
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table

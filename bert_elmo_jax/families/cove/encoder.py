@@ -1,0 +1,268 @@
+"""The encoder of CoVe: sentences of words, or their vectors, in; layers out."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+from tqdm import tqdm
+
+from bert_elmo_jax.data.rows.widths import height_for
+from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_whole
+from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
+from bert_elmo_jax.encoders.rows import Words, shorten
+from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.families.cove.config import CoveConfig
+from bert_elmo_jax.families.cove.encoded import CoveEncoded, blank, join
+from bert_elmo_jax.families.cove.model import Cove, cove_shapes, stack_layers
+from bert_elmo_jax.families.generate import generate, stream_text
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.text import WordTable, WordVocabulary
+from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
+
+Sentence = str | Words
+
+
+class CoveEncoder(Encoder):
+    """Weights, word vectors and compiled model; made by `load`.
+
+    The word vectors are the model's own, or those of a file beside its weights; without them, only `forward` is
+    possible. Unknown words are zero. Sentences are lists of words, or strings, which are split at whitespace.
+
+    >>> from bert_elmo_jax import load
+    >>> cove = load("tests/goldens/cove_tiny/wmtlstm.pth")
+    >>> [layer.shape for layer in cove.forward(vectors=np.zeros((2, 5, 24)), lengths=[5, 3]).layers]
+    [(2, 5, 24), (2, 5, 48), (2, 5, 48)]
+    """
+
+    USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
+    FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
+    EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    stream = stream_text  # parts of a translation
+
+    def __init__(
+        self,
+        config: CoveConfig,
+        params: Mapping[str, Any],
+        reads: WordVocabulary | WordTable | None = None,
+        source: str = "weights",
+    ):
+        shapes = {path: np.shape(value) for path, value in flatten(params).items()}
+        check_shapes(shapes, cove_shapes(config, decoder="decoder" in params), source)
+        super().__init__(config, params, reads, source)
+
+    def __repr__(self) -> str:
+        return f"CoveEncoder({self.source}: {self.num_layers} × {self.config.layer_size})"
+
+    def check_words(self) -> None:
+        """Raise if there are no word vectors."""
+        if self._reads is not None:
+            return
+        if self.config.vocab_size is not None:
+            raise ValueError(f"{self.source} has no vocabulary (words.txt) for its word vectors: copy it there")
+        raise ValueError(
+            f"{self.source} has no word vectors, which its LSTM reads: put a file of vectors of "
+            f"{self.config.vector_size} numbers into the same folder (glove*.txt, vectors.txt or *.vec; the released "
+            "weights were trained with glove.840B.300d.txt); forward(vectors=…) works without"
+        )
+
+    @property
+    def word_rule(self) -> str | None:
+        """The rule of `split_words` for the text that this model was trained on; None if unknown."""
+        return getattr(self._reads, "rule", None)
+
+    def vectors_of(self, words: Sequence[str]) -> Float32[np.ndarray, "N D"]:
+        """Return the vectors of words without context; zeros for unknown ones."""
+        self.check_words()
+        if isinstance(self._reads, WordTable):
+            return self._reads.of(words)
+        ids = self._reads.ids(words)
+        return self._table[ids] * (ids != self._reads.unk_id)[:, None]
+
+    def forward(self, *, vectors: Any, lengths: Any = None) -> CoveEncoded:
+        """Return the layers of rows of word vectors [B, T, D]; `lengths` [B] are needed if rows are padded.
+
+        The last layers are those of the LSTM, zero behind the end of a row; layer 0 is the vectors themselves.
+        """
+        rows, sizes = check_rows(vectors, lengths, self.config.vector_size)
+        layers = compute(self.config, self.params, rows, sizes)
+        mask = np.arange(rows.shape[1]) < sizes[:, None]
+        return CoveEncoded(tuple(np.asarray(layer, np.float32) for layer in layers), mask.astype(np.int32))
+
+    def encode(
+        self, sentences: Sequence[Sentence], *, batch_size: int = 32, progress: bool | None = None
+    ) -> CoveEncoded:
+        """Return the vectors of sentences. By default, a progress bar shows for a few hundred sentences and more."""
+        check_list(sentences)
+        batch_size = self._check(batch_size)
+        words = [to_words(text, number) for number, text in enumerate(sentences)]
+        encoded = blank(words, self._widths)
+        self._fill(list(encoded), words, batch_size, len(words) >= BAR_FROM if progress is None else progress)
+        return encoded
+
+    def encode_batches(self, sentences: Iterable[Sentence], *, batch_size: int = 32) -> Iterator[CoveEncoded]:
+        """Yield the results of `encode` in batches; options are checked at once, sentences one after the other."""
+        check_stream(sentences)
+        batch_size = self._check(batch_size)
+
+        def room(words: Words) -> CoveEncoded:
+            return blank([words], self._widths)
+
+        def fill(held: list[CoveEncoded], words: list[Words]) -> None:
+            self._fill(held, words, batch_size, progress=False)
+
+        return stream(iter(sentences), batch_size, to_words, room, fill, join)
+
+    def extract(
+        self, texts: Iterable[Sentence], layers: Sequence[int], *, batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words, the narrower ones padded with zeros to one width."""
+        for batch in self.encode_batches(texts, batch_size=batch_size):
+            for n, size in enumerate(batch.mask.sum(axis=1)):
+                found = np.zeros((len(layers), size, self.width), np.float32)
+                for at, number in enumerate(layers):
+                    layer = batch.layers[number][n, :size]
+                    found[at, :, : layer.shape[1]] = layer
+                yield found
+
+    def word_layers(
+        self, sentences: Iterable[Sequence[str]], layers: Sequence[int], *, pieces: str = "mean", batch_size: int = 32
+    ) -> Iterator[Float32[np.ndarray, "L words D"]]:
+        """Yield the layers of each sentence's words; `pieces` matters to encoders fed with pieces only."""
+        return self.extract(map(list, sentences), layers, batch_size=batch_size)
+
+    def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
+        """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
+        rows, lengths = self._rows(sentences, height, width)
+        return {"cove_vectors": rows, "cove_lengths": lengths}
+
+    def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
+        """Return the function of `Encoder.word_function`; the word vectors are inputs, and so not fine-tuned."""
+        module, width = Cove(self.config), self.width
+
+        def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
+            output: Any = module.apply(
+                {"params": params}, batch["cove_vectors"], batch["cove_lengths"], deterministic=key is None,
+                rngs={} if key is None else {"dropout": key},
+            )  # fmt: skip
+            return stack_layers(output.layers, width).astype(jnp.float32)
+
+        return layers_of_words
+
+    def check(self, sentences: Iterable[Sentence]) -> None:
+        """Raise the error that `encode` would raise on these sentences."""
+        check_stream(sentences)
+        self.check_words()
+        for number, text in enumerate(sentences):
+            to_words(text, number)
+
+    @property
+    def has_decoder(self) -> bool:
+        """True if the weights have the decoder of the pretraining, without which nothing can be translated."""
+        return "decoder" in self.params
+
+    def generate(self, prompts: Any = None, **options: Any) -> list[list[Any]]:
+        """Return translations with their scores; the options are those of `families.generate`."""
+        if not self.has_decoder:
+            raise ValueError(
+                f"{self.source} has only the encoder of a CoVe, as all released weights: nothing can be translated"
+            )
+        return generate(self, prompts, **options)
+
+    def translate(self, texts: Sequence[str], *, max_new: int | None = None, **options: Any) -> list[str]:
+        """Return the best translation of each text; the options are those of `generate`.
+
+        By default each word is the likeliest one, and a translation has at most twice as many words as the longest
+        source, and ten more.
+        """
+        check_list(texts)
+        if max_new is None:
+            max_new = 10 + 2 * max(len(to_words(text, number)) for number, text in enumerate(texts))
+        return [best.text for best, *_ in self.generate(list(texts), max_new=max_new, **options)]
+
+    @property
+    def _widths(self) -> list[int]:
+        return [self.config.vector_size] + [self.config.layer_size] * self.config.num_layers
+
+    @functools.cached_property
+    def _table(self) -> Float32[np.ndarray, "V D"]:
+        return np.asarray(self.params["encoder"]["embeddings"]["word"], np.float32)
+
+    def _check(self, batch_size: int) -> int:
+        self.check_words()
+        return check_whole("batch_size", batch_size, 1)
+
+    def _rows(
+        self, sentences: Sequence[Sequence[str]], height: int, width: int
+    ) -> tuple[Float32[np.ndarray, "B T D"], Int[np.ndarray, " B"]]:
+        """Return the word vectors of sentences, padded, and their lengths."""
+        rows = np.zeros((height, width, self.config.vector_size), np.float32)
+        lengths = np.zeros(height, np.int32)
+        for n, words in enumerate(sentences):
+            rows[n, : len(words)] = self.vectors_of(words)
+            lengths[n] = len(words)
+        return rows, lengths
+
+    def _fill(
+        self, targets: Sequence[CoveEncoded], sentences: Sequence[Words], batch_size: int, progress: bool
+    ) -> None:
+        """Compute sentences, and write the layers of each into its target."""
+        with tqdm(total=len(sentences), desc="encoding", unit="sentences", disable=not progress) as bar:
+            for batch in batches([len(words) for words in sentences], batch_size):
+                longest = len(sentences[batch[0]])
+                # Two rows at least: the product of one adds its terms in another order.
+                height = max(2, height_for(len(batch), max_rows(longest, batch_size)))
+                rows, lengths = self._rows([sentences[n] for n in batch], height, width_for(longest))
+                layers = jax.device_get(compute(self.config, self.params, rows, lengths))
+                for k, n in enumerate(batch):
+                    for target, layer in zip(targets[n].layers, layers):
+                        target[0, : lengths[k]] = layer[k, : lengths[k]]
+                bar.update(len(batch))
+
+
+# Compiled for each configuration and shape of batch.
+@functools.partial(jax.jit, static_argnames="config")
+def compute(
+    config: CoveConfig, params: Mapping[str, Any], vectors: Float[AnyArray, "B T D"], lengths: Int[AnyArray, " B"]
+) -> tuple[Float[Array, "B T _"], ...]:
+    """Return the layers of rows of word vectors."""
+    output: Any = Cove(config).apply({"params": params["encoder"]}, vectors, lengths)
+    return (jnp.asarray(vectors), *output.layers[1:])
+
+
+def check_rows(vectors: Any, lengths: Any, width: int) -> tuple[Float32[np.ndarray, "B T D"], Int[np.ndarray, " B"]]:
+    """Return word vectors and lengths as arrays, with zeros behind the end of each row; raise on a wrong shape.
+
+    >>> check_rows(np.ones((1, 3, 2)), [2], 2)[0][0].tolist()
+    [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+    """
+    try:
+        rows = np.asarray(vectors, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "vectors has rows of different lengths, or no numbers: expected an array [rows, words, width]"
+        ) from None
+    if rows.ndim != 3 or 0 in rows.shape:
+        raise ValueError(
+            f"vectors has the shape {rows.shape}; expected [rows, words, {width}], and at least one of each"
+        )
+    if rows.shape[2] != width:
+        raise ValueError(f"vectors has {rows.shape[2]} numbers per word; this model reads vectors of {width}")
+    sizes = np.full(len(rows), rows.shape[1], np.int32)
+    if lengths is not None:
+        sizes = np.asarray(lengths)
+        if sizes.shape != (len(rows),) or not np.issubdtype(sizes.dtype, np.integer):
+            raise ValueError(f"lengths is {shorten(lengths)}; expected {len(rows)} whole numbers, one per row")
+        if ((sizes < 0) | (sizes > rows.shape[1])).any():
+            raise ValueError(
+                f"lengths holds {sizes.min()} to {sizes.max()}; each is 0 to {rows.shape[1]}, the words of a row"
+            )
+    real = (np.arange(rows.shape[1]) < sizes[:, None])[:, :, None]
+    rows = np.where(real, rows, np.float32(0))
+    if not np.isfinite(rows).all():
+        row, word, _ = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(f"vectors holds NaN or infinity at row {row}, word {word}")
+    return rows, sizes.astype(np.int32)

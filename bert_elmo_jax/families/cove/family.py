@@ -1,0 +1,49 @@
+"""CoVe's entry in the registry."""
+
+from jax.sharding import PartitionSpec as P
+
+from bert_elmo_jax.families.cove.config import PRESETS, CoveConfig
+from bert_elmo_jax.families.cove.files import FIRST, advice, cove_files, is_cove
+from bert_elmo_jax.families.cove.model import Cove, init_cove_params
+from bert_elmo_jax.families.family import Family, WeightFormat
+from bert_elmo_jax.lazy_imports import lazy_function
+
+LSTM = "bert_elmo_jax.families.cove.torch_lstm"
+
+FAMILY = Family(
+    name="cove",
+    called="a CoVe",
+    config=CoveConfig,
+    module=Cove,
+    inputs="words",
+    objectives={"translate": lazy_function("bert_elmo_jax.families.cove.objective", "translate_objective")},
+    heads={"decoder": None},  # made by init
+    formats={
+        "cove": WeightFormat(
+            owner="CoVe",
+            looks_like=f"a .pth file with {FIRST}",
+            files=cove_files,
+            read_config=lazy_function(LSTM, "read_config"),
+            read_weights=lazy_function(LSTM, "read_weights"),
+            write=lazy_function(LSTM, "write"),
+            is_file=is_cove,
+            advice=advice,
+        )
+    },
+    encoder=lazy_function("bert_elmo_jax.families.cove.encoder", "CoveEncoder"),
+    sharding=(
+        (r"layer_\d+/(forward|backward)/(input|state)_kernel$", P("fsdp", "tensor")),
+        (r"layer_\d+/(forward|backward)/bias$", P("tensor")),
+        (r"decoder/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),
+        (r"decoder/layer_\d+/bias$", P("tensor")),
+        (r"decoder/output/kernel$", P("fsdp", "tensor")),
+        (r"decoder/output/bias$", P("tensor")),
+        (r"decoder/embedding$|encoder/embeddings/word$", P("tensor", "fsdp")),
+    ),
+    presets=PRESETS,
+    vocab_size=50_000,
+    init=lambda config, key, heads: init_cove_params(config, key, decoder="decoder" in heads),
+    special_ids=lambda words: {"bos_id": words.bos_id, "eos_id": words.eos_id, "unk_id": words.unk_id},
+    decoder=lazy_function("bert_elmo_jax.families.cove.decoder", "cove_decoder"),
+    vectors=lambda config: config.vector_size if config.vocab_size is None else None,
+)

@@ -1,0 +1,138 @@
+"""CoVe's encoder: McCann et al. 2017, https://arxiv.org/abs/1708.00107; the original, github.com/salesforce/cove.
+
+A bidirectional LSTM over fixed word vectors, trained as the encoder of a translation model. Unlike ELMo's, each layer
+reads both directions of the layer below.
+"""
+
+from collections.abc import Mapping
+from typing import Any, no_type_check
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+
+from bert_elmo_jax.families.cove.config import CoveConfig
+from bert_elmo_jax.nn import dropout, init_bilstm, lstm
+from bert_elmo_jax.nn.any_array import AnyArray
+from bert_elmo_jax.nn.layers import embed
+from bert_elmo_jax.nn.lstm import turn
+from bert_elmo_jax.weights.parameter_tree import flatten
+
+DIRECTIONS = ("forward", "backward")
+
+
+@no_type_check  # tree operations put other values than arrays of these shapes into it
+@struct.dataclass
+class CoveOutput:
+    """The output of a CoVe; all arrays are zero after the end of a row.
+
+    `layers` are the word vectors [B, T, D] and the output of each LSTM layer [B, T, 2·H]: the widths differ. `cells`
+    and `hidden` are the states after the last word of each direction, the two side by side.
+    """
+
+    layers: tuple[Float[Array, "B T _"], ...]
+    cells: Float32[Array, "L B S"]
+    hidden: Float32[Array, "L B S"]
+
+    @property
+    def last(self) -> Float[Array, "B T S"]:
+        """The last layer."""
+        return self.layers[-1]
+
+
+class Cove(nn.Module):
+    """The encoder. With `deterministic=False` it needs `rngs={"dropout": key}`."""
+
+    config: CoveConfig
+
+    @nn.compact
+    def __call__(
+        self, vectors: Float[AnyArray, "B T D"], lengths: Int[AnyArray, " B"], *, deterministic: bool = True
+    ) -> CoveOutput:
+        """Read word vectors; each row has `lengths` words. Dropout applies to the input and output of every layer."""
+        c = self.config
+        lengths = jnp.asarray(lengths, jnp.int32)
+        keys: list[Any] = [None] * (c.num_layers + 1)
+        if not deterministic and c.dropout:
+            keys = list(jax.random.split(self.make_rng("dropout"), c.num_layers + 1))
+        real = (jnp.arange(vectors.shape[1], dtype=jnp.int32)[None, :] < lengths[:, None])[:, :, None]
+        vectors = jnp.where(real, jnp.asarray(vectors).astype(c.dtype), 0.0)
+        layers, cells, hidden = [dropout(vectors, c.dropout, keys[0])], [], []
+        for n in range(c.num_layers):
+            x = layers[-1]
+            params = self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size)
+            y, cell, state = bidirectional(x, params, lengths)
+            layers.append(dropout(y, c.dropout, keys[n + 1]))
+            cells.append(cell)
+            hidden.append(state)
+        return CoveOutput(tuple(layers), jnp.stack(cells), jnp.stack(hidden))
+
+
+def bidirectional(
+    x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Array, " B"]
+) -> tuple[Float[Array, "B T S"], Float32[Array, "B S"], Float32[Array, "B S"]]:
+    """Return the outputs of both directions side by side, and their cells and hidden states at the end of each row.
+
+    >>> params, ones = init_bilstm(jax.random.key(0), 5, 3), jnp.ones((2, 4, 5))
+    >>> [part.shape for part in bidirectional(ones, params, jnp.array([4, 1]))]
+    [(2, 4, 6), (2, 6), (2, 6)]
+    """
+    found = []
+    for name in DIRECTIONS:
+        p = params[name]
+        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
+        read = x if name == "forward" else turn(x, lengths)
+        y, *state = lstm(read, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
+        found.append((y if name == "forward" else turn(y, lengths), *state))
+    outputs, cells, hidden = (jnp.concatenate(parts, axis=-1) for parts in zip(*found))
+    return outputs, cells, hidden
+
+
+def look_up_vectors(
+    config: CoveConfig, params: Mapping[str, Any], words: Int[AnyArray, "B T"]
+) -> Float[Array, "B T D"]:
+    """Return the word vectors of ids from the model's own table; without `train_vectors` they have no gradient."""
+    table = jnp.asarray(params["encoder"]["embeddings"]["word"])
+    return embed(table if config.train_vectors else jax.lax.stop_gradient(table), words)
+
+
+def stack_layers(layers: tuple[Float[AnyArray, "B T _"], ...], width: int) -> Float[Array, "L B T {width}"]:
+    """Return layers as one array, the narrower ones padded with zeros.
+
+    >>> stack_layers((jnp.ones((1, 2, 3)), jnp.ones((1, 2, 4))), 4)[0, 0, 0].tolist()
+    [1.0, 1.0, 1.0, 0.0]
+    """
+    return jnp.stack([jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers])
+
+
+def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = False) -> dict[str, Any]:
+    """Return fresh parameters: `{"encoder": …}`, and on request the "decoder".
+
+    Matrices of LSTMs are drawn as those of `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform
+    with a variance of 1; that of the unknown word is zero.
+    """
+    from bert_elmo_jax.families.cove.decoder import init_decoder
+
+    for_encoder, for_decoder, for_words = jax.random.split(key, 3)
+    vectors, lengths = jnp.zeros((1, 1, config.vector_size)), jnp.ones(1, jnp.int32)
+    params = {"encoder": dict(jax.jit(Cove(config).init)(for_encoder, vectors, lengths)["params"])}
+    if config.vocab_size is not None:
+        limit = 3**0.5
+        table = jax.random.uniform(for_words, (config.vocab_size, config.vector_size), minval=-limit, maxval=limit)
+        params["encoder"]["embeddings"] = {"word": table.at[config.unk_id].set(0.0)}
+    if decoder:
+        params["decoder"] = init_decoder(config, for_decoder)
+    return params
+
+
+def cove_shapes(config: CoveConfig, decoder: bool = False) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter by its path.
+
+    >>> config = CoveConfig(vector_size=5, lstm_size=3, num_layers=1, decoder_layers=1)
+    >>> cove_shapes(config)["encoder/layer_0/forward/bias"]
+    (12,)
+    """
+    tree = jax.eval_shape(lambda: init_cove_params(config, jax.random.key(0), decoder))
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}

@@ -1,0 +1,83 @@
+"""Sentences of words: their checks, and the shapes of batches."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_elmo_jax.encoders.rows import BadText
+from bert_elmo_jax.encoders.sentences import batches, check_words, max_rows, to_words, width_for
+
+WORDS = ["<S>", "New York", "a\x00b", "\x00", " ", "강가의", "x" * 10_000, "🌊"]
+
+
+def test_words_are_taken_as_they_are():
+    assert to_words(WORDS, 0) == WORDS
+    assert to_words("  강가의\t은행\u3000앞 \n", 0) == ["강가의", "은행", "앞"]
+    assert to_words("\x00", 0) == ["\x00"]
+
+
+@pytest.mark.usefixtures("as_users_run")
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("", ValueError, "text 7 has no words: ''"),
+        (" \n\u3000", ValueError, "text 7 has no words"),
+        ([], ValueError, r"text 7 has no words: \[\]"),
+        (["a", ""], ValueError, "text 7 holds an empty word, word 1 of 2: remove it"),
+        (["a", "b\ud83d"], ValueError, r"text 7 holds a lone surrogate, U\+D83D at character 1 of word 1: half of a"),
+        (["\ud83d", "\ude00"], ValueError, r"text 7 holds a lone surrogate, U\+D83D at character 0 of word 0"),
+        ("a b\udc80", ValueError, r"text 7 holds a lone surrogate, U\+DC80 at character 1 of word 1: half of a"),
+        (None, TypeError, "text 7 is None; expected a list of words, or a string"),
+        (3, TypeError, "text 7 is 3; expected"),
+        (b"bank", TypeError, "text 7 is b'bank'; expected"),
+        (("the", "bank"), TypeError, r"text 7 is \('the', 'bank'\); expected .*; write it as a list of words"),
+        ({"the": 1}, TypeError, r"text 7 is \{'the': 1\}; expected"),
+        (["a", None], TypeError, "text 7 holds None as word 1; expected a string"),
+        (["a", 0], TypeError, "text 7 holds 0 as word 1; expected a string"),
+        ([b"a"], TypeError, "text 7 holds b'a' as word 0; expected a string"),
+        ([["the", "bank"]], TypeError, r"text 7 holds \['the', 'bank'\] as word 0; expected a string"),
+        ([np.zeros(2)], TypeError, r"text 7 holds array\(\[0., 0.\]\) as word 0"),
+    ],
+)
+def test_what_is_no_sentence(text, error, message):
+    with pytest.raises(error, match=message):
+        to_words(text, 7)
+
+
+def test_words_that_are_no_sentence():
+    with pytest.raises(ValueError, match="the list holds a lone surrogate"):
+        check_words(["\udfff"], lambda what: ValueError(f"the list {what}"))
+    check_words(WORDS, functools.partial(BadText, 0))
+
+
+@given(st.integers(1, 10**6))
+def test_widths_are_few_and_close(length):
+    width = width_for(length)
+    assert length <= width <= max(8, 1.5 * length)
+    assert (width & (width - 1)) == 0 or (width // 3 & (width // 3 - 1)) == 0
+    assert max_rows(length, 1) == 1
+
+
+def test_example_of_to_words():
+    assert (to_words("강가의  은행\n", 0), to_words(["New York"], 1)) == (["강가의", "은행"], ["New York"])
+
+
+def test_example_of_max_rows():
+    assert [max_rows(length, 32) for length in (20, 512, 700, 100_000)] == [32, 32, 21, 1]
+
+
+def test_example_of_check_words():
+    with pytest.raises(BadText, match=re.escape("text 3 holds an empty word, word 1 of 2: remove it")):
+        check_words(["배", ""], functools.partial(BadText, 3))
+
+
+def test_example_of_batches():
+    assert list(batches([3, 9, 4, 900], 2)) == [[3], [1, 2], [0]]
+
+
+def test_example_of_width_for():
+    assert [width_for(length) for length in (3, 9, 13, 17, 25, 300, 513)] == [8, 12, 16, 24, 32, 384, 768]
