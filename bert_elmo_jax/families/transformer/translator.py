@@ -66,8 +66,7 @@ class Translator(PieceEncoder):
         if mask is not None and not np.isin(mask, (0, 1)).all():
             raise ValueError("source_mask holds other numbers than 0 (padding) and 1 (real)")
         read = {"tokens": tokens.astype(np.int32), "segments": None if mask is None else mask.astype(np.int32)}
-        return self._run_pair(self.working_params, read, self._target(target, len(tokens)), every=True,
-                              maps=self.has_maps)  # fmt: skip
+        return self._run_pair(self.working_params, read, self._target(target, len(tokens)), every=True, maps=True)
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Return the best translation of each text, with 4 beams and a length penalty of 0.6 by default.
