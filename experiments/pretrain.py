@@ -4,6 +4,7 @@ r"""Pretrain a model of any family, from scratch or from given weights.
   python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/wiki --workdir=runs/base
   python -m experiments.pretrain --config=experiments/configs/bert.py:base --config.data=data/law \
       --init=google-bert/bert-base-uncased --workdir=runs/law
+  python -m experiments.pretrain --config=experiments/configs/transformer.py:toy --workdir=runs/transformer_toy
   python -m experiments.pretrain --config=experiments/configs/elmo.py:original --config.data=data/1b \
       --workdir=runs/original
 

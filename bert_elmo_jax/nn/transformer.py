@@ -43,7 +43,7 @@ class Attention(nn.Module):
     ) -> tuple[Float[Array, "B T D"], Float32[Array, "B A T T"] | None]:
         """Return the outputs, and the attention maps if requested."""
         c = self.config
-        sizes = {name: getattr(c, name, None) for name in ("key_size", "value_size")}
+        sizes: dict[str, Any] = {name: getattr(c, name, None) for name in ("key_size", "value_size")}
         attend = SelfAttention(
             c.num_heads, c.implementation, c.causal, c.attention_dropout, c.initializer_range, c.dtype, **sizes
         )
@@ -63,8 +63,8 @@ class FeedForward(nn.Module):
         c = self.config
         y = Dense(c.feed_forward_size, c.initializer_range, c.dtype, name="up")(x)
         y = activation(c.activation)(y)
-        if key is not None and getattr(c, "activation_dropout", 0.0):
-            y = dropout(y, c.activation_dropout, jax.random.fold_in(key, 1))
+        rate: float = getattr(c, "activation_dropout", 0.0)
+        y = dropout(y, rate, None if key is None or not rate else jax.random.fold_in(key, 1))
         y = Dense(c.hidden_size, c.initializer_range, c.dtype, name="down")(y)
         return LayerNorm(c.norm_eps, name="norm")(x + dropout(y, c.dropout, key))
 

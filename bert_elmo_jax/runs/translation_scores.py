@@ -42,7 +42,9 @@ def translate_held_out(run: str | Path, config: ConfigDict, corpora: Mapping[str
     # A corpus of words numbers those outside of the vocabulary, too.
     size, unknown = model.reads.vocab_size, model.reads.unk_id
     store = open_store(next(iter(corpora)), "heldout")
-    frame, read, known = model.reads.frame, [], []
+    frame = model.reads.frame
+    read: list[list[int]] = []
+    known: list[tuple[list[int], list[int]]] = []
     for number in range(len(store)):
         if len(read) == config.translations:
             break

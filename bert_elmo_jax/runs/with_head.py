@@ -95,18 +95,19 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         listed, hint = ", ".join(presets), did_you_mean(config.preset, presets)
         raise ValueError(f"config.preset={config.preset!r} is neither a preset ({listed}) nor a model{hint}")
     own = {name: getattr(pieces, name) for name in ("vocab_size", "pad_id") if hasattr(model, name)}
+    own |= family.special_ids(pieces)
     return Start(family, dataclasses.replace(adopt_config(model, asked), **own), pieces, None)
 
 
 def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
-    """Return the sizes of all families fed with pieces, by `NAME` for the first family that has it and `FAMILY-NAME`.
+    """Return the sizes of all families whose encoder reads pieces, by `FAMILY-NAME`, and by `NAME` for the first.
 
     >>> list_presets()["base"][0].name, list_presets()["distilbert-base"][0].name
     ('bert', 'distilbert')
     """
     presets: dict[str, tuple[Family, Mapping[str, Any]]] = {}
     for family in all_families():
-        if family.inputs == "pieces":
+        if family.inputs != "words":
             for name, sizes in family.presets.items():
                 presets.setdefault(name, (family, sizes))
                 presets[f"{family.name}-{name}"] = family, sizes
@@ -115,8 +116,8 @@ def list_presets() -> dict[str, tuple[Family, Mapping[str, Any]]]:
 
 def _read_encoder(source: str, flag: str) -> tuple[StoredModel, Family]:
     stored = read_model(source)
-    if stored.network or get_family(stored.kind).inputs != "pieces":
-        known = ", ".join(family.name for family in all_families() if family.inputs == "pieces")
+    if stored.network or get_family(stored.kind).inputs == "words":
+        known = ", ".join(family.name for family in all_families() if family.inputs != "words")
         raise ValueError(f"{flag}={source} is of the kind {stored.kind}, which reads no pieces: give one of {known}")
     return stored, get_family(stored.kind)
 

@@ -161,8 +161,8 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     """Return the runs that a setting may name: families of pretrainings, or finetune."""
     if point.program == "pretrain":
         return [str(point.resolved.family)] if name == "init" else []
-    pieces, words = ([family.name for family in all_families() if family.inputs == inputs]
-                     for inputs in ("pieces", "words"))  # fmt: skip
+    words = [family.name for family in all_families() if family.inputs == "words"]
+    pieces = [family.name for family in all_families() if family.inputs != "words"]
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
     return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])

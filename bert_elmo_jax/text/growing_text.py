@@ -50,7 +50,7 @@ def continuation(tokenizer: Tokenizer | WordVocabulary, before: Sequence[int] = 
     """
 
     def known(ids: Sequence[int]) -> list[int]:
-        return [int(number) for number in ids if 0 <= number < tokenizer.vocab_size]
+        return [int(number) for number in ids if 0 <= number < len(tokenizer.target_tokens)]
 
     first = known(before)[-CONTEXT:]
     start = tokenizer.decode(first).rstrip(UNFINISHED)

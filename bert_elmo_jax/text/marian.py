@@ -62,7 +62,7 @@ class Marian(Tokenizer):
         self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
         self.separate = target_vocabulary is not None
         self.tokens: tuple[str, ...] = _list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
-        self.target_tokens = (
+        self._target_tokens = (
             _list_pieces(target_vocabulary, f"{where}: {TARGET_VOCABULARY}") if target_vocabulary else self.tokens
         )
         self.vocab_size = len(self.tokens)
@@ -86,6 +86,11 @@ class Marian(Tokenizer):
     def frame(self) -> Frame:
         """Nothing in front, and `</s>` behind; a pair is simply joined."""
         return Frame((), (), (self.sep_id,), (0, 0))
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """The pieces of the target by id."""
+        return self._target_tokens
 
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text in the target's language, with the target's SentencePiece model and vocabulary."""
@@ -198,10 +203,10 @@ def load_marian(folder: str | Path) -> Marian:
             "files from the model's folder."
         )
     source, target = ((folder / name).read_bytes() for name in MARIAN_FILES[:2])
-    vocabularies = [read_json(folder / MARIAN_FILES[2])]
-    vocabularies.append(read_json(folder / TARGET_VOCABULARY) if separate else None)
+    vocabulary = read_json(folder / MARIAN_FILES[2])
+    of_target = read_json(folder / TARGET_VOCABULARY) if separate else None
     kept = {name: value for name, value in settings.items() if name not in (OWN_KEY, "separate_vocabs")}
-    tokenizer = Marian(source, target, *vocabularies, kept, str(folder))
+    tokenizer = Marian(source, target, vocabulary, of_target, kept, str(folder))
     check_fingerprint(settings, tokenizer.fingerprint, folder / MARIAN_FILES[2])
     return tokenizer
 

@@ -27,10 +27,10 @@ def suffix_bpe_spec(
     """
     model: dict[str, Any] = {"type": "BPE", "dropout": None, "unk_token": unknown, "continuing_subword_prefix": ""}
     model |= {"end_of_word_suffix": SUFFIX, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
-    bert = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    cleaning = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
     return {
         "added_tokens": [],
-        "normalizer": {"type": "BertNormalizer", **bert},
+        "normalizer": {"type": "BertNormalizer", **cleaning},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": None,
         "decoder": {"type": "BPEDecoder", "suffix": SUFFIX},

@@ -208,6 +208,11 @@ class Tokenizer(ABC):
     def _encode(self, text: str | list[str]) -> Encoding:
         """Encode a text or a list of words, without adding special pieces."""
 
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """The pieces of a translation by id, which `decode` reads; some tokenizers have others for what they read."""
+        return self.tokens
+
     @cached_property
     def frame(self) -> Frame:
         """The special pieces around a text and around a pair."""

@@ -39,7 +39,7 @@ def distinct_pairs(world: ToyWorld, split: str) -> Iterator[tuple[str, str]]:
 def translations(world: ToyWorld, text: str) -> dict[str, float]:
     """Return every right translation of a sentence of this world into its other language, the most probable first.
 
-    The probabilities are those of the meanings that the sentence can have, without the sentences around it.
+    The probabilities belong to the sentence alone, without the sentences around it.
 
     >>> translations(ToyWorld("ko"), "어머니께서는 배를 깎으셨다 .")
     {'Mother peeled the pear .': 0.7, 'Mother peeled the pears .': 0.3}

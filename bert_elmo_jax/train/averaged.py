@@ -1,6 +1,6 @@
 """The mean of a run's last checkpoints, in `checkpoints/average`: the parameters that `load` then reads.
 
-The checkpoints stay as they are, and a run resumes from them. `facts.json` names the steps of the mean and holds its
+The checkpoints stay, and a run resumes from them. `facts.json` names the steps of the mean and holds its
 held-out figures.
 """
 
@@ -39,9 +39,9 @@ def check_average(average: int | None, keep: int) -> None:
 
 def average_params(run: str | Path, count: int) -> tuple[list[int], Params]:
     """Return the steps of the last `count` checkpoints, or of all if there are fewer, and their mean parameters."""
-    steps = saved_steps(run)[-count:]
+    steps = saved_steps(run)[-count:] or [load_params(run)[0]]  # which raises without a checkpoint
     total: Any = None
-    for step in steps or [None]:
+    for step in steps:
         _, params = load_params(run, step)
         wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
         total = wide if total is None else jax.tree.map(np.add, total, wide)

@@ -304,6 +304,7 @@ class TranslationScale(NamedTuple):
     parts: Mapping[str, int]
     big: Settings
     rows: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
 
     def shrink(self, name: str, value: int) -> int:
         """Return a size at this scale; the names are those of the paper."""
@@ -314,11 +315,13 @@ _BIG = {"model.num_heads": 16, "model.dropout": 0.3}
 TRANSLATION = {
     "toy": TranslationScale(
         "transformer:toy",
-        {"steps": 400, "average": 1, "eval_every": 400, "checkpoint_every": 200, "model.hidden_size": 64,
-         "model.feed_forward_size": 128, "model.dropout": 0.1, "optimizer.learning_rate": 4e-3},
+        {"steps": 300, "average": 1, "eval_every": 300, "checkpoint_every": 150, "translations": 100,
+         "model.hidden_size": 64, "model.feed_forward_size": 128, "model.dropout": 0.1,
+         "optimizer.learning_rate": 4e-3},
         {"h": 2, "d_k": 8, "N": 3, "d_model": 8, "d_ff": 16},
         {"model.hidden_size": 128, "model.feed_forward_size": 256, "model.num_heads": 8, "model.dropout": 0.1},
         ("base", "h=1", "d_k=16", "N=2", "d_model=256", "P_drop=0.0", "ε_ls=0.0", "learned positions"),
+        (0, 1),
     ),
     "one_gpu": TranslationScale(
         "transformer:base",

@@ -1,7 +1,7 @@
 r"""The Transformer, table 3: heads, the size of keys, the size of the model, dropout, smoothing, positions.
 
 The names of the rows: h heads, d_k the size of a head's keys, N layers, d_model and d_ff the sizes of the model and of
-its feed-forward layers, P_drop dropout, ε_ls label smoothing. What a row does not name is as in "base".
+its feed-forward layers, P_drop dropout, ε_ls label smoothing. All other fields are those of "base".
 
 Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, table 3, newstest2013, perplexity per
 piece and BLEU, without averaging of checkpoints: bigger models are better, one head is worse than eight, smaller keys
@@ -64,9 +64,10 @@ def fields_of(row: str, scale: str) -> dict[str, Any]:
 
 
 def sweep(add: Add) -> None:
-    """Add a run for each row, its perplexity and its BLEU."""
+    """Add the runs of each row, their perplexity and their BLEU."""
     s = TRANSLATION[add.scale]
     for row in s.rows or PAPER.rows:
-        run = add.pretrain(f"Transformer {row}", s.config, **{**s.fields, **fields_of(row, add.scale)})
-        add.figure(row, PERPLEXITY, run, of="per piece of held-out texts", score="held_out/perplexity")
-        add.figure(row, "BLEU", run, of="of held-out translations", score="held_out/bleu")
+        how = {**s.fields, **fields_of(row, add.scale)}
+        runs = [add.pretrain(f"Transformer {row}, seed {seed}", s.config, **how, seed=seed) for seed in s.seeds]
+        add.figure(row, PERPLEXITY, runs, of="per piece of held-out texts", score="held_out/perplexity")
+        add.figure(row, "BLEU", runs, of="of held-out translations", score="held_out/bleu")

@@ -64,7 +64,7 @@ def join_pairs(
     tables: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> dict[str, int]:
-    r"""Write all pairs to a file of documents with two sentences; return the counts of what was skipped or corrected.
+    r"""Write all pairs to a file of documents with two sentences; return how often input was skipped or corrected.
 
     `aligned` are files whose lines are translations of each other, `tables` tsv files. With `columns`, a table's first
     line names its columns, and these two are source and target; without, it has two columns and no header.

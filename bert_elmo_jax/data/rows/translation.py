@@ -51,7 +51,7 @@ class PairExamples:
 
     @property
     def length(self) -> int:
-        """The positions of a row, without those of its targets."""
+        """The positions of a row's sources."""
         return self.source_length
 
     def shapes(self, rows: int, shards: int = 1) -> Shapes:
@@ -90,7 +90,7 @@ def plan_pair_rows(
 
     `frame` are the pieces before and after every source. In a corpus of words, ids from `unknown[0]` on are words
     outside the vocabulary, and become `unknown[1]`. Pairs that are longer than a row on either side are left out, and
-    so are texts of which one side has no piece.
+    so are pairs with an empty side.
     """
     count = np.diff(text.documents)
     if (count > 2).any():

@@ -40,7 +40,10 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
 
     def start(params: Params, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
         segments = jnp.asarray(mask).astype(jnp.int32)
-        output: Any = Transformer(config).apply({"params": params["encoder"]}, prompt, None, None, segments)
+        # A batch may be wider than the model; only padding lies there.
+        places = jnp.minimum(jnp.arange(prompt.shape[1]), config.max_positions - 1)
+        positions = jnp.broadcast_to(places[None, :], prompt.shape)
+        output: Any = Transformer(config).apply({"params": params["encoder"]}, prompt, None, positions, segments)
         begun = [
             layer.apply({"params": params["decoder"][f"layer_{i}"]}, output.last, slots, method="begin")
             for i in numbers
@@ -71,7 +74,6 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         table = params["softmax"]["table"] if "softmax" in params else output_table(config, params)
         return piece_logits(x, table, p.get("output_bias")), {"own": own, "source": memory["source"]}
 
-    more = {"prepare": prepare, "forced_end": config.forced_end_id, "vocab_size": side.vocab_size}
     return Decoder(
         start=start,
         step=step,
@@ -80,7 +82,9 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
         most=config.max_positions,
         first=config.start_id,
         forbidden=config.forbidden_ids,
-        **{name: value for name, value in more.items() if name in Decoder._fields},
+        prepare=prepare,
+        forced_end=config.forced_end_id,
+        vocab_size=side.vocab_size,
     )
 
 

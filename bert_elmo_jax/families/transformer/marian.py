@@ -44,7 +44,7 @@ def layer_names(config: TransformerConfig) -> dict[str, str]:
         for i in range(layers)
         for ours, theirs in (LAYER | (CROSS if side == "decoder" else {})).items()
     }
-    table = {}
+    table: dict[str, str] = {}
     for ours, theirs in modules.items():
         weight = "scale" if ours.endswith("/norm") else "kernel"
         table |= {f"{ours}/{weight}": f"{theirs}.weight", f"{ours}/bias": f"{theirs}.bias"}

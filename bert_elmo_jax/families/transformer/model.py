@@ -4,6 +4,7 @@ The encoder is a module of pieces like a BERT's, without types; the decoder is a
 norms follow the residuals, as in the paper and in Marian.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, no_type_check
 
@@ -142,8 +143,9 @@ class PairOutput:
     logits: Float32[Array, "B U V"] | None = None
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return show_shapes("PairOutput", self.encoder_layers.shape[1], **shown)
+        shown = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        rows = next(value.shape[1] for value in shown.values() if value is not None)
+        return show_shapes("PairOutput", rows, **shown)
 
 
 def run_pair(
@@ -186,4 +188,6 @@ def batch_logits(
     source = {name: batch[f"source_{name}"] for name in ("tokens", "positions", "segments")}
     target = {"tokens": batch["target_in"]}
     target |= {name: batch[f"target_{name}"] for name in ("positions", "segments")}
-    return run_pair(config, params, source, target, key).logits
+    logits = run_pair(config, params, source, target, key).logits
+    assert logits is not None
+    return logits

@@ -1,9 +1,16 @@
 """What transformers writes with the same weights: greedily, with beams, and with beams that end."""
 
+import dataclasses
+
+import jax
 import numpy as np
 import pytest
 
 from bert_elmo_jax import load
+from bert_elmo_jax.families import get_family
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.families.transformer.config import TransformerConfig
+from bert_elmo_jax.families.transformer.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +57,29 @@ def test_beams_that_end(model, folder, sources, name, options):
         for text, sequence, score in zip(texts, sequences, scores, strict=True):
             assert text.ids == [piece for piece in sequence.tolist() if piece >= 0]
             assert text.score == pytest.approx(score, abs=1e-4)
+
+
+def test_the_last_piece_may_be_forced(model, sources):
+    config = dataclasses.replace(model.config, forced_end_id=0)
+    forced = Translator(config, model.params, None, "forced")
+    for beams in (1, 4):
+        options = {"source": sources, "beams": beams, "length_penalty": 0.0}
+        found, shorter = forced.generate(max_new=5, **options), model.generate(max_new=4, **options)
+        for [text], [before] in zip(found, shorter, strict=True):
+            # The forced piece has the score 0, so the best text is the best shorter one.
+            assert text.ids == [*before.ids, 0] and text.score == pytest.approx(before.score, abs=1e-5)
+            assert text.finished and not before.finished
+
+
+def test_a_target_with_more_pieces_than_the_source():
+    config = TransformerConfig(
+        9, 60, 16, 1, None, 2, feed_forward_size=24, max_positions=12, share_embeddings=False, end_ids=(59,)
+    )
+    params = init_params(get_family("transformer"), config, jax.random.key(0), ("decoder",), pooler=False)
+    model = Translator(config, jax.tree.map(lambda x: 4 * x, params), None, "toy")
+    found = model.generate(source=[[5, 6], [8]], max_new=4, beams=4, n_best=4)
+    assert max(piece for texts in found for text in texts for piece in text.ids) > 9
+    with pytest.raises(ValueError, match="outside of the vocabulary: its ids are 0 to 8"):
+        model.generate(source=[[9]], max_new=4)
+    with pytest.raises(ValueError, match="beams=61 is larger than the vocabulary"):
+        model.generate(source=[[5]], max_new=4, beams=61)

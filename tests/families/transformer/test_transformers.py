@@ -76,6 +76,24 @@ def test_out_and_back_is_exact(peers, tmp_path, name):
         np.testing.assert_array_equal(again[path], before[path], err_msg=path)
 
 
+@pytest.mark.parametrize("name", ["opus", "two vocabularies"])
+def test_what_is_written_is_the_same(peers, tmp_path, name):
+    torch, transformers = peers
+    config, sources = CONFIGS[name], [[7, 8, 28, 9, 15], [3, 4, 5]]
+    write(tmp_path / "ours", random_params(config), config)
+    with their_warnings():
+        model = transformers.MarianMTModel.from_pretrained(tmp_path / "ours").eval()
+    ours = load(tmp_path / "ours").generate(source=sources, max_new=7, beams=4, length_penalty=0.6, n_best=3)
+    for source, texts in zip(sources, ours, strict=True):
+        with torch.no_grad(), their_warnings():
+            found = model.generate(
+                torch.tensor([source]), max_new_tokens=7, num_beams=4, length_penalty=0.6, num_return_sequences=3,
+                do_sample=False, output_scores=True, return_dict_in_generate=True,
+            )  # fmt: skip
+        for text, sequence, score in zip(texts, found.sequences.tolist(), found.sequences_scores.tolist(), strict=True):
+            assert text.ids == sequence[1 : 1 + len(text.ids)] and text.score == pytest.approx(score, abs=1e-4)
+
+
 def test_a_pickle_of_theirs_is_read(peers, tmp_path):
     torch, transformers = peers
     write(tmp_path / "ours", random_params(SMALL), SMALL)
