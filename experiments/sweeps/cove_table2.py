@@ -11,6 +11,7 @@ vectors), one_gpu (200,000 updates of pretraining, a fifth of SNLI), paper. Cost
 Command: python -m experiments.sweep --sweep=experiments/sweeps/cove_table2.py --jobs=2 --workdir=runs/sweeps
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
@@ -36,7 +37,7 @@ TOY: dict[str, Any] = {"data": "toyworld", "steps": 1_500, "eval_every": 1_500, 
 WMT: dict[str, Any] = {"data": File("corpora/wmt_words"), "vectors": GLOVE["vectors"]}
 SIZES: dict[str, Any] = {"lstm_size": 300, "feed_size": 300, **GLOVE}
 SEEDS = {"toy": (0, 1), "one_gpu": (0, 1, 2), "paper": (0, 1, 2, 3, 4)}
-TASKS: dict[str, dict[str, tuple[str, ScaleTask, dict[str, Any]]]] = {
+TASKS: dict[str, dict[str, tuple[str, ScaleTask, Mapping[str, Any]]]] = {
     # The toy task for SNLI needs context: words with several senses.
     "toy": {column: ELMO["toy"].tasks[name] for column, name in (("SST-2", "SNLI"), ("SNLI", "SRL"))},
     "one_gpu": {
