@@ -25,7 +25,7 @@ def toy() -> ConfigDict:
     r"""A Transformer for a laptop: English to Korean in the toy world, generated when the run starts.
 
     No sentence returns in the data, so a held-out sentence is new. A sentence may have several right translations
-    (`toyworld.translations`): Korean to English, a third of the references is another one than the model's.
+    (`toyworld.translations`): from Korean to English, a third of the references differ from the translation in number.
 
     Expected score: of 400 held-out sentences 99.8 % are translated right, 93 % like the reference, BLEU 95.8; Korean to
     English (`--config.reverse=true`) 100 %, 66 %, BLEU 86.7. Cost: two minutes of processor time. Command:
