@@ -41,8 +41,6 @@ def attention_to_source(model: Any, source: str, target: str | None = None) -> S
     decoder = None if model.family.decoder is None else model.family.decoder(model.config)
     if decoder is None or decoder.first is None:
         raise ValueError(f"{model.source} does not translate, so it has no attention from a target to a source")
-    if not model.has_maps:
-        raise ValueError(f"{model.source} was loaded with fused attention, which keeps no maps: load it without")
     read = model.tokenizer.encode(source)
     source_words, source_of = _words(read, source)
     ended = True

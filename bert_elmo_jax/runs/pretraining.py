@@ -143,9 +143,9 @@ def pretrain(
             sections.insert(0, describe_average(facts))
             if first:
                 say(f"the mean of the last {len(facts['steps'])} checkpoints: {show_figures(facts['figures'])}")
+        if stopped is None and config.get("translations"):
+            sections = [*add_translations(workdir, config, corpora), *sections]
         if first and stopped is None:
-            if config.get("translations"):
-                sections = [*add_translations(workdir, config, corpora), *sections]
             page = train.write_report(workdir, sections)
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
@@ -266,11 +266,14 @@ def show_figures(figures: Mapping[str, float]) -> str:
 
 
 def add_translations(run: Path, config: ConfigDict, corpora: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Translate held-out texts, say and write their scores, and return their section of the report, if any."""
+    """Translate held-out texts, say and write their scores, and return their section of the report, if any.
+
+    All processes of a run translate, because they read the checkpoint together; the first one writes.
+    """
     from bert_elmo_jax.runs.translation_scores import describe_translations, score_held_out, translate_held_out
 
     texts = translate_held_out(run, config, corpora)
-    if texts is None:
+    if texts is None or jax.process_index() > 0:
         return []
     figures = score_held_out(run, config, texts)
     say(f"{len(texts.found):,} held-out texts: {show_figures(figures)}")

@@ -32,7 +32,7 @@ from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, buil
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
 from bert_elmo_jax.runs.with_sentences import prepare_sentences
-from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer
+from bert_elmo_jax.text import Tokenizer, load_tokenizer
 
 LENGTH, QUESTION_LENGTH = 128, 384
 WAYS = ("all", "frozen", "head_first", "top_down")  # of transfer
@@ -78,7 +78,7 @@ def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> S
         if tokenizer is not None:
             raise ValueError(f"--tokenizer={tokenizer} was given with --init={init}, which has its own: leave it out")
         stored, family = _read_encoder(init, "--init")
-        if stored.tokenizer is None or isinstance(stored.tokenizer, WordVocabulary | Lexicon):
+        if not isinstance(stored.tokenizer, Tokenizer):
             raise ValueError(f"--init={init} has no tokenizer (vocab.txt or a SentencePiece model): copy one there")
         return Start(family, adopt_config(stored.config, asked), stored.tokenizer, stored)
     if tokenizer is None:

@@ -12,7 +12,7 @@ from jaxtyping import Float32
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.text.vectors import read_vectors, width_of
 
-PATTERNS = ("glove*.txt", "vectors.txt", "*.vec")  # the names of text files of vectors beside a model
+PATTERNS = ("glove*.txt", "vectors.txt", "*.vec")  # names of text files with word vectors
 SAVED = ("word_vectors.json", "word_vectors.npy")
 
 
@@ -51,7 +51,7 @@ class WordTable:
     def find(cls, folder: str | Path, width: int) -> "WordTable | None":
         """Return the vectors of a width in a folder, None if there is no file; raise if there are several.
 
-        A single file is returned whatever its width is.
+        A single file is returned even if it has another width.
         """
         folder = Path(folder)
         if all((folder / name).is_file() for name in SAVED):

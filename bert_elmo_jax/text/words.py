@@ -204,6 +204,11 @@ class WordVocabulary:
         return self.words
 
     @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """The words that a model of this vocabulary writes: all."""
+        return self.words
+
+    @property
     def frame(self) -> Frame:
         """The special words around a text: none."""
         return Frame()

@@ -1,7 +1,7 @@
 r"""A biattentive classification network with the settings of the CoVe paper: GloVe, characters, and CoVe.
 
 The network reads [GloVe; characters; CoVe]: frozen word vectors, convolutions over the characters of each word, and the
-last layer of a frozen CoVe. All other fields are those of experiments/configs/bcn.py. The paper reads n-grams of
+last layer of a frozen CoVe. All other fields are as in experiments/configs/bcn.py. The paper reads n-grams of
 characters instead of convolutions, and normalises batches between the maxout layers, where dropout is here.
 
 Paper and expected score: McCann et al. 2017, https://arxiv.org/abs/1708.00107: test accuracy on SST-2 90.3, SST-5 53.7,
@@ -21,7 +21,7 @@ from experiments.configs import bcn
 def get_config() -> ConfigDict:
     """Return the configuration."""
     c = bcn.get_config()
-    c.layers = "-1"  # CoVe's last layer, as it is
+    c.layers = "-1"  # CoVe's last layer, without a learned mixture
     c.update(mix_l2=0.0, mix_dropout=0.0)
     c.tune_words = False
     c.unknown = "characters"

@@ -24,7 +24,11 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     r"""A Transformer for a laptop: English to Korean in the toy world, generated when the run starts.
 
-    No sentence returns in the data, so a held-out sentence is new. Expected score: . Cost: . Command:
+    No sentence returns in the data, so a held-out sentence is new. A sentence may have several right translations
+    (`toyworld.translations`): from Korean to English, a third of the references differ from the translation in number.
+
+    Expected score: of 400 held-out sentences 99.8 % are translated right, 93 % like the reference, BLEU 95.8; Korean to
+    English (`--config.reverse=true`) 100 %, 66 %, BLEU 86.7. Cost: two minutes of processor time. Command:
       python -m experiments.pretrain --config=experiments/configs/transformer.py:toy --workdir=runs/transformer_toy
     """
     c = fields("base")
@@ -32,7 +36,7 @@ def toy() -> ConfigDict:
     c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=256, max_positions=64, dropout=0.0)
     c.optimizer.update(schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.05, clip=1.0)
     c.toyworld.update(topics=4, words=3, documents=20_000, vocab_size=2_048)
-    c.update(log_every=20, eval_every=250, checkpoint_every=50)
+    c.update(log_every=20, eval_every=250, checkpoint_every=50, translations=400)
     return c
 
 

@@ -315,7 +315,7 @@ _BIG = {"model.num_heads": 16, "model.dropout": 0.3}
 TRANSLATION = {
     "toy": TranslationScale(
         "transformer:toy",
-        {"steps": 300, "average": 1, "eval_every": 300, "checkpoint_every": 150, "translations": 100,
+        {"steps": 600, "average": 1, "eval_every": 600, "checkpoint_every": 300, "translations": 100,
          "model.hidden_size": 64, "model.feed_forward_size": 128, "model.dropout": 0.1,
          "optimizer.learning_rate": 4e-3},
         {"h": 2, "d_k": 8, "N": 3, "d_model": 8, "d_ff": 16},

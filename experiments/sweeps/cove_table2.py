@@ -1,7 +1,7 @@
 r"""CoVe: word vectors alone, with characters, with CoVe, and with both.
 
-A biattentive classification network reads frozen word vectors; beside them the convolutions over a word's characters,
-the last layer of a frozen CoVe, or both. CoVe is pretrained by translation.
+A biattentive classification network reads frozen word vectors, and also convolutions over a word's characters, the last
+layer of a frozen CoVe, or both. CoVe is pretrained by translation.
 
 Paper and expected score: McCann et al. 2017, https://arxiv.org/abs/1708.00107, table 2 and, for the figures shown here,
 the test scores of its best models, which have characters and CoVe: CoVe helps more than characters, and both together
@@ -11,6 +11,7 @@ vectors), one_gpu (200,000 updates of pretraining, a fifth of SNLI), paper. Cost
 Command: python -m experiments.sweep --sweep=experiments/sweeps/cove_table2.py --jobs=2 --workdir=runs/sweeps
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
@@ -36,8 +37,8 @@ TOY: dict[str, Any] = {"data": "toyworld", "steps": 1_500, "eval_every": 1_500, 
 WMT: dict[str, Any] = {"data": File("corpora/wmt_words"), "vectors": GLOVE["vectors"]}
 SIZES: dict[str, Any] = {"lstm_size": 300, "feed_size": 300, **GLOVE}
 SEEDS = {"toy": (0, 1), "one_gpu": (0, 1, 2), "paper": (0, 1, 2, 3, 4)}
-TASKS: dict[str, dict[str, tuple[str, ScaleTask, dict[str, Any]]]] = {
-    # SNLI's place has the toy task in which context decides.
+TASKS: dict[str, dict[str, tuple[str, ScaleTask, Mapping[str, Any]]]] = {
+    # The toy task for SNLI needs context: words with several senses.
     "toy": {column: ELMO["toy"].tasks[name] for column, name in (("SST-2", "SNLI"), ("SNLI", "SRL"))},
     "one_gpu": {
         "SST-2": ("bcn", ScaleTask("SST-2, accuracy", SST2), SIZES),
@@ -55,7 +56,7 @@ def sweep(add: Add) -> None:
     fewer = {"steps": 200_000} if add.scale == "one_gpu" else {}
     name, settings = ("toy", TOY) if add.scale == "toy" else ("original", {**WMT, **fewer})
     cove = add.pretrain("CoVe", f"cove:{name}", **settings)
-    # Its last layer as it is: one layer has no mixture to learn.
+    # Only the last layer, so there is no mixture to learn.
     beside = {"encoder": cove, "layers": "-1", "mix_l2": 0.0, "mix_dropout": 0.0}
     for column, (network, task, how) in TASKS[add.scale].items():
         for row in PAPER.rows:

@@ -195,4 +195,4 @@ def test_a_vocabulary_encodes_and_decodes_texts():
     assert encoding.ids.tolist() == [3, 4, 5] and vocabulary.frame.count(pair=False) == 0
     assert vocabulary.decode([0, *encoding.ids, 2, 99, 1]) == "배 sea . <UNK> <UNK>"
     assert len(vocabulary.encode("")) == 0 and vocabulary.decode([]) == ""
-    assert vocabulary.tokens == vocabulary.words
+    assert vocabulary.tokens == vocabulary.target_tokens == vocabulary.words

@@ -29,8 +29,8 @@ Sentence = str | Words
 class CoveEncoder(Encoder):
     """Weights, word vectors and compiled model; made by `load`.
 
-    The word vectors are the model's own, or those of a file beside its weights; without them, only `forward` is
-    possible. Unknown words are zero. Sentences are lists of words, or strings, which are split at whitespace.
+    The word vectors are the model's own, or come from a file in the folder of the weights; without them, only `forward`
+    is possible. Unknown words are zero. Sentences are lists of words, or strings, which are split at whitespace.
 
     >>> from bert_elmo_jax import load
     >>> cove = load("tests/goldens/cove_tiny/wmtlstm.pth")
@@ -85,7 +85,7 @@ class CoveEncoder(Encoder):
     def forward(self, *, vectors: Any, lengths: Any = None) -> CoveEncoded:
         """Return the layers of rows of word vectors [B, T, D]; `lengths` [B] are needed if rows are padded.
 
-        The last layers are those of the LSTM, zero behind the end of a row; layer 0 is the vectors themselves.
+        Layer 0 is the vectors themselves. The other layers are the LSTM's, zero behind the end of a row.
         """
         rows, sizes = check_rows(vectors, lengths, self.config.vector_size)
         layers = compute(self.config, self.params, rows, sizes)
@@ -165,7 +165,7 @@ class CoveEncoder(Encoder):
         return "decoder" in self.params
 
     def generate(self, prompts: Any = None, **options: Any) -> list[list[Any]]:
-        """Return translations with their scores; the options are those of `families.generate`."""
+        """Return translations with their scores; for the options see `families.generate`."""
         if not self.has_decoder:
             raise ValueError(
                 f"{self.source} has only the encoder of a CoVe, as all released weights: nothing can be translated"
@@ -173,7 +173,7 @@ class CoveEncoder(Encoder):
         return generate(self, prompts, **options)
 
     def translate(self, texts: Sequence[str], *, max_new: int | None = None, **options: Any) -> list[str]:
-        """Return the best translation of each text; the options are those of `generate`.
+        """Return the best translation of each text; for the options see `families.generate`.
 
         By default each word is the likeliest one, and a translation has at most twice as many words as the longest
         source, and ten more.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 TORCH = (".pth", ".pt")
 WRITTEN = "wmtlstm.safetensors"  # the file that `write` makes
-FIRST = "weight_ih_l0"  # the tensor by which an LSTM of torch is recognised
+FIRST = "weight_ih_l0"  # every LSTM of torch has this tensor
 
 
 def candidates(folder: Path) -> list[Path]:

@@ -110,8 +110,8 @@ def stack_layers(layers: tuple[Float[AnyArray, "B T _"], ...], width: int) -> Fl
 def init_cove_params(config: CoveConfig, key: PRNGKeyArray, decoder: bool = False) -> dict[str, Any]:
     """Return fresh parameters: `{"encoder": …}`, and on request the "decoder".
 
-    Matrices of LSTMs are drawn as those of `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform
-    with a variance of 1; that of the unknown word is zero.
+    The encoder's matrices are drawn by `nn.init_bilstm`. The model's own word vectors, if it has some, are uniform with
+    a variance of 1; the unknown word has zeros.
     """
     from bert_elmo_jax.families.cove.decoder import init_decoder
 

@@ -23,6 +23,7 @@ from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
 
 Tensors = Mapping[str, StoredTensor]
 PREFIXES = ("", "rnn.")
+MOST_LAYERS = 100
 NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l(\d+)(_reverse)?")
 GATES = (0, 2, 1, 3)  # places of torch's gates i, f, g, o in the order i, g, f, o; the same permutation goes back
 
@@ -49,8 +50,9 @@ def read_config(path: str | Path) -> CoveConfig:
     if len(shape) != 2 or shape[0] % 4 or 0 in shape:
         raise ValueError(f"{file}: {FIRST} has the shape {list(shape)}; an LSTM's is [4 · cells, inputs]")
     layers = max(int(found[3]) for name in tensors if (found := NAME.fullmatch(name))) + 1
-    sizes = {"vector_size": shape[1], "lstm_size": shape[0] // 4, "num_layers": layers}
-    return CoveConfig(**sizes, decoder_layers=layers)
+    if layers > MOST_LAYERS:
+        raise ValueError(f"{file} names layer {layers - 1} of an LSTM; at most {MOST_LAYERS} layers are read")
+    return CoveConfig(vector_size=shape[1], lstm_size=shape[0] // 4, num_layers=layers, decoder_layers=layers)
 
 
 def read_weights(path: str | Path, *, config: CoveConfig | None = None) -> tuple[dict[str, Any], Report]:
@@ -118,7 +120,8 @@ def write(folder: str | Path, params: Mapping[str, Any], config: CoveConfig, **t
 
 def _names(config: CoveConfig) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return the tensors that make each parameter, with their shapes in the file."""
-    found, gates = {}, 4 * config.lstm_size
+    found: dict[str, dict[str, tuple[int, ...]]] = {}
+    gates = 4 * config.lstm_size
     for n in range(config.num_layers):
         for direction in DIRECTIONS:
             end = f"_l{n}" + "_reverse" * (direction == "backward")

@@ -118,7 +118,7 @@ class TransformerDecoder(nn.Module):
 def piece_logits(
     x: Float[Array, "B U D"], table: Float[AnyArray, "V D"], bias: Float[AnyArray, " V"] | None = None
 ) -> Float32[Array, "B U V"]:
-    """Return the scores of all pieces in float32; the bias is a constant, which training leaves as it is.
+    """Return the scores of all pieces in float32; the bias is a constant that training does not change.
 
     >>> piece_logits(jnp.ones((1, 1, 2)), jnp.eye(3, 2), jnp.array([0.0, 0.0, 5.0])).ravel().tolist()
     [1.0, 1.0, 5.0]
@@ -160,13 +160,15 @@ def run_pair(
 ) -> PairOutput:
     """Return the logits of a batch of pairs; both sides have `tokens` and may have `positions` and `segments`.
 
-    With `every` the layers of both sides are returned, with `maps` the attention maps; a key means dropout.
+    With `every` the layers of both sides are returned, with `maps` the attention maps, except those of an encoder with
+    fused attention, which has none; a key means dropout.
     """
     layers = "all" if every else None
     rngs = {} if key is None else {"dropout": jax.random.fold_in(key, 0)}
     encoded: Any = Transformer(config).apply(
         {"params": params["encoder"]}, source["tokens"], None, source.get("positions"), source.get("segments"),
-        deterministic=key is None, rngs=rngs, layers=layers, attentions=maps,
+        deterministic=key is None, rngs=rngs, layers=layers,
+        attentions=maps and config.implementation == "reference",
     )  # fmt: skip
     if target is None:
         return PairOutput(encoded.layers, encoder_attentions=encoded.attentions)

@@ -20,7 +20,7 @@ from bert_elmo_jax.text import Tokenizer
 Rows = Sequence[Sequence[int]]
 BEAMS = 4
 DRAWS = ("temperature", "top_k", "top_p")
-MORE = 50  # pieces that a translation may have beyond those of its source
+MORE = 50  # pieces by which a translation may be longer than its source
 
 
 class Translator(PieceEncoder):
@@ -66,13 +66,12 @@ class Translator(PieceEncoder):
         if mask is not None and not np.isin(mask, (0, 1)).all():
             raise ValueError("source_mask holds other numbers than 0 (padding) and 1 (real)")
         read = {"tokens": tokens.astype(np.int32), "segments": None if mask is None else mask.astype(np.int32)}
-        return self._run_pair(self.working_params, read, self._target(target, len(tokens)), every=True,
-                              maps=self.has_maps)  # fmt: skip
+        return self._run_pair(self.working_params, read, self._target(target, len(tokens)), every=True, maps=True)
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Return the best translation of each text, with 4 beams and a length penalty of 0.6 by default.
 
-        The options are those of `generate`. By default a translation has at most 50 pieces more than the longest
+        All options of `generate` are allowed. By default a translation has at most 50 pieces more than the longest
         source, as in Vaswani et al. 2017, and no more than the model has positions.
 
         >>> from bert_elmo_jax import load

@@ -135,6 +135,11 @@ def test_a_gap_between_layers(tmp_path):
         load(save_lstm(tmp_path, gap))
 
 
+def test_a_layer_that_cannot_be(tmp_path):
+    with pytest.raises(ValueError, match="names layer 99999 of an LSTM; at most 100 layers are read"):
+        load(save_lstm(tmp_path, {**SMALL, "weight_ih_l99999": SMALL["weight_ih_l1"]}))
+
+
 def test_other_tensors_are_reported(tmp_path):
     _, report = read_weights(save_lstm(tmp_path, {**SMALL, **OTHER}))
     assert report.unexpected == sorted(OTHER)

@@ -78,6 +78,15 @@ def test_vectors_of_the_source(model):
     assert [found.shape for found in vectors] == [(2, 2, 16), (2, 5, 16)]
 
 
+def test_fused_attention_has_no_maps_of_the_encoder(folder, model):
+    fused = load(folder, implementation="fused")
+    ids = {"source": [[5, 6, 7, 8]], "source_mask": [[1, 1, 1, 0]], "target": [[3, 8]]}
+    one, other = model.forward(**ids), fused.forward(**ids)
+    np.testing.assert_allclose(other.logits, one.logits, rtol=1e-4, atol=1e-4)
+    assert other.encoder_attentions is None and one.encoder_attentions is not None
+    np.testing.assert_allclose(other.cross_attentions, one.cross_attentions, atol=1e-5)
+
+
 def test_without_a_target_only_the_encoder_runs(model):
     output = model.forward(source=[[5, 6, 7]])
     assert output.encoder_layers.shape == (2, 1, 3, 16) and output.logits is None
@@ -161,6 +170,16 @@ def test_copies_and_constants_in_a_file(folder, model, tmp_path):
     positions = {"model.decoder.embed_positions.weight": np.ones((30, 16), np.float32)}
     with pytest.raises(ValueError, match="the positions of the target are not sines and cosines"):
         load(copy_with(folder, tmp_path / "positions", **positions))
+
+
+def test_a_pickle_is_read(folder, model, write_torch, tmp_path):
+    shutil.copy(folder / "config.json", tmp_path)
+    shutil.copy(folder / "generation_config.json", tmp_path)
+    write_torch(tmp_path / "pytorch_model.bin", load_file(folder / "model.safetensors"))
+    again = load(tmp_path)
+    assert again.config == model.config
+    for path, value in flatten(model.params).items():
+        np.testing.assert_array_equal(flatten(again.params)[path], value)
 
 
 def test_missing_tensors(folder, tmp_path):
