@@ -216,8 +216,8 @@ def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | Non
         found = family.find_vocabulary(folder)
         if found is not None and found.vocab_size != config.vocab_size:
             raise ValueError(
-                f"the vocabulary in {folder} has {found.vocab_size} words, the model {config.vocab_size}: they do not belong "
-                "together"
+                f"the vocabulary in {folder} has {found.vocab_size} words, the model {config.vocab_size}: they do not "
+                "belong together"
             )
         return found
     files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))

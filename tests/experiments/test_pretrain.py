@@ -316,7 +316,8 @@ RECIPES = [
     for recipe in list_recipes(f"experiments/configs/{family}.py")[0]
 ]
 # The parts that learn in every step; of other families mlm.
-HEADS = {"awd_lstm": "encoder", "cove": "decoder", "elmo": "lm", "electra": "replaced", "gpt": "encoder", "transformer": "decoder"}
+HEADS = {"cove": "decoder", "elmo": "lm", "electra": "replaced", "transformer": "decoder"}
+HEADS |= dict.fromkeys(("awd_lstm", "gpt"), "encoder")
 DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other sizes, or are in tests/runs
 
 

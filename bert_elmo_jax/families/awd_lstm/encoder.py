@@ -56,8 +56,8 @@ class AwdLstmEncoder(Encoder):
     ):
         if vocabulary is not None and vocabulary.vocab_size != config.vocab_size:
             raise ValueError(
-                f"{source}: the vocabulary has {vocabulary.vocab_size} words, the model embeddings for {config.vocab_size}; "
-                "they do not belong together"
+                f"{source}: the vocabulary has {vocabulary.vocab_size} words, the model embeddings for "
+                f"{config.vocab_size}; they do not belong together"
             )
         shapes = {path: np.shape(value) for path, value in flatten(params).items()}
         check_shapes(shapes, awd_lstm_shapes(config, "lm" in params, "classifier" in params), source)
