@@ -102,7 +102,7 @@ def test_a_run_on_pieces(tmp_path, kind, direction):
     pieces = lm.reads
     each = [pieces.encode_words([word], specials=False).ids.tolist() or [pieces.unk_id] for word in words]
     assert max(map(len, each)) > 1
-    ids = sum(each, [])
+    ids = [number for one in each for number in one]
     ends = np.cumsum([len(one) for one in each])
     if direction == "backward":
         ids, ends = ids[::-1], len(ids) - np.append(0, ends[:-1])
