@@ -156,6 +156,7 @@ class Family:
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
     # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
     vectors: Callable[[Any], int | None] = lambda config: None
+    reads_pieces: bool = False  # the words of a family of "words" may be the pieces of a tokenizer
     # Finds the vocabulary of words in a folder; None: a `WordVocabulary`.
     find_vocabulary: Callable[[Path], Any] | None = None
     # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.

@@ -20,12 +20,12 @@ MOMENTUM = 0.1  # the share of a batch in the running mean and variance
 
 
 class Pool(NamedTuple):
-    """What is known of B documents after some of their words; `count` is the number of words."""
+    """What is known of B documents after some of their words; `length` is the number of words."""
 
     last: Float32[Array, "B D"]
     largest: Float32[Array, "B D"]
     total: Float32[Array, "B D"]
-    count: Int[Array, " B"]
+    length: Int[Array, " B"]
 
 
 def start_pool(rows: int, width: int) -> Pool:
@@ -49,14 +49,14 @@ def add_to_pool(pool: Pool, hidden: Float[AnyArray, "B T D"], lengths: Int[AnyAr
         jnp.where(lengths[:, None] > 0, last, pool.last),
         jnp.maximum(pool.largest, jnp.where(real, hidden, -jnp.inf).max(axis=1)),
         pool.total + jnp.where(real, hidden, 0.0).sum(axis=1),
-        pool.count + lengths.astype(pool.count.dtype),
+        pool.length + lengths.astype(pool.length.dtype),
     )
 
 
 def read_pool(pool: Pool) -> Float32[Array, "B _"]:
     """Return last, largest and mean vector side by side; zeros for a document without words."""
-    some = (pool.count > 0)[:, None]
-    mean = pool.total / jnp.maximum(pool.count, 1)[:, None].astype(jnp.float32)
+    some = (pool.length > 0)[:, None]
+    mean = pool.total / jnp.maximum(pool.length, 1)[:, None].astype(jnp.float32)
     return jnp.concatenate([pool.last, jnp.where(some, pool.largest, 0.0), mean], axis=-1)
 
 

@@ -203,9 +203,7 @@ def _find_pieces(folder: Path, config: Any, lowercase: bool | None) -> Tokenizer
     return tokenizer
 
 
-def _find_words(
-    family: Family, folder: Path, config: Any, lowercase: bool | None
-) -> WordVocabulary | FastaiVocabulary | WordTable | None:
+def _find_words(family: Family, folder: Path, config: Any, lowercase: bool | None) -> Reads | None:
     if (width := family.vectors(config)) is not None:
         table = WordTable.find(folder, width)
         if table is not None and table.width != width:
@@ -216,10 +214,10 @@ def _find_words(
         return table
     if family.find_vocabulary is not None:
         found = family.find_vocabulary(folder)
-        if found is not None and len(found) != config.vocab_size:
+        if found is not None and found.vocab_size != config.vocab_size:
             raise ValueError(
-                f"the vocabulary in {folder} has {len(found)} words, the model {config.vocab_size}: they do not belong "
-                "together"
+                f"the vocabulary in {folder} has {found.vocab_size} words, the model {config.vocab_size}: they do not "
+                "belong together"
             )
         return found
     files = [folder / "words.txt"] if (folder / "words.txt").is_file() else sorted(folder.glob("vocab*.txt"))

@@ -69,7 +69,7 @@ def pretrain(
 
         # Data, model and objective.
         corpora = load_corpora(config, workdir, family.inputs)
-        tokenizer = load_corpus_tokenizer(corpora, family.inputs)
+        tokenizer = load_corpus_tokenizer(corpora, family.inputs, family.reads_pieces)
         model, stored = start_model(family, config, init, tokenizer)
         objective = family.objective(config, model)
         teacher = start_teacher(config, workdir, init, tokenizer)
@@ -175,16 +175,16 @@ def load_corpora(config: ConfigDict, workdir: Path, inputs: str) -> dict[str, fl
         raise ValueError(f"config.data={config.data!r}: expected folders with weights, such as wiki=3,news=1") from None
 
 
-def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str) -> Any:
-    """Return the tokenizer or word vocabulary of the first corpus."""
+def load_corpus_tokenizer(corpora: Mapping[str, float], inputs: str, reads_pieces: bool = False) -> Any:
+    """Return the tokenizer or word vocabulary of the first corpus; with `reads_pieces`, words may be pieces."""
     store = open_store(next(iter(corpora)))
     folder, kind = store.folder / "tokenizer", store.manifest["tokenizer"]["kind"]
-    if (inputs == "words") != (kind == "words"):
+    if (inputs == "words") != (kind == "words") and not reads_pieces:
         asked = "words" if inputs == "words" else "wordpiece or sentencepiece"
         raise ValueError(
             f"{store.folder} was made with {kind}, and this model reads {inputs}: prepare it with --tokenizer={asked}"
         )
-    return WordVocabulary.load(folder) if inputs == "words" else load_tokenizer(folder)
+    return WordVocabulary.load(folder) if kind == "words" else load_tokenizer(folder)
 
 
 def start_model(
@@ -218,7 +218,8 @@ def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool
     if vocab_size is None and config.data == "toyworld":
         vocab_size = config.toyworld.vocab_size
     elif vocab_size is None and config.data:
-        vocab_size = load_corpus_tokenizer(load_corpora(config, Path(), family.inputs), family.inputs).vocab_size
+        corpora = load_corpora(config, Path(), family.inputs)
+        vocab_size = load_corpus_tokenizer(corpora, family.inputs, family.reads_pieces).vocab_size
     model = family.config(vocab_size=vocab_size or family.vocab_size, **config.model)
     objective = family.objective(config, model)
     if teacher and has_teacher(config):

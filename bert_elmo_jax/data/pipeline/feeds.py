@@ -98,6 +98,7 @@ class Recipe:
     def identity(self) -> dict[str, Any]:
         """Return everything that determines the examples and their order, which must not change when a run resumes."""
         examples = json.loads(json.dumps(dataclasses.asdict(self.examples)))
+        examples.pop("pieces", None)  # which changes no example
         if not examples.get("spread", 1):  # as before there was such a field
             del examples["spread"]
         shards = [[store.manifest["shards"], weight] for store, (_, weight) in zip(self.stores(), self.corpora)]
@@ -247,11 +248,10 @@ class WordFeed:
         stores, asked = recipe.stores(), recipe.examples
         assert isinstance(asked, LanguageModelExamples)
         for store in stores:
-            if (kind := store.manifest["tokenizer"]["kind"]) != "words":
+            if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not asked.pieces:
                 what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
                 raise ValueError(f"{what}; prepare it with --tokenizer=words")
-        vocabulary = WordVocabulary.load(stores[0].folder / "tokenizer")
-        self.marks = Marks(vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id, vocabulary.vocab_size)
+        self.marks = marks_of(stores[0])
         self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
         rows_of = _proportional(recipe.batch_size, [weight for _, weight in recipe.corpora])
@@ -277,6 +277,16 @@ class WordFeed:
         """See `RowFeed`."""
         following = [track.stretch(place, 1)[1] for track, place in zip(self.tracks, places.corpora)]
         return Places(places.taken + 1, tuple(following))
+
+
+def marks_of(store: Store) -> Marks:
+    """Return the ids of the marks of begin and end and of the unknown word; of pieces, those around a text."""
+    folder = store.folder / "tokenizer"
+    if store.manifest["tokenizer"]["kind"] == "words":
+        words = WordVocabulary.load(folder)
+        return Marks(words.bos_id, words.eos_id, words.unk_id, words.vocab_size)
+    pieces = load_tokenizer(folder)
+    return Marks(pieces.cls_id, pieces.sep_id, pieces.unk_id, pieces.vocab_size)
 
 
 def _proportional(rows: int, weights: Sequence[float]) -> list[int]:

@@ -42,6 +42,7 @@ class LanguageModelExamples:
         spread: of `streams`: the standard deviation of the number of steps, which is drawn for each batch: around
             `length`, or around half of it in one of twenty batches. 0: always `length`. Rows are padded to the largest
             number, `length` + 2 · `spread`.
+        pieces: with `words`, the vocabulary may be that of a tokenizer.
         smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
             model is compiled once per size.
     """
@@ -53,6 +54,7 @@ class LanguageModelExamples:
     widest_filter: int = 0
     smallest_table: int = 256
     spread: int = 0
+    pieces: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("reading", ("streams", "sentences")), ("input", ("characters", "words"))):

@@ -86,7 +86,8 @@ class AwdLstmConfig:
 
     def without_dropout(self) -> "AwdLstmConfig":
         """Return this configuration with all dropout rates 0."""
-        return dataclasses.replace(self, **dict.fromkeys(RATES, 0.0))
+        none: dict[str, Any] = dict.fromkeys(RATES, 0.0)
+        return dataclasses.replace(self, **none)
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "AwdLstmConfig":

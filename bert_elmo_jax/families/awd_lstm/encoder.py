@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, PRNGKeyArray
 from tqdm import tqdm
 
 from bert_elmo_jax.data.rows.widths import height_for
@@ -20,10 +20,9 @@ from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
 from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded, blank, join
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, awd_lstm_shapes, score_words, zero_state
-from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary
+from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, marks_of, read_words
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.lstm import turn
-from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.text import FastaiVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
 Sentence = str | Words
@@ -55,10 +54,10 @@ class AwdLstmEncoder(Encoder):
         vocabulary: Vocabulary | None = None,
         source: str = "weights",
     ):
-        if vocabulary is not None and len(vocabulary) != config.vocab_size:
+        if vocabulary is not None and vocabulary.vocab_size != config.vocab_size:
             raise ValueError(
-                f"{source}: the vocabulary has {len(vocabulary)} words, the model embeddings for {config.vocab_size}; "
-                "they do not belong together"
+                f"{source}: the vocabulary has {vocabulary.vocab_size} words, the model embeddings for "
+                f"{config.vocab_size}; they do not belong together"
             )
         shapes = {path: np.shape(value) for path, value in flatten(params).items()}
         check_shapes(shapes, awd_lstm_shapes(config, "lm" in params, "classifier" in params), source)
@@ -86,7 +85,7 @@ class AwdLstmEncoder(Encoder):
     @property
     def word_rule(self) -> str | None:
         """The rule of `split_words` for the text that this model was trained on; None if unknown."""
-        return None if self._reads is None else self._reads.rule
+        return getattr(self._reads, "rule", None)
 
     @property
     def fingerprint(self) -> str:
@@ -175,21 +174,26 @@ class AwdLstmEncoder(Encoder):
 
     def word_batch(self, sentences: Sequence[Sequence[str]], height: int, width: int) -> dict[str, np.ndarray]:
         """Return the arrays that `word_function` reads, for a network that fine-tunes this encoder."""
-        rows, lengths = self._rows(sentences, height, width + self._marks)
-        return {"awd_lstm_words": rows, "awd_lstm_lengths": lengths}
+        read = [self._read(words) for words in sentences]
+        longest = max(len(ids) for ids, _ in read)
+        whole = width + self._marks  # enough, unless words have several pieces
+        rows, lengths = pad([ids for ids, _ in read], height, whole if longest <= whole else width_for(longest))
+        places = np.full((height, width), rows.shape[1], np.int32)  # behind the end of a row: no place in it
+        for n, (_, at) in enumerate(read):
+            places[n, : len(at)] = at
+        return {"awd_lstm_words": rows, "awd_lstm_lengths": lengths, "awd_lstm_places": places}
 
     def word_function(self) -> Callable[[Any, Mapping[str, Any], PRNGKeyArray | None], Array]:
         """Return the function of `Encoder.word_function`; vectors behind a row's end are zero."""
-        config, width, marks = self.config, self.width, self._marks
-        module = AwdLstm(config)
+        module, width = AwdLstm(self.config), self.width
 
         def layers_of_words(params: Any, batch: Mapping[str, Any], key: PRNGKeyArray | None) -> Array:
-            lengths = jnp.asarray(batch["awd_lstm_lengths"])
             output: Any = module.apply(
-                {"params": params}, batch["awd_lstm_words"], lengths, deterministic=key is None,
+                {"params": params}, batch["awd_lstm_words"], batch["awd_lstm_lengths"], deterministic=key is None,
                 rngs={} if key is None else {"dropout": key},
             )  # fmt: skip
-            layers = in_text_order(config, output.layers, lengths, marks)
+            places = jnp.asarray(batch["awd_lstm_places"])[:, :, None]
+            layers = [jnp.take_along_axis(x, places, axis=1, mode="fill", fill_value=0) for x in output.layers]
             padded = [jnp.pad(layer, [(0, 0), (0, 0), (0, width - layer.shape[-1])]) for layer in layers]
             return jnp.stack(padded).astype(jnp.float32)
 
@@ -213,52 +217,48 @@ class AwdLstmEncoder(Encoder):
 
     @property
     def _begin(self) -> int | None:
-        words = self.vocabulary
+        bos, eos = marks_of(self.vocabulary)
         # A model that was trained here reads a sentence backwards after the mark of its end.
-        backward = self.config.direction == "backward" and isinstance(words, WordVocabulary)
-        return words.eos_id if backward else words.bos_id
+        backward = self.config.direction == "backward" and not isinstance(self.vocabulary, FastaiVocabulary)
+        return eos if backward else bos
 
     def _check(self, batch_size: int) -> int:
         self.check_words()
         return check_whole("batch_size", batch_size, 1)
 
-    def _rows(
-        self, sentences: Sequence[Sequence[str]], height: int, width: int
-    ) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, " B"]]:
-        """Return the ids of sentences as they are read, padded, and their lengths, both with the mark of begin."""
-        rows, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
-        for n, words in enumerate(sentences):
-            ids = self.vocabulary.ids(words)
-            ids = ids[::-1] if self.config.direction == "backward" else ids
-            begin = self._begin
-            row = ids if begin is None else np.array([begin, *ids], np.int32)
-            rows[n, : len(row)], lengths[n] = row, len(row)
-        return rows, lengths
+    def _read(self, words: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
+        """Return the ids of a sentence as they are read, after the mark of begin, and the place of each word."""
+        ids, places = read_words(self.vocabulary, words, backward=self.config.direction == "backward")
+        begin = self._begin
+        return (ids, places) if begin is None else (np.append(np.int32(begin), ids), places + np.int32(1))
 
     def _fill(
         self, targets: Sequence[AwdLstmEncoded], sentences: Sequence[Words], batch_size: int, progress: bool
     ) -> None:
         """Compute sentences, and write the layers of each into its target."""
+        read = [self._read(words) for words in sentences]
         with tqdm(total=len(sentences), desc="encoding", unit="sentences", disable=not progress) as bar:
-            for batch in batches([len(words) for words in sentences], batch_size):
-                longest = len(sentences[batch[0]]) + self._marks
+            for batch in batches([len(ids) for ids, _ in read], batch_size):
+                longest = len(read[batch[0]][0])
                 # Two rows at least: the product of one adds its terms in another order.
                 height = max(2, height_for(len(batch), max_rows(longest, batch_size)))
-                rows, lengths = self._rows([sentences[n] for n in batch], height, width_for(longest))
+                rows, lengths = pad([read[n][0] for n in batch], height, width_for(longest))
                 layers, _, _ = jax.device_get(compute(self.config, self.params, rows, lengths, None, scores=False))
                 for k, n in enumerate(batch):
+                    places = read[n][1]
                     for target, layer in zip(targets[n].layers, layers):
-                        words = layer[k, self._marks : lengths[k]]
-                        target[0, : len(words)] = words[::-1] if self.config.direction == "backward" else words
+                        target[0, : len(places)] = layer[k, places]
                 bar.update(len(batch))
 
 
-def in_text_order(config: AwdLstmConfig, layers: Sequence[Array], lengths: Int[Array, " B"], marks: int) -> list[Array]:
-    """Return layers without the marks of begin, in the order of the text."""
-    layers = [layer[:, marks:] for layer in layers]
-    if config.direction == "forward":
-        return layers
-    return [turn(layer, jnp.maximum(lengths - marks, 0)) for layer in layers]
+def pad(
+    rows: Sequence[Int32[np.ndarray, "_"]], height: int, width: int
+) -> tuple[Int32[np.ndarray, "B T"], Int32[np.ndarray, " B"]]:
+    """Return rows of ids as one array, padded with zeros, and their lengths."""
+    ids, lengths = np.zeros((height, width), np.int32), np.zeros(height, np.int32)
+    for n, row in enumerate(rows):
+        ids[n, : len(row)], lengths[n] = row, len(row)
+    return ids, lengths
 
 
 # Compiled for each configuration and shape of batch, with logits or without.

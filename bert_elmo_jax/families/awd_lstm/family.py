@@ -40,5 +40,6 @@ FAMILY = Family(
     presets=PRESETS,
     vocab_size=60_000,
     init=lambda config, key, heads: init_awd_lstm_params(config, key, "lm" in heads, "classifier" in heads),
+    reads_pieces=True,
     find_vocabulary=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "find_vocabulary"),
 )

@@ -179,7 +179,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: AwdLstmConfig, 
     A classifier of the model is written, too. `told` are facts of other classifiers, which an AWD-LSTM has not.
     """
     del told
-    encoder, tensors = params["encoder"], {}
+    encoder, tensors = params["encoder"], dict[str, np.ndarray]()
     prefix = "0.module." if "classifier" in params else "0."
     words = np.asarray(encoder["embeddings"]["word"], np.float32)
     tensors |= {prefix + name: words.copy() for name in ("encoder.weight", COPIES[0])}

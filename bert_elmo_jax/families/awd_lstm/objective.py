@@ -45,7 +45,7 @@ def lm_objective(config: ConfigDict, model: AwdLstmConfig) -> Objective:
 
 
 def _examples(config: ConfigDict, spread: int) -> LanguageModelExamples:
-    return LanguageModelExamples(config.reading, config.length, "words", spread=spread)
+    return LanguageModelExamples(config.reading, config.length, "words", spread=spread, pieces=True)
 
 
 def name_figures(means: Mapping[str, float]) -> dict[str, float]:

@@ -1,20 +1,26 @@
 """Find the vocabulary of an AWD-LSTM: fastai's list of words (`itos`), pickled or as JSON, read without fastai."""
 
 import json
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int32
+
 from bert_elmo_jax.files import read_text
-from bert_elmo_jax.text import FastaiVocabulary, WordVocabulary
+from bert_elmo_jax.text import FastaiVocabulary, Tokenizer, WordVocabulary, load_tokenizer
 from bert_elmo_jax.text.fastai_words import LEGACY, UNK
 
 FILES = ("words.txt", "vocab*.txt", "*itos*.pkl", "*itos*.json", "*itos*.txt", "*vocab*.pkl", "vocab*.json")
-Vocabulary = WordVocabulary | FastaiVocabulary
+Vocabulary = WordVocabulary | FastaiVocabulary | Tokenizer
 
 
 def find_vocabulary(folder: Path) -> Vocabulary | None:
-    """Return the vocabulary of a folder: fastai's, or one of words that was made here; None if there is none."""
+    """Return the vocabulary of a folder: fastai's, words or a tokenizer of this project; None if there is none."""
+    if (folder / "tokenizer_config.json").is_file():
+        return load_tokenizer(folder)
     files = sorted(set(chain.from_iterable(folder.glob(name) for name in FILES))) if folder.is_dir() else []
     if not files:
         return None
@@ -26,6 +32,38 @@ def find_vocabulary(folder: Path) -> Vocabulary | None:
     if {UNK, *LEGACY} & set(words):
         return FastaiVocabulary(words, str(file))
     return WordVocabulary.load(file) if file.suffix == ".txt" else FastaiVocabulary(words, str(file))
+
+
+def marks_of(vocabulary: Vocabulary) -> tuple[int | None, int | None]:
+    """Return the ids of the marks of begin and end; None for one that the vocabulary has not."""
+    if isinstance(vocabulary, Tokenizer):
+        return vocabulary.cls_id, vocabulary.sep_id
+    return vocabulary.bos_id, vocabulary.eos_id
+
+
+def read_words(
+    vocabulary: Vocabulary, words: Sequence[str], backward: bool = False
+) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
+    """Return the ids of words as they are read, and the place of each word: that of its piece that is read last.
+
+    A word without pieces is read as an unknown one.
+
+    >>> words = FastaiVocabulary(["xxunk", "the", "bank"])
+    >>> [array.tolist() for array in read_words(words, ["the", "bank", "of"], backward=True)]
+    [[0, 2, 1], [2, 1, 0]]
+    """
+    numbers = np.arange(len(words), dtype=np.int32)
+    if isinstance(vocabulary, Tokenizer):
+        encoding = vocabulary.encode_words(words, specials=False)
+        ids, owners = encoding.ids, encoding.word_ids
+        lost = np.setdiff1d(numbers, owners)
+        at = np.searchsorted(owners, lost)
+        ids, owners = np.insert(ids, at, vocabulary.unk_id), np.insert(owners, at, lost)
+    else:
+        ids, owners = vocabulary.ids(words), numbers
+    if backward:
+        return ids[::-1].astype(np.int32), (len(ids) - 1 - np.searchsorted(owners, numbers)).astype(np.int32)
+    return ids.astype(np.int32), (np.searchsorted(owners, numbers, side="right") - 1).astype(np.int32)
 
 
 def read_list(file: Path) -> list[str]:

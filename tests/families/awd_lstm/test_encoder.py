@@ -78,12 +78,15 @@ def test_the_function_of_fine_tuning_gives_the_same_layers(folder):
     lm = word_encoder(str(folder[0]))
     sentences = [("the", "bank"), ("river", "은행", "x")]
     batch = lm.word_batch(sentences, 4, 8)
-    assert {name: array.shape for name, array in batch.items()} == {"awd_lstm_words": (4, 9), "awd_lstm_lengths": (4,)}
+    assert {name: array.shape for name, array in batch.items()} == {
+        "awd_lstm_words": (4, 9), "awd_lstm_lengths": (4,), "awd_lstm_places": (4, 8),
+    }  # fmt: skip
     compute = lm.word_function()
     layers = compute(lm.params["encoder"], batch, None)
     assert layers.shape == (3, 4, 8, 7)
     for n, found in enumerate(lm.word_layers(sentences, [0, 1, 2])):
         np.testing.assert_allclose(layers[:, n, : found.shape[1]], found, rtol=0, atol=1e-6)
+        assert not np.asarray(layers[:, n, found.shape[1] :]).any()
     dropped = compute(lm.params["encoder"], batch, jax.random.key(0))
     assert np.abs(np.asarray(dropped - layers)).max() > 0.01
 

@@ -87,3 +87,29 @@ def test_a_vocabulary_of_another_language_model(corpus, tmp_path):
     WordVocabulary(["<S>", "</S>", "<UNK>", *words]).save(start)
     with pytest.raises(ValueError, match="the data was not prepared with the vocabulary of --init="):
         pretrain(config_of(corpus), tmp_path / "run", init=str(start))
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_run_on_pieces(tmp_path, kind, direction):
+    """A word has the vector of its piece that is read last, and the pieces are read after the mark."""
+    corpus = toy_corpus(tmp_path / "corpus", documents=40, tokenizer=kind, vocab_size=800, language="ko")
+    config = config_of(corpus, steps=2)
+    config.model.direction = direction
+    assert pretrain(config, tmp_path / "run") == 0
+    lm = load(tmp_path / "run")
+    words = ["은행에서배를", "갔다", "\u200b"]  # the last has no piece
+    pieces = lm.reads
+    each = [pieces.encode_words([word], specials=False).ids.tolist() or [pieces.unk_id] for word in words]
+    assert max(map(len, each)) > 1
+    ids = [number for one in each for number in one]
+    ends = np.cumsum([len(one) for one in each])
+    if direction == "backward":
+        ids, ends = ids[::-1], len(ids) - np.append(0, ends[:-1])
+    mark = pieces.cls_id if direction == "forward" else pieces.sep_id
+    expected = lm.forward(words=[[mark, *ids]]).last[0][ends]
+    encoding = lm.encode([words, ["배"]])
+    np.testing.assert_allclose(encoding.last[0], expected, rtol=0, atol=1e-6)
+    batch = lm.word_batch([words, ["배"]], 2, 3)
+    found = lm.word_function()(lm.params["encoder"], batch, None)
+    np.testing.assert_allclose(found[-1, 0, :, :8], expected, rtol=0, atol=1e-6)
