@@ -39,7 +39,7 @@ def read_stories(world: ToyWorld, count: int, first: int = 1_000_000) -> list[St
     """Return the first two sentences of some documents that no corpus has.
 
     >>> read_stories(ToyWorld("en", topics=4, words=3), 1)[0].opening
-    'One evening Mother was at the big bank .'
+    'One spring Hyun was at the dark harbor .'
     """
     documents = (world.document(first + n) for n in range(count))
     return [Story(*(sentence.text for sentence in document.sentences[:2])) for document in documents]
@@ -222,7 +222,7 @@ class Row(NamedTuple):
     by_next: float
 
 
-def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 300, seed: int = 0) -> list[Row]:
+def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 200, seed: int = 0) -> list[Row]:
     """Compare the true sentences, a language model's, and a masked language model's in each order.
 
     The perplexities under the two models leave out sentences with other pieces than the words of the toy world.

@@ -24,7 +24,7 @@ def define() -> None:
     flags.DEFINE_string("masked", None, "A run directory of a masked language model of the toy world.", required=True)
     flags.DEFINE_string("next", None, "A run directory of a language model of the toy world.", required=True)
     flags.DEFINE_enum("language", "en", ["en", "ko"], "Of the stories.")
-    flags.DEFINE_integer("count", 300, "Sentences from each.", lower_bound=1)
+    flags.DEFINE_integer("count", 200, "Sentences from each.", lower_bound=1)
     flags.DEFINE_integer("samples", 3, "Sentences to print.", lower_bound=0)
     flags.DEFINE_integer("seed", 0, "Of the words that are drawn.")
 
