@@ -1,15 +1,15 @@
 r"""Small studies of why attention is built as it is: prints their tables and writes their figures as SVG.
 
 Each takes seconds to two minutes on two cores:
-  python -m experiments.attention --what=scaling --output=attention
-  python -m experiments.attention --what=heads --output=attention
-  python -m experiments.attention --what=length --output=attention
-  python -m experiments.attention --what=crosstalk --output=attention
-  python -m experiments.attention --what=warmup --output=attention
+  python -m experiments.benchmarks.attention --what=scaling --output=attention
+  python -m experiments.benchmarks.attention --what=heads --output=attention
+  python -m experiments.benchmarks.attention --what=length --output=attention
+  python -m experiments.benchmarks.attention --what=crosstalk --output=attention
+  python -m experiments.benchmarks.attention --what=warmup --output=attention
 
 Heads that link two words, in the paper's sentences; and in the toy world, where a model can be scored exactly:
-  python -m experiments.attention --what=words --model=runs/base --output=attention
-  python -m experiments.attention --what=words --model=runs/bert_toy --language=en --output=attention
+  python -m experiments.benchmarks.attention --what=words --model=runs/base --output=attention
+  python -m experiments.benchmarks.attention --what=words --model=runs/bert_toy --language=en --output=attention
 """
 
 from pathlib import Path
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start("attention", define, main, {"what": "The study", "model": "Of words"}, stopped="stopped")
+    start("benchmarks.attention", define, main, {"what": "The study", "model": "Of words"}, stopped="stopped")
