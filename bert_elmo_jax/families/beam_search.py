@@ -52,19 +52,16 @@ class Search(NamedTuple):
     hopeful: Bool[Array, " B"]  # a text that ends later may be better
 
 
-def divide_by_length(
-    total: Float32[AnyArray, "*B"], length: int | Int[AnyArray, "..."], penalty: float | Float32[AnyArray, ""],
-    rule: LengthRule,
-) -> Float32[Array, "*B"]:  # fmt: skip
-    """Return the score of texts of a length: the sum over length^penalty, or over ((5 + length) / 6)^penalty.
+def weigh_length(length: Any, penalty: Any, rule: LengthRule) -> Any:
+    """Return the number by which the sum of a text's log-probabilities is divided, for a number or an array.
 
-    The second is GNMT's: Wu et al. 2016, section 7.
+    It is length^penalty, or GNMT's ((5 + length) / 6)^penalty: Wu et al. 2016, section 7.
 
-    >>> [divide_by_length(jnp.float32(-8.0), 7, 1.0, rule).item() for rule in ("power", "gnmt")]
-    [-1.142..., -4.0]
+    >>> weigh_length(7, 1.0, "power"), weigh_length(7, 1.0, "gnmt")
+    (7.0, 2.0)
     """
-    size = jnp.asarray(length, jnp.float32)
-    return jnp.asarray(total) / (size if rule == "power" else (5 + size) / 6) ** penalty
+    size = length.astype(jnp.float32) if isinstance(length, jax.Array) else float(length)
+    return (size if rule == "power" else (5 + size) / 6) ** penalty
 
 
 def begin_search(
@@ -127,7 +124,7 @@ def search(
         ends = numbers.ends[piece] | (length == limit)
 
         kept = ends & (jnp.arange(rules.candidates) < beams)[None, :] & is_open(state, early)[:, None]
-        value = jnp.where(kept, divide_by_length(best, length, length_penalty, rules.length_rule), FAR)
+        value = jnp.where(kept, best / weigh_length(length, length_penalty, rules.length_rule), FAR)
         scores, chosen = lax.top_k(jnp.concatenate([state.scores, value], axis=1), beams)
 
         def choose(old: Array, new: Array) -> Array:
@@ -138,9 +135,9 @@ def search(
         sums, going = lax.top_k(jnp.where(ends, FAR, best), beams)
         from_beam, token = (jnp.take_along_axis(part, going, axis=1) for part in (parent, piece))
         from_row = (jnp.arange(rows)[:, None] * beams + from_beam).reshape(-1)
-        reach = limit if early == "never" else length
-        reach = jnp.where(jnp.asarray(length_penalty) > 0, reach, length)
-        possible = divide_by_length(sums[:, 0], reach, length_penalty, rules.length_rule)
+        # A positive penalty favours long texts, so the largest length is the best that a beam can hope for.
+        reach = jnp.where(jnp.asarray(length_penalty) > 0, limit, length) if early == "never" else length
+        possible = sums[:, 0] / weigh_length(reach, length_penalty, rules.length_rule)
         return Search(
             memory=reorder(memory, from_row),
             token=token,

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_whole
-from bert_elmo_jax.families.beam_search import divide_by_length
+from bert_elmo_jax.families.beam_search import weigh_length
 from bert_elmo_jax.families.generate import Written, generate
 from bert_elmo_jax.families.writing_batches import (
     CHUNK,
@@ -100,7 +100,7 @@ def finish(pieces: Pieces, decode: Decode | None, options: Options) -> Written:
         ids, logs, ended, text = ids[:size], logs[:size], True, text[:place]
     score = pieces.score
     if score is None:
-        score = float(divide_by_length(sum(logs), len(ids), options.length_penalty, options.length_rule))
+        score = sum(logs) / weigh_length(len(ids), options.length_penalty, options.length_rule)
     return Written(ids, score, text, ended)
 
 

@@ -89,9 +89,7 @@ def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> O
         top_p = check_number("top_p", top_p, "a number above 0, up to 1", 0.0, 1.0)
     stop = _check_stop(encoder, given["stop"])
     if stop and beams > 1:
-        raise ValueError(
-            f"stop={list(stop)} is a text, which a beam search cannot follow: give pieces, ends=, or beams=1"
-        )
+        raise ValueError(f"stop={list(stop)} is a text, which a beam search does not follow: use ends=, or beams=1")
     rule, early = given["length_rule"], given["early_stopping"]
     if rule not in LENGTH_RULES:
         raise ValueError(f"length_rule={shorten(rule)} is not known; use 'power' or 'gnmt'")

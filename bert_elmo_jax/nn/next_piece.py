@@ -1,5 +1,7 @@
 """The next piece of a text from its logits: rules that change them, and draws."""
 
+from typing import Any, SupportsFloat
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -7,7 +9,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, Key
 
 from bert_elmo_jax.nn.any_array import AnyArray
 
-Number = float | Float32[AnyArray, ""]
+Number = SupportsFloat | Float32[AnyArray, ""]
 
 
 def penalise_repeats(
@@ -46,7 +48,7 @@ def keep_top_p(logits: Float32[AnyArray, "B V"], top_p: Number) -> Float32[Array
     # sorting a vocabulary takes several times as long on a CPU.
     order = lax.bitcast_convert_type(chances, jnp.int32)
 
-    def halve(_: int, bounds: tuple[Int32[Array, " B"], Int32[Array, " B"]]) -> tuple[Array, Array]:
+    def halve(_: Any, bounds: tuple[Int32[Array, " B"], Int32[Array, " B"]]) -> tuple[Array, Array]:
         low, high = bounds
         middle = low + (high - low) // 2
         stays = jnp.where(order <= middle[:, None], chances, 0.0).sum(axis=1) > 1 - top_p

@@ -1,0 +1,109 @@
+"""Texts for the prompts of a file or of standard input, as JSON lines; one prompt is streamed."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from tqdm import tqdm
+
+from bert_elmo_jax.data.tasks.files import read_lines
+from bert_elmo_jax.families.generate import Written
+from bert_elmo_jax.files import open_atomically
+from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.train.devices import describe_devices
+
+AHEAD = 8  # batches of prompts that are sorted together
+ALONE = ("temperature", "top_k", "top_p", "seed", "max_new", "repetition_penalty", "stop")  # options of one stream
+
+
+def generate_file(
+    model: str,
+    *,
+    prompt: str | None = None,
+    source: str = "-",
+    target: str = "-",
+    batch_size: int = 32,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    **options: Any,
+) -> int:
+    """Write the texts for one prompt, or for each line of `source`, and return the number of prompts.
+
+    "-" is standard input or output. One prompt with one text is streamed to standard output as text; all else are JSON
+    lines. A model without a tokenizer reads and writes ids. The other options are those of `generate`.
+    """
+    if source != "-" and prompt is not None:
+        raise ValueError(f"--prompt and --input={source} were both given: choose one")
+    if "-" not in (source, target) and Path(source).resolve() == Path(target).resolve():
+        raise ValueError(f"--output={target} would replace the input: give another name")
+    encoder = load(model, dtype=dtype)
+    if not hasattr(encoder, "generate"):
+        raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
+    print(f"{model}, on {describe_devices()}", file=sys.stderr)
+    plain = options["beams"] == options["n_best"] == 1 and encoder.reads is not None
+    if prompt is not None and plain and target == "-":
+        return stream_prompt(encoder, prompt, options)
+    lines = _read(source) if prompt is None else iter([prompt])
+    size = 1 if prompt is None and source == "-" and sys.stdin.isatty() else AHEAD * batch_size
+    options = {**options, "batch_size": batch_size}
+    if target == "-":
+        return write_lines(encoder, lines, sys.stdout, size, options)
+    with open_atomically(target, encoding="utf-8") as out:
+        return write_lines(encoder, lines, out, size, options, bar=True)
+
+
+def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:
+    """Write the text of one prompt to standard output as it comes, with a line break in the end."""
+    try:
+        for part in encoder.stream(prompt, **{name: options[name] for name in ALONE}):
+            print(part, end="", flush=True)
+    finally:
+        print(flush=True)
+    return 1
+
+
+def write_lines(
+    encoder: Any, prompts: Iterator[str], out: Any, size: int, options: Mapping[str, Any], bar: bool = False
+) -> int:
+    """Write a JSON line for each prompt, in their order, `size` at a time, and return their number."""
+    count = 0
+    with tqdm(desc="writing", unit="prompts", disable=not bar) as shown:
+        while some := list(islice(prompts, size)):
+            read = [to_prompt(encoder, line, count + number) for number, line in enumerate(some, start=1)]
+            for line, texts in zip(some, encoder.generate(read, **options)):
+                entry = {"prompt": line, "texts": [describe_text(text) for text in texts]}
+                print(json.dumps(entry, ensure_ascii=False), file=out, flush=True)
+            count += len(some)
+            shown.update(len(some))
+    return count
+
+
+def describe_text(text: Written) -> dict[str, Any]:
+    """Return a text as an entry of a JSON line; without a tokenizer it has ids.
+
+    >>> describe_text(Written([5, 2], -0.25, None, True))
+    {'ids': [5, 2], 'score': -0.25, 'finished': True}
+    """
+    shown = {"ids": text.ids} if text.text is None else {"text": text.text}
+    return {**shown, "score": round(text.score, 6), "finished": text.finished}
+
+
+def to_prompt(encoder: Any, line: str, number: int) -> Any:
+    """Return a line as the prompt of a model: a text, or ids for a model without a tokenizer."""
+    if encoder.reads is not None:
+        return line
+    try:
+        return [int(word) for word in line.split()]
+    except ValueError:
+        raise ValueError(
+            f"{encoder.source} has no tokenizer, so prompts are ids with spaces between them; prompt {number} is "
+            f"{line!r:.60}"
+        ) from None
+
+
+def _read(source: str) -> Iterator[str]:
+    """Yield the lines of a file or of standard input, without empty ones."""
+    lines = sys.stdin if source == "-" else read_lines(source, "utf-8")
+    return (text for line in lines if (text := line.rstrip("\r\n")).strip())

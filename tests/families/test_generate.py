@@ -1,0 +1,202 @@
+"""`generate` and `stream`: greedy and drawn texts, stops, seeds, batches, texts in and out."""
+
+import jax
+import numpy as np
+import pytest
+
+from bert_elmo_jax.families import REGISTRY
+from bert_elmo_jax.families.writing_loop import Numbers
+from bert_elmo_jax.text import train_byte_bpe
+
+from .toy_writer import FAMILY, make_writer, slow_logits, slow_logs
+
+PROMPTS = [[5, 7, 2], [9], [4, 4, 11, 6, 1, 8, 2, 13]]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "toy_writer", FAMILY)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_byte_bpe(["배를 타고 강을 건넜다", "the river was muddy"] * 9, vocab_size=320)
+
+
+def ids_of(found):
+    return [[text.ids for text in texts] for texts in found]
+
+
+def slow_greedy(config, params, prompt, size, change=lambda logits, new: logits):
+    new = []
+    while len(new) < size and not set(new) & set(config.ends):
+        new.append(int(np.argmax(change(slow_logits(config, params, prompt, new), new))))
+    return new
+
+
+@pytest.mark.parametrize("first", [None, 1], ids=["continues", "translates"])
+def test_greedy_texts_and_their_scores(first):
+    writer, config, params = make_writer(seed=3, first=first)
+    name = "tokens" if first is None else "source"
+    found = writer.generate(**{name: PROMPTS}, max_new=20, length_penalty=0.5)
+    for prompt, [text] in zip(PROMPTS, found, strict=True):
+        assert text.ids == slow_greedy(config, params, prompt, 20)
+        assert text.finished == (text.ids[-1] == 3) and text.text is None
+        logs = [slow_logs(config, params, prompt, text.ids[:n])[piece] for n, piece in enumerate(text.ids)]
+        np.testing.assert_allclose(text.score, sum(logs) / len(logs) ** 0.5, rtol=1e-4)
+
+
+def test_repeats_forbidden_pieces_and_early_ends():
+    writer, config, params = make_writer(seed=1, forbidden=(2, 9), ends=(0,))
+
+    def change(logits, new):
+        used = [*{*prompt, *new}]
+        logits[used] = np.where(logits[used] > 0, logits[used] / 1.5, logits[used] * 1.5)
+        logits[[2, 9, *([0] if len(new) < 5 else [])]] = -np.inf
+        return logits
+
+    found = writer.generate(tokens=PROMPTS, max_new=14, repetition_penalty=1.5, min_new=5)
+    for prompt, [text] in zip(PROMPTS, found, strict=True):
+        assert text.ids == slow_greedy(config, params, prompt, 14, change)
+    [[one]] = writer.generate(tokens=[PROMPTS[0]], max_new=14)
+    assert one.ids != found[0][0].ids  # the penalty matters
+
+
+def test_draws_have_the_chances_of_the_model():
+    """Of 600 equal prompts, which are drawn differently: frequencies, top k and top p."""
+    writer, config, params = make_writer(seed=2, sharpness=1.5)
+    for options in ({"temperature": 1.0}, {"temperature": 2.0}, {"top_k": 4}, {"top_p": 0.7}):
+        exponent = 1 / options.get("temperature", 1.0)
+        found = writer.generate(tokens=[[5, 7, 2]] * 600, max_new=1, batch_size=600, **options)
+        counts = np.bincount([texts[0].ids[0] for texts in found], minlength=19)
+        chances = np.exp(slow_logits(config, params, [5, 7, 2], []) * exponent)
+        chances /= chances.sum()
+        order = np.argsort(-chances)
+        if "top_k" in options:
+            chances[order[4:]] = 0
+        if "top_p" in options:
+            chances[order[np.cumsum(chances[order]).searchsorted(0.7) + 1 :]] = 0
+        chances /= chances.sum()
+        assert not counts[chances == 0].any()
+        assert np.abs(counts - 600 * chances).max() < 4.5 * np.sqrt(600 * 0.25)
+        assert np.abs(counts - 600 * chances).sum() / 600 < 0.2
+
+
+def test_the_coldest_draw_is_greedy_and_so_is_the_first_of_one():
+    writer, _, _ = make_writer(seed=4)
+    greedy = ids_of(writer.generate(tokens=PROMPTS, max_new=8))
+    for options in ({"temperature": 1e-4}, {"top_k": 1}, {"top_p": 1e-6}):
+        assert ids_of(writer.generate(tokens=PROMPTS, max_new=8, **options)) == greedy
+
+
+def test_a_draw_depends_on_its_seed_and_prompt_alone():
+    writer, _, _ = make_writer(seed=2, sharpness=1.0, ends=())
+    options = {"max_new": 12, "temperature": 1.0}
+    whole = ids_of(writer.generate(tokens=PROMPTS, **options))
+    assert whole == ids_of(writer.generate(tokens=PROMPTS, **options))
+    assert whole == [ids_of(writer.generate(tokens=[prompt], **options))[0] for prompt in PROMPTS]
+    assert whole == ids_of(writer.generate(tokens=PROMPTS[::-1], batch_size=2, **options))[::-1]
+    assert whole != ids_of(writer.generate(tokens=PROMPTS, seed=1, **options))
+    longer = ids_of(writer.generate(tokens=PROMPTS, max_new=30, temperature=1.0))
+    assert [[ids[:12] for ids in texts] for texts in longer] == whole
+    # Equal prompts get different texts, and so do the texts of one prompt, which come best first.
+    first, second = ids_of(writer.generate(tokens=[[5, 7, 2]] * 2, **options))
+    assert first == whole[0] and second != first
+    [best] = writer.generate(tokens=[[5, 7, 2]], n_best=4, **options)
+    assert len({str(text.ids) for text in best}) == 4 and whole[0][0] in [text.ids for text in best]
+    assert [text.score for text in best] == sorted((text.score for text in best), reverse=True)
+
+
+def test_shapes_are_few():
+    """Lengths and numbers of prompts share compiled programs."""
+    writer, _, _ = make_writer(seed=2)
+    writer.generate(tokens=[[1, 2, 3]] * 5, max_new=9)
+    ((begin, advance),) = writer._writer._loops.values()
+    assert (begin._cache_size(), advance._cache_size()) == (1, 1)
+    writer.generate(tokens=[[1] * 16, [2] * 9, *[[3, 3]] * 6], max_new=16)
+    assert (begin._cache_size(), advance._cache_size()) == (1, 1)
+    writer.generate(tokens=[[1] * 18], max_new=16)
+    assert (begin._cache_size(), advance._cache_size()) == (2, 2)
+
+
+def test_long_texts_are_written_in_several_calls(monkeypatch):
+    from bert_elmo_jax.families import writing_calls
+
+    writer, _, _ = make_writer(seed=5)
+    whole = writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8)
+    monkeypatch.setattr(writing_calls, "CHUNK", 4)
+    assert writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8) == whole
+
+
+def test_texts_in_and_out(tokenizer):
+    writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=330, ends=(3,), max_positions=80)
+    prompts = ["배를 타고", "the river"]
+    found = writer.generate(prompts, max_new=12)
+    ids = [[*tokenizer.frame.before, *tokenizer.encode(prompt, specials=False).ids.tolist()] for prompt in prompts]
+    assert found == writer.generate(tokens=ids, max_new=12) == writer.generate(ids, max_new=12)
+    assert ids_of(found)[:1] == ids_of(writer.generate("배를 타고", max_new=12))
+    for prompt, [text] in zip(ids, found, strict=True):
+        known = [piece for piece in text.ids[: len(text.ids) - text.finished] if piece < tokenizer.vocab_size]
+        whole, before = tokenizer.decode([*prompt, *known]), tokenizer.decode(prompt)
+        assert before + text.text == whole
+
+
+def test_a_text_ends_before_a_stop_text(tokenizer):
+    writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=320, ends=(), max_positions=80)
+    [[whole]] = writer.generate(["배를"], max_new=40)
+    for stop in (whole.text[7:9], whole.text[3]):
+        [[text]] = writer.generate(["배를"], max_new=40, stop=["never comes", stop])
+        assert text.text == whole.text[: whole.text.index(stop)] and text.finished
+        assert text.ids == whole.ids[: len(text.ids)]
+        decode = lambda ids: tokenizer.decode([*tokenizer.encode("배를", specials=False).ids.tolist(), *ids])  # noqa: E731
+        assert stop in decode(text.ids) and stop not in decode(text.ids[:-1])[len("배를") :]
+    [[text]] = writer.generate(["배를"], max_new=40, stop="never comes")
+    assert text == whole and not text.finished and len(text.ids) == 40
+
+
+def test_ends_by_name(tokenizer):
+    writer, _, _ = make_writer(tokenizer, seed=5, sharpness=2.0, vocab_size=320, ends=(), max_positions=80)
+    [[whole]] = writer.generate(["배를"], max_new=20)
+    end = whole.ids[6]
+    for ends in (end, [end], tokenizer.tokens[end], [tokenizer.tokens[end]]):
+        [[text]] = writer.generate(["배를"], max_new=20, ends=ends)
+        assert text.ids == whole.ids[: whole.ids.index(end) + 1] and text.finished
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"temperature": 1.5, "seed": 3}, {"stop": "!"}, {"ends": [7]}], ids=str)
+def test_the_parts_of_a_stream_are_the_text(tokenizer, options, every):
+    writer, _, _ = make_writer(tokenizer, seed=6, sharpness=1.0, vocab_size=320, ends=(), max_positions=80)
+    options = {"max_new": 48, **options}
+    if "stop" in options:
+        [[whole]] = writer.generate(["배를"], max_new=48)
+        options["stop"] = whole.text[9:11]
+    parts = list(writer.stream("배를", **options, every=every))
+    [[text]] = writer.generate(["배를"], **options)
+    assert "".join(parts) == text.text and len(parts) > 2
+
+
+def test_a_stream_may_be_left_early(tokenizer):
+    writer, _, _ = make_writer(tokenizer, seed=6, sharpness=1.0, vocab_size=320, ends=(), max_positions=80)
+    stream = writer.stream("배를", max_new=60)
+    assert next(stream)
+    stream.close()
+
+
+def test_rows_of_a_model_without_positions():
+    writer, config, params = make_writer(seed=3, max_positions=None, ends=())
+    [[text]] = writer.generate(tokens=[[5, 7]], max_new=70)
+    assert text.ids == slow_greedy(config, params, [5, 7], 70)
+
+
+def test_the_memory_is_updated_in_place():
+    """The compiled loop takes over the memory of the state before it."""
+    writer, _, _ = make_writer(seed=3)
+    writer.generate(tokens=[[1, 2]], max_new=4)
+    own = writer._writer
+    [(begin, advance)] = own._loops.values()
+    one = np.array([[1]], np.int32)
+    state = begin(own.params, one, one, room=16)
+    numbers = Numbers(np.zeros(19, bool), np.zeros(19, bool))
+    advance(own.params, state, numbers, jax.random.split(jax.random.key(0), 1), 4)
+    assert all(array.is_deleted() for array in jax.tree.leaves(state.memory))
