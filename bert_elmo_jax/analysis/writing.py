@@ -4,6 +4,7 @@ The model continues a sentence of the toy world with a second one. A masked lang
 orders; it is even told how many words the right sentence has. The toy world scores the sentences exactly.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -236,7 +237,7 @@ def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 2
     for way, texts in ways.items():
         written = [story._replace(following=text) for story, text in zip(stories, texts)]
         readable = [s for s in written if s.following and set(s.following.split()) <= set(world.network.words)]
-        found.append(
-            Row(way, written, score_texts(world, written), score_masked(masked, readable), score_next(writer, readable))
-        )
+        by_masked = score_masked(masked, readable) if readable else math.inf
+        by_next = score_next(writer, readable) if readable else math.inf
+        found.append(Row(way, written, score_texts(world, written), by_masked, by_next))
     return found
