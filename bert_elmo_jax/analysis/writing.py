@@ -1,4 +1,4 @@
-"""Texts from a masked language model, which was not made to write, beside those of a language model.
+"""Let a masked language model write by filling masks, and compare its texts with a language model's.
 
 The model continues a sentence of the toy world with a second one. A masked language model fills masks, in several
 orders; it is even told how many words the right sentence has. The toy world scores the sentences exactly.
@@ -115,7 +115,7 @@ def lay_out(encoder: Any, stories: Sequence[Story]) -> tuple[Int[np.ndarray, "N 
 
 
 def write_masked(encoder: Any, stories: Sequence[Story], order: Order, *, seed: int = 0, sweeps: int = 5) -> list[str]:
-    """Return second sentences from a masked language model; the number of words is that of the true sentence."""
+    """Return second sentences from a masked language model, each with as many words as the true sentence."""
     rows, places = lay_out(encoder, stories)
     lengths = [(row != encoder.config.pad_id).sum() for row in rows]
     tokens, mask = encoder.tokenizer.tokens, encoder.tokenizer.mask_id

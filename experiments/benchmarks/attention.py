@@ -1,4 +1,4 @@
-r"""Small studies of why attention is built as it is: prints their tables and writes their figures as SVG.
+r"""Small studies of attention: print their tables and write their figures as SVG.
 
 Each takes seconds to two minutes on two cores:
   python -m experiments.benchmarks.attention --what=scaling --output=attention

@@ -1,4 +1,4 @@
-r"""Texts from a masked language model beside those of a language model of the same size, scored by the toy world.
+r"""Compare how a masked language model and a language model of the same size write, scored by the toy world.
 
 Both continue the first sentence of a story with a second one. They are trained on the same text for the same steps:
   python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.objective=documents \

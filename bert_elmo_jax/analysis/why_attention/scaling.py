@@ -21,7 +21,7 @@ RIGHT = 0.95  # an accuracy that is called learned
 
 
 class Saturation(NamedTuple):
-    """What a softmax over the scores of random queries and keys looks like; `scaled` scores are divided by √d."""
+    """Statistics of a softmax over the scores of random queries and keys; `scaled` scores are divided by √d."""
 
     width: int
     scaled: bool
