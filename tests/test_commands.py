@@ -75,6 +75,7 @@ FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
 NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
+    "attention": ["--steps=3", "--count=40"],
     "packing": ["--preset=tiny", "--lengths=64", "--positions=128", "--repeats=1"],
     "pipeline": ["--documents=60", "--positions=512", "--batches=1", "--steps=tiny"],
     "predict": ["--preset=tiny", "--sentences=4", "--repeats=1"],
@@ -85,8 +86,6 @@ BENCHMARKS = {
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
 WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
-# Words behind `experiments.benchmarks.attention` that make it small.
-ATTENTION = {"words": ["--count=40"], "": ["--steps=3"]}
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
@@ -95,6 +94,7 @@ REFUSED = {
     "--config.model.implementation=splash": (2, "a kernel for TPUs, but the platform is cpu", "there is no TPU"),
     "--what=words --model=minilm": (2, "give fewer words", "the stand-in takes few pieces"),
     "--what=words --model=runs/base": (2, "give fewer words", "the stand-in takes few pieces"),
+    "--masked=runs/bert_writing": (2, "runs/bert_writing", "its runs are not trained here"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),
 }
@@ -184,16 +184,12 @@ def small_search(words, command):
     return Start(words[0], small(words, command).words, until=f"{value_of(words, 'workdir')}/*/*/report.html")
 
 
-def small_attention(words, command):
-    return Start(words[0], [*words[1:], *ATTENTION.get(value_of(words, "what"), ATTENTION[""])])
-
-
 def small_quickstart(words, command):
     return Start(words[0], words[1:], until="runs/quickstart/*/metrics.jsonl")
 
 
 SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": small_plan, "sweep": small_sweep,
-         "search": small_search, "quickstart": small_quickstart, "attention": small_attention}  # fmt: skip
+         "search": small_search, "quickstart": small_quickstart}  # fmt: skip
 
 
 # Run directories that commands read: the command that makes each, what is added to it, and its copies.

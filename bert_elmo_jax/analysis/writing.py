@@ -1,9 +1,10 @@
-"""Texts from a masked language model, which was not made to write, beside those of a language model.
+"""Let a masked language model write by filling masks, and compare its texts with a language model's.
 
 The model continues a sentence of the toy world with a second one. A masked language model fills masks, in several
 orders; it is even told how many words the right sentence has. The toy world scores the sentences exactly.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -39,7 +40,7 @@ def read_stories(world: ToyWorld, count: int, first: int = 1_000_000) -> list[St
     """Return the first two sentences of some documents that no corpus has.
 
     >>> read_stories(ToyWorld("en", topics=4, words=3), 1)[0].opening
-    'One evening Mother was at the big bank .'
+    'One spring Hyun was at the dark harbor .'
     """
     documents = (world.document(first + n) for n in range(count))
     return [Story(*(sentence.text for sentence in document.sentences[:2])) for document in documents]
@@ -114,7 +115,7 @@ def lay_out(encoder: Any, stories: Sequence[Story]) -> tuple[Int[np.ndarray, "N 
 
 
 def write_masked(encoder: Any, stories: Sequence[Story], order: Order, *, seed: int = 0, sweeps: int = 5) -> list[str]:
-    """Return second sentences from a masked language model; the number of words is that of the true sentence."""
+    """Return second sentences from a masked language model, each with as many words as the true sentence."""
     rows, places = lay_out(encoder, stories)
     lengths = [(row != encoder.config.pad_id).sum() for row in rows]
     tokens, mask = encoder.tokenizer.tokens, encoder.tokenizer.mask_id
@@ -222,7 +223,7 @@ class Row(NamedTuple):
     by_next: float
 
 
-def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 300, seed: int = 0) -> list[Row]:
+def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 200, seed: int = 0) -> list[Row]:
     """Compare the true sentences, a language model's, and a masked language model's in each order.
 
     The perplexities under the two models leave out sentences with other pieces than the words of the toy world.
@@ -236,7 +237,7 @@ def compare_writing(masked: Any, writer: Any, world: ToyWorld, *, count: int = 3
     for way, texts in ways.items():
         written = [story._replace(following=text) for story, text in zip(stories, texts)]
         readable = [s for s in written if s.following and set(s.following.split()) <= set(world.network.words)]
-        found.append(
-            Row(way, written, score_texts(world, written), score_masked(masked, readable), score_next(writer, readable))
-        )
+        by_masked = score_masked(masked, readable) if readable else math.inf
+        by_next = score_next(writer, readable) if readable else math.inf
+        found.append(Row(way, written, score_texts(world, written), by_masked, by_next))
     return found

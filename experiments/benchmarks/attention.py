@@ -1,4 +1,4 @@
-r"""Small studies of why attention is built as it is: prints their tables and writes their figures as SVG.
+r"""Small studies of attention: print their tables and write their figures as SVG.
 
 Each takes seconds to two minutes on two cores:
   python -m experiments.benchmarks.attention --what=scaling --output=attention
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start("attention", define, main, {"what": "The study", "model": "Of words"}, stopped="stopped")
+    start("benchmarks.attention", define, main, {"what": "The study", "model": "Of words"}, stopped="stopped")

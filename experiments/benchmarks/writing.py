@@ -1,4 +1,4 @@
-r"""Texts from a masked language model beside those of a language model of the same size, scored by the toy world.
+r"""Compare how a masked language model and a language model of the same size write, scored by the toy world.
 
 Both continue the first sentence of a story with a second one. They are trained on the same text for the same steps:
   python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.objective=documents \
@@ -24,7 +24,7 @@ def define() -> None:
     flags.DEFINE_string("masked", None, "A run directory of a masked language model of the toy world.", required=True)
     flags.DEFINE_string("next", None, "A run directory of a language model of the toy world.", required=True)
     flags.DEFINE_enum("language", "en", ["en", "ko"], "Of the stories.")
-    flags.DEFINE_integer("count", 300, "Sentences from each.", lower_bound=1)
+    flags.DEFINE_integer("count", 200, "Sentences from each.", lower_bound=1)
     flags.DEFINE_integer("samples", 3, "Sentences to print.", lower_bound=0)
     flags.DEFINE_integer("seed", 0, "Of the words that are drawn.")
 

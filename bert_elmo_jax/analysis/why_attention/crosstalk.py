@@ -30,7 +30,7 @@ class Sight(NamedTuple):
     losses: Float[np.ndarray, " S"]
     own: float  # accuracy of the training's objective, in the last tenth of the steps
     hidden: float  # accuracy on one word per sentence that is replaced by [MASK]
-    swapped: float  # accuracy on the true word, where another word of the language stands in its place
+    swapped: float  # accuracy on the true word after it is replaced by another word of the language
 
     @property
     def loss(self) -> float:

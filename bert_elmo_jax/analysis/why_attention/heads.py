@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bert_elmo_jax.analysis.why_attention.small_training import fit, last_tenth, mean_loss, normal
 
 ROLES = ("who", "did", "what", "where", "when", "why", "how", "whose")
-ASKED, WORDS, WIDTH = 4, 256, 64  # the first roles are asked for; words of the language; width of the layer
+ASKED, WORDS, WIDTH = 4, 256, 64  # the query asks for the first roles; words of the language; width of the layer
 HEADS = (1, 2, 4, 8, 16)
 
 
@@ -65,7 +65,7 @@ def answer(heads: int, *, steps: int, rate: float = 0.003, seed: int = 0) -> Ans
 
 
 def draw_roles(key: PRNGKeyArray, rows: int = 64) -> dict[str, Array]:
-    """Return rows of words with their roles, and the words of the roles that are asked for.
+    """Return rows of words with their roles, and the answers: the words of the first roles.
 
     >>> batch = draw_roles(jax.random.key(0), 3)
     >>> {name: part.shape for name, part in batch.items()}

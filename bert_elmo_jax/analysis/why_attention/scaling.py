@@ -21,7 +21,7 @@ RIGHT = 0.95  # an accuracy that is called learned
 
 
 class Saturation(NamedTuple):
-    """What a softmax over the scores of random queries and keys looks like; `scaled` scores are divided by √d."""
+    """Statistics of a softmax over the scores of random queries and keys; `scaled` scores are divided by √d."""
 
     width: int
     scaled: bool
@@ -72,8 +72,10 @@ def softmax(scores: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "N K"]:
 def softmax_gradient(weights: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "N K K"]:
     """Return the derivative of each weight (second axis) by each score: w_i (δ_ij - w_j).
 
-    >>> softmax_gradient(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
-    [[[0.25, -0.25], [-0.25, 0.25]], [[0.0, -0.0], [0.0, 0.0]]]
+    >>> softmax_gradient(np.array([[0.5, 0.5]])).tolist()
+    [[[0.25, -0.25], [-0.25, 0.25]]]
+    >>> bool(softmax_gradient(np.array([[1.0, 0.0]])).any())
+    False
     """
     return weights[:, :, None] * (np.eye(weights.shape[1])[None] - weights[:, None, :])
 

@@ -16,7 +16,7 @@ Loss = Callable[[Any, Any, PRNGKeyArray], tuple[Array, Any]]
 
 
 class Fitted(NamedTuple):
-    """The parameters after training, and for each step the loss and what the loss function returned beside it."""
+    """The parameters after training, and for each step the loss and the further figures of the loss function."""
 
     params: Any
     losses: Float[np.ndarray, " S"]

@@ -97,7 +97,7 @@ def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -
     >>> [text] = toy_links(ToyWorld("en"), "agreement", 1)
     >>> head = text.heads.index(max(text.heads))
     >>> " ".join(text.words), text.words[head], text.words[text.heads[head] - 1]
-    ('The planes near the white stone land in the desert .', 'land', 'planes')
+    ('The star near the old stone prepares the mask in the cinema .', 'prepares', 'star')
     """
     if kind not in (AGREEMENT, PRONOUN):
         raise ValueError(f"kind={kind!r}: it is {AGREEMENT!r} or {PRONOUN!r}")
