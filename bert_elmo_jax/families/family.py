@@ -181,7 +181,7 @@ class Family:
     def vocabulary_fields(self, tokenizer: Any) -> dict[str, Any]:
         """Return the fields of a configuration that a tokenizer decides; the `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
-        taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        taken: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
         if "end_id" in known:
             taken["end_id"] = tokenizer.sep_id
         return taken | dict(self.special_ids(tokenizer))
