@@ -76,7 +76,7 @@ def test_parameters_are_held_against_the_configuration(run, fields, named):
         ({"config": None}, "config is None; expected an object"),
         ({"config": {}}, "the config lacks vocab_size, hidden_size"),
         ({"family": 1}, "family is 1; expected a string"),
-        ({"family": "gpt"}, "family 'gpt' is not known to this version; it knows bert, elmo"),
+        ({"family": "gpx"}, "family 'gpx' is not known to this version; it knows bert, elmo"),
         ({"config_fields": {"hidden_size": "64"}}, "hidden_size is '64'; expected a whole number"),
         ({"config_fields": {"hidden_size": 64.0}}, "hidden_size is 64.0; expected a whole number"),
         ({"config_fields": {"num_layers": True}}, "num_layers is True; expected a whole number"),
