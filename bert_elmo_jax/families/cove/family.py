@@ -31,11 +31,8 @@ FAMILY = Family(
         )
     },
     encoder=lazy_function("bert_elmo_jax.families.cove.encoder", "CoveEncoder"),
+    # The LSTMs are small, and every step of a loop would wait for the other devices.
     sharding=(
-        (r"layer_\d+/(forward|backward)/(input|state)_kernel$", P("fsdp", "tensor")),
-        (r"layer_\d+/(forward|backward)/bias$", P("tensor")),
-        (r"decoder/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),
-        (r"decoder/layer_\d+/bias$", P("tensor")),
         (r"decoder/output/kernel$", P("fsdp", "tensor")),
         (r"decoder/output/bias$", P("tensor")),
         (r"decoder/embedding$|encoder/embeddings/word$", P("tensor", "fsdp")),

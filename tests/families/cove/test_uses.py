@@ -17,6 +17,7 @@ from bert_elmo_jax.inference.word_layers import choose_layers, word_layers
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.pretraining import build_objective, pretrain
 from bert_elmo_jax.train.checkpoint import load_params
+from bert_elmo_jax.train.metrics import read_metrics
 
 WORDS = ("the", "The", "bank", "of", "river", "ship", "배", "unheard")
 NETWORK = {"lstm_size": 4, "epochs": 1.0, "batch_size": 8, "unknown": "unk", "word_size": 6, "dropout": 0.0}
@@ -190,8 +191,11 @@ def test_a_mesh_that_shards_parameters(pairs, tmp_path):
     split = small_run(pairs, **{"model.dropout": 0.0})
     split.mesh.update(data=2, fsdp=2, tensor=2)
     assert pretrain(plain, tmp_path / "plain") == pretrain(split, tmp_path / "split") == 0
+    norms = [[line["gradient_norm"] for line in read_metrics(tmp_path / name)] for name in ("plain", "split")]
+    assert norms[1] == pytest.approx(norms[0], rel=1e-4)
     (_, ours), (_, theirs) = load_params(tmp_path / "plain"), load_params(tmp_path / "split")
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-4), ours, theirs)
+    # Four steps of Adam at rates up to 5e-3; where a gradient is nearly zero, its rounding decides the direction.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-3), ours, theirs)
 
 
 @pytest.mark.long
