@@ -172,7 +172,9 @@ def support(yes, no):
         yield f"| {' | '.join(cells)} |"
 
 
-@pytest.mark.parametrize(("page", "words"), [("README.md", ("yes", "no")), ("README.ko.md", ("예", "아니요"))])
+@pytest.mark.parametrize(
+    ("page", "words"), [("docs/families.md", ("yes", "no")), ("docs/families.ko.md", ("예", "아니요"))]
+)
 def test_the_support_matrix_is_that_of_the_registry(page, words):
     missing = set(support(*words)) - set(read(page).splitlines())
     assert not missing, f"{page} lacks the rows\n" + "\n".join(sorted(missing))

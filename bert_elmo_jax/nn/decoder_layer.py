@@ -47,7 +47,7 @@ def cross_maps(
 class CrossAttention(nn.Module):
     """Attention to given keys and values, dropout, residual, layer norm.
 
-    The configuration is that of `nn.transformer`.
+    The configuration has the fields that `nn.transformer` needs.
     """
 
     config: Any

@@ -35,9 +35,9 @@ CODE = re.compile(r">>.*?<<", re.S)  # the target's language, in front of a sour
 class Marian(Tokenizer):
     """Reads sources with one SentencePiece model, and targets (`encode_target`, `decode`) with another.
 
-    A SentencePiece model only splits; the ids are those of `vocabulary`, and a piece that it lacks is `<unk>`. A text
+    A SentencePiece model only splits; the ids are those of `vocabulary`, and a missing piece is `<unk>`. A text
     ends with `</s>` and has no piece in front, unless it begins with a language such as `>>kor<<`. There is no mask
-    piece: `mask_id` is that of `<unk>`, and `cls_id`, which begins a target, is that of `<pad>`.
+    piece: `mask_id` is the id of `<unk>`, and `cls_id`, which begins a target, the id of `<pad>`.
 
     >>> from bert_elmo_jax.text import load_tokenizer
     >>> tokenizer = load_tokenizer("tests/goldens/tokenizers/marian")

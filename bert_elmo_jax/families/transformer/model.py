@@ -118,7 +118,7 @@ class TransformerDecoder(nn.Module):
 def piece_logits(
     x: Float[Array, "B U D"], table: Float[AnyArray, "V D"], bias: Float[AnyArray, " V"] | None = None
 ) -> Float32[Array, "B U V"]:
-    """Return the scores of all pieces in float32; the bias is a constant, which training leaves as it is.
+    """Return the scores of all pieces in float32; the bias is a constant that training does not change.
 
     >>> piece_logits(jnp.ones((1, 1, 2)), jnp.eye(3, 2), jnp.array([0.0, 0.0, 5.0])).ravel().tolist()
     [1.0, 1.0, 5.0]

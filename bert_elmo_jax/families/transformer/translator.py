@@ -20,7 +20,7 @@ from bert_elmo_jax.text import Tokenizer
 Rows = Sequence[Sequence[int]]
 BEAMS = 4
 DRAWS = ("temperature", "top_k", "top_p")
-MORE = 50  # pieces that a translation may have beyond those of its source
+MORE = 50  # pieces by which a translation may be longer than its source
 
 
 class Translator(PieceEncoder):
@@ -71,7 +71,7 @@ class Translator(PieceEncoder):
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
         """Return the best translation of each text, with 4 beams and a length penalty of 0.6 by default.
 
-        The options are those of `generate`. By default a translation has at most 50 pieces more than the longest
+        All options of `generate` are allowed. By default a translation has at most 50 pieces more than the longest
         source, as in Vaswani et al. 2017, and no more than the model has positions.
 
         >>> from bert_elmo_jax import load
