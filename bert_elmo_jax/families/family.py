@@ -172,7 +172,7 @@ class Family:
     def config_for(self, tokenizer: Any, **fields: Any) -> Any:
         """Return a configuration with the vocabulary of a tokenizer; its `sep` piece ends a text."""
         known = {name.name for name in dataclasses.fields(self.config)}
-        taken = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
+        taken: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id") if name in known}
         if "end_id" in known:
             taken["end_id"] = tokenizer.sep_id
         taken |= {name: value for name, value in self.special_ids(tokenizer).items() if name not in fields}

@@ -56,7 +56,7 @@ class Writer:
         top_p = 1.0 if options.top_p is None else options.top_p
         return Numbers(
             ends, never, np.int32(options.min_new), np.float32(options.temperature), np.float32(top_p),
-            np.float32(options.repetition_penalty), np.int32(options.max_new - 1),
+            np.float32(options.repetition_penalty), np.array(options.max_new - 1, np.int32),
         )  # fmt: skip
 
 
