@@ -5,12 +5,13 @@ from typing import Any, NamedTuple, no_type_check
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int, Key
 
 from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, penalise_repeats
+from bert_elmo_jax.nn.next_piece import Number, block, draw, find_likeliest, penalise_repeats
 
 
 class Rules(NamedTuple):
@@ -27,10 +28,10 @@ class Numbers(NamedTuple):
 
     ends: Bool[AnyArray, " V"]  # pieces that end a text
     never: Bool[AnyArray, " V"]  # pieces that are never written
-    min_new: int | Int[AnyArray, ""] = 0
-    temperature: float | Float32[AnyArray, ""] = 1.0
-    top_p: float | Float32[AnyArray, ""] = 1.0
-    penalty: float | Float32[AnyArray, ""] = 1.0
+    min_new: int | np.int32 | Int[AnyArray, ""] = 0
+    temperature: Number = 1.0
+    top_p: Number = 1.0
+    penalty: Number = 1.0  # of pieces that were used
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -43,7 +44,7 @@ class State(NamedTuple):
     at: Int[Array, ""]  # the slot of `token`
     seen: Bool[Array, "B S"]
     used: Bool[Array, "B V"] | None
-    count: Int[Array, ""]  # pieces written
+    steps: Int[Array, ""]  # pieces written
     written: Int[Array, "B N"]
     logs: Float32[Array, "B N"]  # the log-probability of each piece under the model
     done: Bool[Array, " B"]
@@ -103,9 +104,9 @@ def advance(
         logits, memory = decoder.step(
             params, state.memory, state.token[:, None], state.position[:, None], state.at, state.seen
         )
-        scores = adjust(logits[:, 0], state.used, state.count, numbers, rules.repeats)
+        scores = adjust(logits[:, 0], state.used, state.steps, numbers, rules.repeats)
         if rules.draws:
-            fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.count)
+            fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.steps)
             top_p = numbers.top_p if rules.top_p else None
             piece = draw(fresh, scores, numbers.temperature, rules.top_k, top_p)
         else:
@@ -120,27 +121,28 @@ def advance(
             position=jnp.where(state.done, state.position, state.position + 1),
             at=state.at + 1,
             used=mark(state.used, piece),
-            count=state.count + 1,
-            written=lax.dynamic_update_slice(state.written, shown[:, None], (0, state.count)),
-            logs=lax.dynamic_update_slice(state.logs, jnp.where(state.done, 0.0, log)[:, None], (0, state.count)),
+            steps=state.steps + 1,
+            written=lax.dynamic_update_slice(state.written, shown[:, None], (0, state.steps)),
+            logs=lax.dynamic_update_slice(state.logs, jnp.where(state.done, 0.0, log)[:, None], (0, state.steps)),
             done=state.done | numbers.ends[piece],
         )
 
     numbers = Numbers(*map(jnp.asarray, numbers))
-    return lax.while_loop(lambda state: (state.count < until) & ~state.done.all(), step, state)
+    return lax.while_loop(lambda state: (state.steps < until) & ~state.done.all(), step, state)
 
 
 def adjust(
     scores: Float32[Array, "B V"],
     used: Bool[Array, "B V"] | None,
-    count: Int[Array, ""],
+    steps: Int[Array, ""],
     numbers: Numbers,
     repeats: bool,
 ) -> Float32[Array, "B V"]:
     """Return scores after the penalty for repeats, and without the pieces that may not come now."""
     if repeats:
+        assert used is not None
         scores = penalise_repeats(scores, used, numbers.penalty)
-    return block(scores, numbers.never | (numbers.ends & (count < numbers.min_new)))
+    return block(scores, numbers.never | (numbers.ends & (steps < numbers.min_new)))
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:

@@ -57,11 +57,12 @@ def find_decoder(encoder: Any) -> Decoder:
 
 def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """Return a number within bounds, of which only `high` may be reached."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={shorten(value)}: use {what}")
-    if not low < value <= high:
+    number = float(value)
+    if not (math.isfinite(number) and low < number <= high):
         raise ValueError(f"{name}={shorten(value)}: use {what}")
-    return float(value)
+    return number
 
 
 def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> Options:

@@ -1,15 +1,16 @@
 """The next piece of a text from its logits: rules that change them, and draws."""
 
-from typing import Any, SupportsFloat
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int, Int32, Key
 
 from bert_elmo_jax.nn.any_array import AnyArray
 
-Number = SupportsFloat | Float32[AnyArray, ""]
+Number = float | np.float32 | Float32[AnyArray, ""]
 
 
 def penalise_repeats(
