@@ -72,7 +72,7 @@ def begin(
     if decoder.first is None:
         token, position = prompt[:, -1], places[:, -1]
         seen = jnp.concatenate([mask[:, :before] > 0, jnp.ones((rows, room), bool)], axis=1)
-        if before:  # nobody reads these logits, so the compiler leaves them out
+        if before:  # these logits are not used, so the compiler leaves them out
             _, memory = decoder.step(params, memory, prompt[:, :before], places[:, :before], 0, seen)
     else:
         token, position = jnp.full(rows, decoder.first, prompt.dtype), jnp.zeros(rows, prompt.dtype)
@@ -113,7 +113,7 @@ def advance(
             piece = find_likeliest(scores)
         piece = piece.astype(state.token.dtype)
         log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
-        # A row that has ended goes on with padding, which nobody reads.
+        # A row that has ended is filled with padding.
         shown = jnp.where(state.done, decoder.pad, piece)
         return state._replace(
             memory=memory,

@@ -25,7 +25,7 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """How texts are written; `check_options` makes it."""
+    """The checked options of a call; made by `check_options`."""
 
     max_new: int
     min_new: int
@@ -56,7 +56,7 @@ def find_decoder(encoder: Any) -> Decoder:
 
 
 def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return a number within bounds, of which only `high` may be reached."""
+    """Return a number that is above `low` and at most `high`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={shorten(value)}: use {what}")
     number = float(value)
@@ -121,8 +121,8 @@ def _check_beams(beams: Any, pieces: int) -> int:
     beams = check_whole("beams", beams, 1)
     if beams > pieces:
         raise ValueError(
-            f"beams={beams} is larger than the vocabulary, of which the model writes {pieces} pieces: each beam begins "
-            f"with a piece of its own, so use {pieces} or fewer"
+            f"beams={beams} is larger than the vocabulary: the model writes {pieces} pieces, and each beam begins with "
+            f"another one, so use {pieces} or fewer"
         )
     return beams
 
