@@ -7,7 +7,8 @@ Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762,
 piece and BLEU, without averaging of checkpoints: bigger models are better, one head is worse than eight, smaller keys
 are worse, and learned positions are as good as sinusoids.
 Scales: toy (minutes on two cores; English to Korean in the toy world), one_gpu (half the paper's width, 20,000 steps
-per row), paper (100,000 steps; `big` 300,000). Cost: not measured yet.
+per row), paper (100,000 steps; `big` 300,000). Cost: toy, about a minute of processor time for each of 16 runs; the
+others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/transformer_table3.py --jobs=2 --workdir=runs/sweeps
 """
 

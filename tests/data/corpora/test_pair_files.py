@@ -1,14 +1,19 @@
 """Line-aligned files and tables of pairs: what is written, and what is refused."""
 
 import gzip
+import random
+from collections import Counter
 
 import pytest
 
 from bert_elmo_jax.data.corpora.pair_files import join_pairs, joined_inputs
 from bert_elmo_jax.data.corpora.reading import BadInput, Reading
+from bert_elmo_jax.data.corpora.run_preparation import prepare_from_flags
+from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_pairs
 from bert_elmo_jax.data.pipeline.batches import train_batches
 from bert_elmo_jax.data.rows.translation import PairExamples
+from bert_elmo_jax.text import load_tokenizer
 
 
 def write(folder, **files):
@@ -128,3 +133,25 @@ def test_a_tokenizer_with_a_model_for_each_language(goldens, tmp_path):
     folder = toy_pairs(tmp_path / "pairs", documents=20, tokenizer=marian)
     with pytest.raises(ValueError, match="was prepared with Marian's tokenizer, which splits each language"):
         train_batches(folder, PairExamples(8, 8, 0, 1, 2), 2)
+
+
+def test_from_files_to_batches(tmp_path, capsys):
+    coins = random.Random(0)
+    english = [" ".join(coins.choices(["the", "pear", "sea", "ship"], k=1 + n % 5)) for n in range(40)]
+    korean = [" ".join(coins.choices(["배", "바다", "강"], k=1 + n % 3)) for n in range(40)]
+    source, target = write(tmp_path, en="\n".join(english), ko="\n".join(korean))
+    values = flags(source=[source], target=[target], output=str(tmp_path / "store"), tokenizer="wordpiece")
+    values |= {"vocab_size": 80, "lowercase": False, "sentencepiece_model": "unigram", "word_rule": "punctuation"}
+    values |= {"heldout": 0.2, "shards": 2, "seed": 0, "workers": 1, "runner": "local", "ray_address": None}
+    values |= {"sample_mb": 1.0, "verify": False, "pairs": [], "columns": []}
+    prepare_from_flags(values, ["source", "target", "output"])
+    assert "Preparing" in capsys.readouterr().out
+    tokenizer = load_tokenizer(tmp_path / "store" / "tokenizer")
+    stores = [open_store(tmp_path / "store", part) for part in ("train", "heldout")]
+    read = [tuple(tokenizer.decode(side) for side in store[n]) for store in stores for n in range(len(store))]
+    assert Counter(read) == Counter(zip(english, korean))
+    batch = next(train_batches(tmp_path / "store", PairExamples(12, 12, 2, 3, 0), 4))
+    assert batch["source_tokens"].shape == batch["target_out"].shape == (4, 12)
+    prepare_from_flags(values, ["source", "target", "output"])  # finished: nothing is made again
+    with pytest.raises(ValueError, match="was started with other options"):
+        prepare_from_flags(values | {"vocab_size": 90})

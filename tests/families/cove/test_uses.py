@@ -191,7 +191,8 @@ def test_a_mesh_that_shards_parameters(pairs, tmp_path):
     split.mesh.update(data=2, fsdp=2, tensor=2)
     assert pretrain(plain, tmp_path / "plain") == pretrain(split, tmp_path / "split") == 0
     (_, ours), (_, theirs) = load_params(tmp_path / "plain"), load_params(tmp_path / "split")
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-4), ours, theirs)
+    # Four steps of Adam at rates up to 5e-3; where a gradient is nearly zero, its rounding decides the direction.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=1e-3), ours, theirs)
 
 
 @pytest.mark.long
