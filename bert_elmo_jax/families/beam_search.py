@@ -42,7 +42,7 @@ class Search(NamedTuple):
     at: Int[Array, ""]
     seen: Bool[Array, "R S"]
     used: Bool[Array, "R V"] | None
-    count: Int[Array, ""]
+    steps: Int[Array, ""]  # pieces written
     running: Int[Array, "B K N"]
     sums: Float32[Array, "B K"]  # of log-probabilities, best first
     ended: Int[Array, "B K N"]
@@ -83,7 +83,7 @@ def begin_search(
     return Search(
         memory=jax.tree.map(repeat, state.memory), token=repeat(state.token[:, None]).reshape(rows, beams),
         position=state.position, at=state.at, seen=repeat(state.seen),
-        used=None if state.used is None else repeat(state.used), count=state.count, running=blank,
+        used=None if state.used is None else repeat(state.used), steps=state.steps, running=blank,
         sums=far.at[:, 0].set(0.0), ended=blank, scores=far, lengths=jnp.zeros((rows, beams), jnp.int32),
         full=jnp.zeros((rows, beams), bool), hopeful=jnp.ones(rows, bool),
     )  # fmt: skip
@@ -114,13 +114,13 @@ def search(
         places = jnp.repeat(state.position, beams)[:, None]
         logits, memory = decoder.step(params, state.memory, flat, places, state.at, state.seen)
         logs = jax.nn.log_softmax(logits[:, 0])
-        logs = adjust(logs, state.used, state.count, numbers, rules.repeats, decoder.forced_end)
-        vocab_size, length = logs.shape[1], state.count + 1
+        logs = adjust(logs, state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
+        vocab_size, length = logs.shape[1], state.steps + 1
         totals = state.sums.reshape(-1, 1) + logs
         best, place = lax.top_k(totals.reshape(rows, beams * vocab_size), rules.candidates)
         parent, piece = place // vocab_size, (place % vocab_size).astype(state.token.dtype)
         candidates = lax.dynamic_update_slice(
-            jnp.take_along_axis(state.running, parent[:, :, None], axis=1), piece[:, :, None], (0, 0, state.count)
+            jnp.take_along_axis(state.running, parent[:, :, None], axis=1), piece[:, :, None], (0, 0, state.steps)
         )
         ends = numbers.ends[piece] | (length == limit)
 
@@ -146,7 +146,7 @@ def search(
             at=state.at + 1,
             seen=state.seen,
             used=None if state.used is None else mark(state.used[from_row], token.reshape(-1)),
-            count=length,
+            steps=length,
             running=jnp.take_along_axis(candidates, going[:, :, None], axis=1),
             sums=sums,
             ended=choose(state.ended, candidates),
@@ -156,7 +156,7 @@ def search(
             hopeful=state.hopeful & (~full.all(axis=1) | (possible > scores[:, -1])),
         )
 
-    return lax.while_loop(lambda state: (state.count < until) & is_open(state, early).any(), step, state)
+    return lax.while_loop(lambda state: (state.steps < until) & is_open(state, early).any(), step, state)
 
 
 def reorder(memory: Any, rows: Int[Array, " R"]) -> Any:

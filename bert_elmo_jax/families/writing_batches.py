@@ -56,7 +56,7 @@ class Writer:
         top_p = 1.0 if options.top_p is None else options.top_p
         return Numbers(
             ends, never, np.int32(options.min_new), np.float32(options.temperature), np.float32(top_p),
-            np.float32(options.repetition_penalty), np.int32(options.max_new - 1),
+            np.float32(options.repetition_penalty), np.array(options.max_new - 1, np.int32),
         )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def write_chunks(
     numbers = writer.numbers(options)
     while count < options.max_new and not done.all():
         state = advance(writer.params, state._replace(done=done), numbers, keys, min(count + chunk, options.max_new))
-        written, logs, stopped, count = jax.device_get((state.written, state.logs, state.done, state.count))
+        written, logs, stopped, count = jax.device_get((state.written, state.logs, state.done, state.steps))
         found = Chunk(written[:rows, :count], logs[:rows, :count], stopped[:rows].copy())
         yield found
         done = np.concatenate([found.done, np.ones(height - rows, bool)])
@@ -165,7 +165,7 @@ def search_batch(writer: Writer, prompts: Sequence[Prompt], options: Options, he
     while count < options.max_new and going:
         until = min(count + CHUNK, options.max_new)
         state = search(writer.params, state, numbers, penalty, options.max_new, until)
-        count, going = int(state.count), bool(is_open(state, options.early_stopping).any())
+        count, going = int(state.steps), bool(is_open(state, options.early_stopping).any())
     texts, scores, lengths = jax.device_get((state.ended, state.scores, state.lengths))
     found = []
     for row in range(len(prompts)):

@@ -94,7 +94,7 @@ def write_batch(
 
 
 def finish(pieces: Pieces, decode: Decode | None, options: Options) -> Written:
-    """Return a text from its pieces, which may go on behind a stop text."""
+    """Return a text from its pieces, cut at the first stop text."""
     ids, logs, ended = pieces.ids, pieces.logs, pieces.ended
     text = None if decode is None else decode(ids[:-1] if ended else ids)
     if decode is not None and text is not None and (place := find_stop(text, options.stop)) is not None:

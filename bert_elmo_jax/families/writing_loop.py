@@ -5,12 +5,13 @@ from typing import Any, NamedTuple, no_type_check
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int, Key
 
 from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, penalise_repeats
+from bert_elmo_jax.nn.next_piece import Number, block, draw, find_likeliest, penalise_repeats
 
 
 class Rules(NamedTuple):
@@ -27,11 +28,11 @@ class Numbers(NamedTuple):
 
     ends: Bool[AnyArray, " V"]  # pieces that end a text
     never: Bool[AnyArray, " V"]  # pieces that are never written
-    min_new: int | Int[AnyArray, ""] = 0
-    temperature: float | Float32[AnyArray, ""] = 1.0
-    top_p: float | Float32[AnyArray, ""] = 1.0
-    penalty: float | Float32[AnyArray, ""] = 1.0
-    last: int | Int[AnyArray, ""] = 2**31 - 1  # the number of the last piece that may be written, counted from 0
+    min_new: int | np.int32 | Int[AnyArray, ""] = 0
+    temperature: Number = 1.0
+    top_p: Number = 1.0
+    penalty: Number = 1.0  # of pieces that were used
+    last: int | np.int32 | Int[AnyArray, ""] = 2**31 - 1  # the number of the last piece, counted from 0
 
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
@@ -44,7 +45,7 @@ class State(NamedTuple):
     at: Int[Array, ""]  # the slot of `token`
     seen: Bool[Array, "B S"]
     used: Bool[Array, "B V"] | None
-    count: Int[Array, ""]  # pieces written
+    steps: Int[Array, ""]  # pieces written
     written: Int[Array, "B N"]
     logs: Float32[Array, "B N"]  # the log-probability of each piece under the model
     done: Bool[Array, " B"]
@@ -72,7 +73,7 @@ def begin(
     if decoder.first is None:
         token, position = prompt[:, -1], places[:, -1]
         seen = jnp.concatenate([mask[:, :before] > 0, jnp.ones((rows, room), bool)], axis=1)
-        if before:  # nobody reads these logits, so the compiler leaves them out
+        if before:  # these logits are not used, so the compiler leaves them out
             _, memory = decoder.step(params, memory, prompt[:, :before], places[:, :before], 0, seen)
     else:
         token, position = jnp.full(rows, decoder.first, prompt.dtype), jnp.zeros(rows, prompt.dtype)
@@ -104,9 +105,9 @@ def advance(
         logits, memory = decoder.step(
             params, state.memory, state.token[:, None], state.position[:, None], state.at, state.seen
         )
-        scores = adjust(logits[:, 0], state.used, state.count, numbers, rules.repeats, decoder.forced_end)
+        scores = adjust(logits[:, 0], state.used, state.steps, numbers, rules.repeats, decoder.forced_end)
         if rules.draws:
-            fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.count)
+            fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, state.steps)
             top_p = numbers.top_p if rules.top_p else None
             piece = draw(fresh, scores, numbers.temperature, rules.top_k, top_p)
         else:
@@ -114,8 +115,8 @@ def advance(
         piece = piece.astype(state.token.dtype)
         log = jnp.take_along_axis(logits[:, 0], piece[:, None], axis=1)[:, 0] - jax.nn.logsumexp(logits[:, 0], axis=1)
         if decoder.forced_end is not None:
-            log = jnp.where(state.count == numbers.last, 0.0, log)
-        # A row that has ended goes on with padding, which nobody reads.
+            log = jnp.where(state.steps == numbers.last, 0.0, log)
+        # A row that has ended is filled with padding.
         shown = jnp.where(state.done, decoder.pad, piece)
         return state._replace(
             memory=memory,
@@ -123,32 +124,33 @@ def advance(
             position=jnp.where(state.done, state.position, state.position + 1),
             at=state.at + 1,
             used=mark(state.used, piece),
-            count=state.count + 1,
-            written=lax.dynamic_update_slice(state.written, shown[:, None], (0, state.count)),
-            logs=lax.dynamic_update_slice(state.logs, jnp.where(state.done, 0.0, log)[:, None], (0, state.count)),
+            steps=state.steps + 1,
+            written=lax.dynamic_update_slice(state.written, shown[:, None], (0, state.steps)),
+            logs=lax.dynamic_update_slice(state.logs, jnp.where(state.done, 0.0, log)[:, None], (0, state.steps)),
             done=state.done | numbers.ends[piece],
         )
 
     numbers = Numbers(*map(jnp.asarray, numbers))
-    return lax.while_loop(lambda state: (state.count < until) & ~state.done.all(), step, state)
+    return lax.while_loop(lambda state: (state.steps < until) & ~state.done.all(), step, state)
 
 
 def adjust(
     scores: Float32[Array, "B V"],
     used: Bool[Array, "B V"] | None,
-    count: Int[Array, ""],
+    steps: Int[Array, ""],
     numbers: Numbers,
     repeats: bool,
     forced_end: int | None = None,
 ) -> Float32[Array, "B V"]:
     """Return scores after the penalty for repeats, and without the pieces that may not come now."""
     if repeats:
+        assert used is not None
         scores = penalise_repeats(scores, used, numbers.penalty)
-    scores = block(scores, numbers.never | (numbers.ends & (count < numbers.min_new)))
+    scores = block(scores, numbers.never | (numbers.ends & (steps < numbers.min_new)))
     if forced_end is None:
         return scores
     others = jnp.arange(scores.shape[1]) != forced_end
-    return jnp.where(count == numbers.last, block(jnp.zeros_like(scores), others), scores)
+    return jnp.where(steps == numbers.last, block(jnp.zeros_like(scores), others), scores)
 
 
 def mark(used: Bool[Array, "B V"] | None, piece: Int[Array, " B"]) -> Bool[Array, "B V"] | None:

@@ -25,7 +25,7 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """How texts are written; `check_options` makes it."""
+    """The checked options of a call; made by `check_options`."""
 
     max_new: int
     min_new: int
@@ -62,12 +62,13 @@ def count_pieces(encoder: Any, decoder: Decoder) -> int:
 
 
 def check_number(name: str, value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return a number within bounds, of which only `high` may be reached."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    """Return a number that is above `low` and at most `high`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={shorten(value)}: use {what}")
-    if not low < value <= high:
+    number = float(value)
+    if not (math.isfinite(number) and low < number <= high):
         raise ValueError(f"{name}={shorten(value)}: use {what}")
-    return float(value)
+    return number
 
 
 def check_options(encoder: Any, decoder: Decoder, given: Mapping[str, Any]) -> Options:
@@ -126,8 +127,8 @@ def _check_beams(beams: Any, pieces: int) -> int:
     beams = check_whole("beams", beams, 1)
     if beams > pieces:
         raise ValueError(
-            f"beams={beams} is larger than the vocabulary, of which the model writes {pieces} pieces: each beam begins "
-            f"with a piece of its own, so use {pieces} or fewer"
+            f"beams={beams} is larger than the vocabulary: the model writes {pieces} pieces, and each beam begins with "
+            f"another one, so use {pieces} or fewer"
         )
     return beams
 

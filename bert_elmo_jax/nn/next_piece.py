@@ -1,21 +1,22 @@
 """The next piece of a text from its logits: rules that change them, and draws."""
 
-from typing import Any, SupportsFloat
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int, Int32, Key
 
 from bert_elmo_jax.nn.any_array import AnyArray
 
-Number = SupportsFloat | Float32[AnyArray, ""]
+Number = float | np.float32 | Float32[AnyArray, ""]
 
 
 def penalise_repeats(
     scores: Float32[AnyArray, "B V"], used: Bool[AnyArray, "B V"], penalty: Number
 ) -> Float32[Array, "B V"]:
-    """Return scores in which pieces that were used are less likely: Keskar et al. 2019, section 4.1.
+    """Make pieces that were used less likely: Keskar et al. 2019, section 4.1.
 
     A positive score is divided by the penalty, a negative one multiplied.
 
@@ -27,7 +28,7 @@ def penalise_repeats(
 
 
 def block(scores: Float32[AnyArray, "B V"], pieces: Bool[AnyArray, " V"]) -> Float32[Array, "B V"]:
-    """Return scores in which some pieces are impossible.
+    """Give some pieces the score -inf.
 
     >>> block(jnp.zeros((1, 3)), jnp.array([False, True, False])).tolist()
     [[0.0, -inf, 0.0]]

@@ -27,7 +27,7 @@ WRONG = [
     ({"max_new": 0}, "max_new=0: use a whole number, at least 1"),
     ({"max_new": 2.5}, "max_new=2.5: use a whole number"),
     ({"min_new": 9, "max_new": 8}, "min_new=9: use a whole number, 0 to 8, at most max_new"),
-    ({"beams": 20}, "beams=20 is larger than the vocabulary, of which the model writes 19 pieces"),
+    ({"beams": 20}, "beams=20 is larger than the vocabulary: the model writes 19 pieces"),
     ({"beams": 0}, "beams=0: use a whole number, at least 1"),
     ({"beams": 2, "n_best": 3}, "n_best=3, but beams=2: a search finds as many texts as it has beams"),
     ({"n_best": 2}, "n_best=2, but beams=1"),
