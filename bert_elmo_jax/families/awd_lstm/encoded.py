@@ -58,7 +58,7 @@ class AwdLstmEncoded:
 
 
 def blank(sentences: Sequence[list[str]], widths: Sequence[int]) -> AwdLstmEncoded:
-    """Return zeros for the layers of sentences; `widths` are those of the layers."""
+    """Return zeros for the layers of sentences; `widths` has one for each layer."""
     lengths = np.array([len(words) for words in sentences])
     mask = np.arange(lengths.max()) < lengths[:, None]
     layers = tuple(np.zeros((*mask.shape, width), np.float32) for width in widths)

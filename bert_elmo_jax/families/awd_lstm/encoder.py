@@ -227,7 +227,7 @@ class AwdLstmEncoder(Encoder):
         return check_whole("batch_size", batch_size, 1)
 
     def _read(self, words: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
-        """Return the ids of a sentence as they are read, after the mark of begin, and the place of each word."""
+        """Return the ids of a sentence in reading order, after the mark of begin, and the place of each word."""
         ids, places = read_words(self.vocabulary, words, backward=self.config.direction == "backward")
         begin = self._begin
         return (ids, places) if begin is None else (np.append(np.int32(begin), ids), places + np.int32(1))

@@ -7,7 +7,7 @@ from typing import Any
 
 TORCH = (".pth", ".pt")
 WRITTEN = {"forward": "lm.safetensors", "backward": "lm_bwd.safetensors"}  # the files that `write` makes
-# The first layer's input matrix, after whatever prefix: by it, the model is recognised.
+# The first layer's input matrix, after any prefix: it shows that a file holds an AWD-LSTM.
 FIRST = re.compile(r"(.*\.)?rnns\.0\.(module\.weight_ih_l0|layers\.0\.linear\.weight)")
 BACKWARD = re.compile(r"(?<![a-z])(bwd|backwards?)(?![a-z])", re.IGNORECASE)
 

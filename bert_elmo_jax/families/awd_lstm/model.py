@@ -198,7 +198,7 @@ def init_awd_lstm_params(
         from bert_elmo_jax.heads.pool_classifier import init_pool_classifier
 
         if not config.classifier:
-            raise ValueError("a classifier was asked for, but the field classifier is empty: give its widths, (50, 2)")
+            raise ValueError("a head classifier needs the field classifier, its widths, such as (50, 2); it is empty")
         params["classifier"] = init_pool_classifier(for_classifier, config.embedding_size, config.classifier)
     return params
 

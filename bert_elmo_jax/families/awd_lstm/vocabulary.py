@@ -44,7 +44,7 @@ def marks_of(vocabulary: Vocabulary) -> tuple[int | None, int | None]:
 def read_words(
     vocabulary: Vocabulary, words: Sequence[str], backward: bool = False
 ) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
-    """Return the ids of words as they are read, and the place of each word: that of its piece that is read last.
+    """Return the ids of words in reading order, and the place of each word: its piece that is read last.
 
     A word without pieces is read as an unknown one.
 

@@ -139,12 +139,13 @@ def test_gradients_are_finite_differences():
     params = init_awd_lstm_params(config, jax.random.key(5))["encoder"]
     weight = np.random.default_rng(4).normal(size=(6, 9, 3)).astype(np.float32)
 
+    @jax.jit
     def value(params):
         return (AwdLstm(config).apply({"params": params}, WORDS).last * weight).sum()
 
     rng = np.random.default_rng(6)
     way = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), params)
-    grads = jax.grad(value)(params)
+    grads = jax.jit(jax.grad(value))(params)
     slope = sum(float((a * b).sum()) for a, b in zip(jax.tree.leaves(grads), jax.tree.leaves(way)))
     step = 1e-2
     ahead, back = (value(jax.tree.map(lambda x, d, size=size: x + size * d, params, way)) for size in (step, -step))

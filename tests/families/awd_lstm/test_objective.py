@@ -56,11 +56,11 @@ def test_terms_are_sums_by_hand_and_the_state_is_carried(corpus, direction):
     batches = train_batches(corpus, objective.phases[0].examples, 4)
     carry, state = objective.carry(4), None
     model = AwdLstmConfig(vocab_size=params["lm"]["bias"].shape[0], **config.model)
-    lengths = []
+    lengths, loss = [], jax.jit(objective.loss)
     for n in range(4):
         batch = next(batches)
         lengths.append(batch["lengths"].max())
-        terms, _, carry = objective.loss(params, batch, None, carry)
+        terms, _, carry = loss(params, batch, None, carry)
         *expected, state = by_hand(model, params, batch, state)
         assert batch["fresh"].all() == (n == 0)
         found = [float(total / weight) for total, weight in (terms[name] for name in ("lm", "activation", "change"))]
@@ -93,8 +93,9 @@ def test_dropout_reaches_every_term(corpus):
     config.model.update(dict.fromkeys(NONE, 0.3))
     _, objective = build_objective(config, None)
     params, batch = objective.init(jax.random.key(0)), next(train_batches(corpus, objective.phases[0].examples, 4))
-    plain, _, _ = objective.loss(params, batch, None, objective.carry(4))
-    found = [objective.loss(params, batch, jax.random.key(n), objective.carry(4))[0] for n in (0, 0, 1)]
+    loss, carry = jax.jit(objective.loss), objective.carry(4)
+    plain, _, _ = loss(params, batch, None, carry)
+    found = [loss(params, batch, jax.random.key(n), carry)[0] for n in (0, 0, 1)]
     for name in ("lm", "activation", "change"):
         one, same, other = (float(terms[name][0]) for terms in found)
         assert one == same != other and one != float(plain[name][0])
@@ -111,13 +112,14 @@ def test_other_softmaxes_have_gradients(options):
         "forward_weights": np.ones((3, 5), np.float32), "lengths": np.full(3, 5), "fresh": np.zeros(3, bool),
     }  # fmt: skip
 
+    @jax.jit
     def loss(params):
         terms, _, _ = awd_lstm_loss(config)(params, batch, None, None)
         return sum(total / weight for total, weight in terms.values())
 
     *expected, _ = by_hand(config, params, batch, None)
     assert float(loss(params)) == pytest.approx(sum(expected), rel=1e-5)
-    assert all(np.asarray(g).any() for g in jax.tree.leaves(jax.grad(loss)(params)))
+    assert all(np.asarray(g).any() for g in jax.tree.leaves(jax.jit(jax.grad(loss))(params)))
 
 
 def test_padding_counts_nowhere():
