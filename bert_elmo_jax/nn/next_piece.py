@@ -68,10 +68,9 @@ def find_likeliest(scores: Float32[AnyArray, "B V"]) -> Int[Array, " B"]:
     >>> find_likeliest(jnp.array([[0.0, 2.0, 2.0], [3.0, 2.0, -jnp.inf]])).tolist()
     [1, 0]
     """
-    scores = jnp.asarray(scores)
-    places = jnp.where(
-        scores == scores.max(axis=1, keepdims=True), jnp.arange(scores.shape[1])[None, :], scores.shape[1]
-    )
+    scores, size = jnp.asarray(scores), scores.shape[1]
+    best = scores == scores.max(axis=1, keepdims=True)
+    places = jnp.where(best, jnp.arange(size)[None, :], size - 1)  # a row of NaN gets the last place, which exists
     return places.min(axis=1)
 
 

@@ -65,3 +65,11 @@ def test_a_greedy_score_is_that_of_one_pass(model):
         logits = np.asarray(logits, np.float64)
         logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         np.testing.assert_allclose(text.score, logs[np.arange(16), text.ids].sum(), rtol=1e-4)
+
+
+def test_half_precision(goldens):
+    writers = [load(goldens / "gpt2_tiny", dtype=dtype) for dtype in ("float32", "bfloat16")]
+    exact, half = (writer.generate(tokens=[[5, 7, 2], [9]], max_new=6, beams=2) for writer in writers)
+    for [one], [other] in zip(exact, half, strict=True):
+        np.testing.assert_allclose(one.score, other.score, atol=0.05)
+        assert one.score != other.score

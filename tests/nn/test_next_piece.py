@@ -55,6 +55,7 @@ def test_draws_of_a_row_depend_on_its_key_alone():
 def test_the_likeliest_is_the_first_of_equal_ones():
     scores = np.random.default_rng(0).integers(0, 4, (20, 30)).astype(np.float32)
     assert find_likeliest(scores).tolist() == np.argmax(scores, axis=1).tolist()
+    assert find_likeliest(np.full((1, 4), np.nan, np.float32)).tolist() == [3]
 
 
 def test_penalty_and_blocks():
