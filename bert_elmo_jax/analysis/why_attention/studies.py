@@ -104,7 +104,7 @@ def study_length(steps: int | None = None, seed: int = 0) -> Findings:
             crossing = length.find_crossing(lengths, *by_kind)
             crossings.append([name, "with gradients" if gradients else "forward", f"{crossing or 'none'}"])
             for kind, values in zip(length.KINDS, by_kind):
-                each = [(size, 1e6 * v / (length.ROWS * size)) for size, v in zip(lengths, values)]
+                each = [(float(size), 1e6 * v / (length.ROWS * size)) for size, v in zip(lengths, values)]
                 series.setdefault((name, gradients), {})[kind] = each
     kinds = [f"{kind}, {what}" for what in ("forward", "gradients") for kind in length.KINDS]
     names = ["length", *(f"{kind}, ms" for kind in kinds), *(f"{kind}, MB" for kind in kinds)]
