@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -46,10 +47,10 @@ def measure_lengths(
 
             for gradients, function in ((False, forward), (True, backward)):
                 compiled = jax.jit(function).lower(params, x).compile()
-                memory = compiled.memory_analysis().temp_size_in_bytes
+                planned: Any = compiled.memory_analysis()
                 operations = count_operations(kind, length, width, rows) * (3 if gradients else 1)
-                seconds = fastest(lambda run=compiled, p=params, x=x: run(p, x), least)
-                found.append(Cost(kind, length, gradients, seconds, int(memory), operations))
+                seconds = fastest(partial(compiled, params, x), least)
+                found.append(Cost(kind, length, gradients, seconds, int(planned.temp_size_in_bytes), operations))
     return found
 
 

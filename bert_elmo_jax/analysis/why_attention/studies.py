@@ -90,7 +90,8 @@ def study_length(steps: int | None = None, seed: int = 0) -> Findings:
     """Time and memory against length, of an LSTM layer and of an attention layer; `steps` limits the lengths."""
     lengths = length.LENGTHS if steps is None else length.LENGTHS[: max(2, min(steps, len(length.LENGTHS)))]
     costs = {(c.kind, c.length, c.gradients): c for c in length.measure_lengths(lengths, seed=seed)}
-    rows, crossings, series = [], [], {}
+    rows, crossings = [], []
+    series: dict[tuple[str, bool], dict[str, list[tuple[float, float]]]] = {}
     for size in lengths:
         four = [costs[kind, size, gradients] for gradients in (False, True) for kind in length.KINDS]
         rows.append([str(size), *(f"{1e3 * c.seconds:.2f}" for c in four), *(f"{c.memory / 1e6:.2f}" for c in four)])
@@ -103,7 +104,7 @@ def study_length(steps: int | None = None, seed: int = 0) -> Findings:
             crossing = length.find_crossing(lengths, *by_kind)
             crossings.append([name, "with gradients" if gradients else "forward", f"{crossing or 'none'}"])
             for kind, values in zip(length.KINDS, by_kind):
-                each = [(size, 1e6 * v / (length.ROWS * size)) for size, v in zip(lengths, values)]
+                each = [(float(size), 1e6 * v / (length.ROWS * size)) for size, v in zip(lengths, values)]
                 series.setdefault((name, gradients), {})[kind] = each
     kinds = [f"{kind}, {what}" for what in ("forward", "gradients") for kind in length.KINDS]
     names = ["length", *(f"{kind}, ms" for kind in kinds), *(f"{kind}, MB" for kind in kinds)]
@@ -153,7 +154,8 @@ def study_warmup(steps: int | None = None, seed: int = 0) -> Findings:
     sentences = [" ".join(texts.words[i - 2] for i in row if i) for row in texts.test]
     # The first word is given, and the end of a sentence is not predicted.
     best = -np.mean(np.concatenate([p[1:-1] for p in word_log_probabilities(SMALL, sentences)]))
-    found = warmup.compare_warm_ups(texts, **({} if steps is None else {"steps": steps}), seed=seed)
+    how: dict[str, Any] = {} if steps is None else {"steps": steps}
+    found = warmup.compare_warm_ups(texts, seed=seed, **how)
     rows = [
         [r.norm, str(r.warmup), f"{r.first:.2f}", f"{r.last:.2f}", f"{r.final:.3f}", f"{np.exp(r.final):.1f}"]
         for r in found

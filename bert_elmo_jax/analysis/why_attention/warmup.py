@@ -76,7 +76,8 @@ def warm_up(
 
     def loss(params: Any, batch: Array, key: PRNGKeyArray | None = None) -> tuple[Array, Array]:
         targets = batch[:, 1:]
-        return mean_loss(model.apply({"params": params}, batch[:, :-1]), targets, (targets > 0).astype(jnp.float32))
+        logits: Any = model.apply({"params": params}, batch[:, :-1])
+        return mean_loss(logits, targets, (targets > 0).astype(jnp.float32))
 
     params = jax.jit(model.init)(jax.random.key(seed), jnp.zeros((1, config.length - 1), jnp.int32))["params"]
     gradient = jax.jit(jax.grad(lambda params, batch: loss(params, batch)[0]))(params, draw(jax.random.key(seed + 2)))

@@ -111,6 +111,7 @@ def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -
             words, (of, to) = list(sentence.words), ends
             if kind == PRONOUN:
                 name = find_slot(world.language, opening.shape, "hero")
+                assert name is not None, "an opening always has its hero"
                 words, of, to = [*opening.words, *words], of + len(opening.words), name
             found.append(with_arc(words, of, to, kind, hidden))
             break  # one text of each document, so that they are independent
@@ -151,9 +152,10 @@ def find_slot(language: str, shape: Shape, name: str) -> int | None:
 def with_arc(words: Sequence[str], of: int, to: int, relation: str, hidden: bool) -> ParsedSentence:
     """Return a sentence with one arc, from the word `of` to the word `to` on which it depends."""
     shown, none = [*words], (None,) * len(words)
+    relations: list[str | None] = [*none]
     if hidden:
         shown[of] = MASK
-    heads, relations = [0] * len(words), [*none]
+    heads = [0] * len(words)
     heads[of], relations[of] = to + 1, relation + (HIDDEN if hidden else "")
     return ParsedSentence(tuple(shown), none, ({},) * len(words), tuple(heads), tuple(relations), "", ())
 

@@ -1,0 +1,34 @@
+"""The studies with few steps: every table has its rows, every figure can be drawn."""
+
+import pytest
+
+from bert_elmo_jax.analysis.why_attention import studies
+from bert_elmo_jax.report.show import show
+
+
+def test_scaling():
+    found = studies.study_scaling(steps=3)
+    random, trained = found.tables.values()
+    assert [row[:2] for row in random[1:]][-1] == ["1024", "scaled"]
+    assert [row[0] for row in trained[1:]] == ["16", "16", "64", "64", "256", "256"]
+    assert {row[3] for row in trained[1:]} == {"never"}
+    assert all(show(figure).document.startswith("<svg") for figure in found.figures.values())
+
+
+def test_heads():
+    found = studies.study_heads(steps=3)
+    (table,) = found.tables.values()
+    assert [row[0] for row in table[1:]] == ["1", "2", "4", "8", "16"]
+    assert set(found.figures) == {"heads_training", "heads_1", "heads_4"}
+    assert "whose" in show(found.figures["heads_4"]).document
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["crosstalk", "warmup"])
+def test_trained_studies(name):
+    found = studies.TRAINED[name](steps=3)
+    (table,) = found.tables.values()
+    assert table[-1][0] == "best possible"
+    assert len({len(row) for row in table}) == 1
+    (figure,) = found.figures.values()
+    assert "steps" not in show(figure).document and figure.series
