@@ -23,7 +23,7 @@ OPTIONS = ("to_format", "average", "format", "classifier", "lowercase")
 
 def define() -> None:
     """Define the flags."""
-    formats = {name: form for name, (_, form) in list_formats().items()}
+    formats = list_formats()
     writable = [*(name for name, form in formats.items() if form.write), "run"]
     classifiers = sorted({name for form in formats.values() for name in form.classifiers})
     source = "A folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name."

@@ -1,25 +1,26 @@
 """Model families, one folder each; each is imported when it is first asked for. `REGISTRY` is the only list of them."""
 
 import importlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.family import Family, WeightFormat
 
-__all__ = ["Family", "all_families", "find_family", "get_family", "register"]
+__all__ = ["Family", "all_families", "all_formats", "find_family", "get_family", "register"]
 
 REGISTRY: dict[str, str | Family] = {
-    "bert": "bert_elmo_jax.families.bert.family",
-    "elmo": "bert_elmo_jax.families.elmo.family",
-    "distilbert": "bert_elmo_jax.families.distilbert.family",
-    "modernbert": "bert_elmo_jax.families.modernbert.family",
-    "roberta": "bert_elmo_jax.families.roberta.family",
-    "electra": "bert_elmo_jax.families.electra.family",
-    "gpt": "bert_elmo_jax.families.gpt.family",
-    "transformer": "bert_elmo_jax.families.transformer.family",
-    "cove": "bert_elmo_jax.families.cove.family",
-    "awd_lstm": "bert_elmo_jax.families.awd_lstm.family",
+    "bert": "bert_elmo_jax.families.bert",
+    "elmo": "bert_elmo_jax.families.elmo",
+    "distilbert": "bert_elmo_jax.families.distilbert",
+    "modernbert": "bert_elmo_jax.families.modernbert",
+    "roberta": "bert_elmo_jax.families.roberta",
+    "electra": "bert_elmo_jax.families.electra",
+    "gpt": "bert_elmo_jax.families.gpt",
+    "transformer": "bert_elmo_jax.families.transformer",
+    "cove": "bert_elmo_jax.families.cove",
+    "awd_lstm": "bert_elmo_jax.families.awd_lstm",
 }
 
 
@@ -43,13 +44,25 @@ def get_family(name: str) -> Family:
         raise ValueError(f"there is no family {name!r}; there are {known}{did_you_mean(name, REGISTRY)}")
     found = REGISTRY[name]
     if isinstance(found, str):
-        found = REGISTRY[name] = importlib.import_module(found).FAMILY
+        found = REGISTRY[name] = importlib.import_module(f"{found}.family").FAMILY
     return found
 
 
 def all_families() -> Iterator[Family]:
     """Yield every family; this imports them all."""
     return (get_family(name) for name in list(REGISTRY))
+
+
+def all_formats() -> Iterator[tuple[str, str, WeightFormat]]:
+    """Yield every weight format with the names of its family and its own; this imports no model.
+
+    >>> next((family, name, format.owner) for family, name, format in all_formats())
+    ('bert', 'huggingface', 'Hugging Face')
+    """
+    for family, found in list(REGISTRY.items()):
+        registered = found.formats if isinstance(found, Family) else importlib.import_module(f"{found}.formats").FORMATS
+        for name, format in registered.items():
+            yield family, name, format
 
 
 def find_family(config: Any) -> Family:
@@ -60,7 +73,7 @@ def find_family(config: Any) -> Family:
     'bert'
     """
     loaded = [family for family in REGISTRY.values() if isinstance(family, Family)]
-    for family in [*loaded, *all_families()]:
+    for family in itertools.chain(loaded, all_families()):
         if isinstance(config, family.config):
             return family
     raise TypeError(f"{type(config).__name__} is not the configuration of a family; there are {', '.join(REGISTRY)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families import Family, all_families, find_family
+from bert_elmo_jax.families import Family, all_formats, find_family, get_family
 from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
@@ -108,13 +108,14 @@ def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Fami
 
     Several families may have a format of one name; `model_type` in the folder's configuration, or `config`, chooses.
     """
-    readers = [(family, form) for family in all_families() for key, form in family.formats.items() if key == name]
+    readers = [(family, form) for family, key, form in all_formats() if key == name]
     if not readers:
         raise ValueError(f"format={name!r} was given; expected one of {', '.join(map(repr, list_formats()))}")
     if config is not None:
-        return next((pair for pair in readers if isinstance(config, pair[0].config)), readers[0])
+        family, reader = next((pair for pair in readers if isinstance(config, get_family(pair[0]).config)), readers[0])
+        return get_family(family), reader
     if len(readers) == 1:
-        return readers[0]
+        return get_family(readers[0][0]), readers[0][1]
     found = readers[0][1].model_type(Path(path))
     types = {known: pair for pair in readers for known in pair[1].model_types}
     if found not in types:
@@ -123,15 +124,14 @@ def choose_reader(path: str | Path, name: str, config: Any = None) -> tuple[Fami
             f"{path} holds a model with model_type {found!r}, which is not supported; supported are "
             f"{', '.join(known)}{did_you_mean(found, known)}"
         )
-    return types[found]
+    return get_family(types[found][0]), types[found][1]
 
 
-def list_formats() -> dict[str, tuple[Family, WeightFormat]]:
-    """Return every weight format by name, with the first family that has it."""
-    formats: dict[str, tuple[Family, WeightFormat]] = {}
-    for family in all_families():
-        for name, format in family.formats.items():
-            formats.setdefault(name, (family, format))
+def list_formats() -> dict[str, WeightFormat]:
+    """Return every weight format by name; of several families' formats of one name, the first."""
+    formats: dict[str, WeightFormat] = {}
+    for _, name, format in all_formats():
+        formats.setdefault(name, format)
     return formats
 
 
@@ -139,12 +139,12 @@ def detect(path: str | Path) -> str:
     """Return the name of the only format of a folder's weights, of a checkpoint's prefix, or of a single file."""
     path, formats = Path(path), list_formats()
     if not path.is_dir():
-        for name, (_, format) in formats.items():
+        for name, format in formats.items():
             if format.is_file(path):
                 return name
         if path.suffix.lower() in TORCH_FILES and path.is_file():
             names = ", ".join(list(_torch_names(path))[:5])
-            looked = [f"{format.owner} ({format.looks_like})" for _, format in formats.values()]
+            looked = [f"{format.owner} ({format.looks_like})" for format in formats.values()]
             raise ValueError(
                 f"{path} is a file of PyTorch, but of no model known here: its tensors are {names}, …. Known single "
                 f"files: {', '.join(one for one in looked if '.pth' in one)}"
@@ -156,7 +156,7 @@ def detect(path: str | Path) -> str:
         )
     found = _find(path)
     if len(found) > 1:
-        listed = " and ".join(f"{formats[name][1].owner} ({', '.join(files)})" for name, files in found.items())
+        listed = " and ".join(f"{formats[name].owner} ({', '.join(files)})" for name, files in found.items())
         choices = " or ".join(f'format="{name}"' for name in found)
         raise ValueError(
             f"{path} holds weights in {len(found)} formats: {listed}. Choose one ({choices}), or move the others away."
@@ -168,7 +168,7 @@ def detect(path: str | Path) -> str:
 
 def _find(folder: Path) -> dict[str, list[str]]:
     """Return the files of each format that a folder holds."""
-    found = {name: format.files(folder) for name, (_, format) in list_formats().items()}
+    found = {name: format.files(folder) for name, format in list_formats().items()}
     return {name: files for name, files in found.items() if files}
 
 
@@ -176,7 +176,7 @@ def _explain(path: Path) -> Iterator[str]:
     """Yield the sentences of the error about a folder without weights."""
     here = sorted(child.name + "/" * child.is_dir() for child in path.iterdir())
     shown = ", ".join(here[:20]) + (f" and {len(here) - 20} more" if len(here) > 20 else "")
-    formats = [format for _, format in list_formats().values()]
+    formats = list(list_formats().values())
     looked = [f"{format.owner} ({format.looks_like})" for format in formats]
     listed = f"{', '.join(looked[:-1])} and {looked[-1]}"
     yield f"{path} holds no weights. Looked for {listed}. Found {shown or 'nothing'}."

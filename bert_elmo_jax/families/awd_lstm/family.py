@@ -3,12 +3,10 @@
 from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.awd_lstm.config import PRESETS, AwdLstmConfig
-from bert_elmo_jax.families.awd_lstm.files import awd_lstm_files, is_awd_lstm
+from bert_elmo_jax.families.awd_lstm.formats import FORMATS
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, init_awd_lstm_params
-from bert_elmo_jax.families.family import Family, WeightFormat
+from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.lazy_imports import lazy_function
-
-FASTAI = "bert_elmo_jax.families.awd_lstm.fastai"
 
 FAMILY = Family(
     name="awd_lstm",
@@ -18,17 +16,7 @@ FAMILY = Family(
     inputs="words",
     objectives={"lm": lazy_function("bert_elmo_jax.families.awd_lstm.objective", "lm_objective")},
     heads={"lm": None, "classifier": None},  # made by init
-    formats={
-        "fastai": WeightFormat(
-            owner="fastai",
-            looks_like="a .pth file with rnns.0.module.weight_ih_l0",
-            files=awd_lstm_files,
-            read_config=lazy_function(FASTAI, "read_config"),
-            read_weights=lazy_function(FASTAI, "read_weights"),
-            write=lazy_function(FASTAI, "write"),
-            is_file=is_awd_lstm,
-        )
-    },
+    formats=FORMATS,
     encoder=lazy_function("bert_elmo_jax.families.awd_lstm.encoder", "AwdLstmEncoder"),
     sharding=(
         (r"encoder/layer_\d+/(input|state)_kernel$", P("fsdp", "tensor")),

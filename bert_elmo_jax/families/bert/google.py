@@ -10,10 +10,8 @@ from typing import Any
 from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
-from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
-OTHERS = "hparams.json"  # lies beside the checkpoints of models other than BERT
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
 SCOPES = {"nsp": "cls/seq_relationship/", "span": "cls/squad/"}  # of small heads; a classifier has none
 # The differences from the names of transformers, in this order.
@@ -85,15 +83,3 @@ def read_weights(
     rows = [weights[name].shape[:1] for ours, name in found.items() if ours.split("/")[0] == classifier]
     outputs = {str(classifier): (*rows[0], 0)[0]} if rows and classifier != "choice" else {}
     return collect(stored, found, expected, transposed, huggingface.bert_shapes(config, outputs), report), report
-
-
-def is_prefix(path: Path) -> bool:
-    """Return True for the prefix of a checkpoint, unless it is another family's, with `hparams.json` beside it."""
-    if (path.parent / OTHERS).is_file():
-        return False
-    return path.with_name(path.name.removesuffix(".index") + ".index").is_file() or is_table(path)
-
-
-def find_files(folder: Path) -> list[str]:
-    """Return the names of a folder's checkpoints; [] if they are another family's."""
-    return [] if (folder / OTHERS).is_file() else sorted(index.name for index in folder.glob("*.index"))

@@ -3,12 +3,10 @@
 from jax.sharding import PartitionSpec as P
 
 from bert_elmo_jax.families.cove.config import PRESETS, CoveConfig
-from bert_elmo_jax.families.cove.files import FIRST, advice, cove_files, is_cove
+from bert_elmo_jax.families.cove.formats import FORMATS
 from bert_elmo_jax.families.cove.model import Cove, init_cove_params
-from bert_elmo_jax.families.family import Family, WeightFormat
+from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.lazy_imports import lazy_function
-
-LSTM = "bert_elmo_jax.families.cove.torch_lstm"
 
 FAMILY = Family(
     name="cove",
@@ -18,18 +16,7 @@ FAMILY = Family(
     inputs="words",
     objectives={"translate": lazy_function("bert_elmo_jax.families.cove.objective", "translate_objective")},
     heads={"decoder": None},  # made by init
-    formats={
-        "cove": WeightFormat(
-            owner="CoVe",
-            looks_like=f"a .pth file with {FIRST}",
-            files=cove_files,
-            read_config=lazy_function(LSTM, "read_config"),
-            read_weights=lazy_function(LSTM, "read_weights"),
-            write=lazy_function(LSTM, "write"),
-            is_file=is_cove,
-            advice=advice,
-        )
-    },
+    formats=FORMATS,
     encoder=lazy_function("bert_elmo_jax.families.cove.encoder", "CoveEncoder"),
     # The LSTMs are small, and every step of a loop would wait for the other devices.
     sharding=(

@@ -3,9 +3,9 @@
 from typing import Any
 
 from bert_elmo_jax.families.distilbert.config import PRESETS, DistilBertConfig
+from bert_elmo_jax.families.distilbert.formats import FORMATS
 from bert_elmo_jax.families.distilbert.model import DistilBert
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
-from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.nn.transformer import MaskedLM
 
@@ -23,7 +23,7 @@ FAMILY = Family(
     inputs="pieces",
     objectives={"sentences": _objective, "documents": _objective},
     heads={"mlm": MaskedLM},
-    formats={"huggingface": huggingface_format("bert_elmo_jax.families.distilbert.huggingface", "distilbert")},
+    formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     presets=PRESETS,

@@ -3,9 +3,9 @@
 from typing import Any
 
 from bert_elmo_jax.families.electra.config import PRESETS, ElectraConfig
+from bert_elmo_jax.families.electra.formats import FORMATS
 from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
-from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.lazy_imports import lazy_function
 
 
@@ -27,7 +27,7 @@ FAMILY = Family(
     inputs="pieces",
     objectives={"replaced": _replaced, "sentences": _masked_words, "documents": _masked_words},
     heads={"mlm": masked_lm, "replaced": Replaced, "generator": Generator},
-    formats={"huggingface": huggingface_format("bert_elmo_jax.families.electra.huggingface", "electra")},
+    formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     presets=PRESETS,

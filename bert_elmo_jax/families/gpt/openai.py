@@ -15,16 +15,14 @@ import numpy as np
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.families.gpt.formats import SHAPES, SIZES
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.tokenizer_specs import END
 from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
-from bert_elmo_jax.weights.sorted_table import is_table
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
-SIZES = "hparams.json"
-SHAPES = "params_shapes.json"
 # Our field -> theirs in `hparams.json`.
 FIELDS = {
     "vocab_size": "n_vocab",
@@ -63,19 +61,6 @@ def names(num_layers: int, norm_first: bool = True) -> dict[str, str]:
         table |= {f"encoder/{ours}/{weight[0]}": f"{theirs}/{weight[1]}{part}"}
         table |= {f"encoder/{ours}/bias": f"{theirs}/b{part}"}
     return table
-
-
-def find_files(folder: Path) -> list[str]:
-    """Return the names of the files of a released model in a folder; [] if there is none."""
-    if (folder / SHAPES).is_file():
-        return [SHAPES]
-    return sorted(index.name for index in folder.glob("*.index")) if (folder / SIZES).is_file() else []
-
-
-def is_prefix(path: Path) -> bool:
-    """Return True for the prefix of a GPT-2's checkpoint, in a folder with `hparams.json`."""
-    index = path.with_name(path.name.removesuffix(".index") + ".index")
-    return (path.parent / SIZES).is_file() and (index.is_file() or is_table(path))
 
 
 def read_config(path: str | Path) -> GptConfig:

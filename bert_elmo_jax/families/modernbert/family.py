@@ -1,9 +1,8 @@
 """ModernBERT's entry in the registry."""
 
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
-from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.families.modernbert.config import PRESETS, ModernBertConfig
-from bert_elmo_jax.families.modernbert.json_fields import CLASSIFIERS
+from bert_elmo_jax.families.modernbert.formats import FORMATS
 from bert_elmo_jax.families.modernbert.model import MaskedLM, ModernBert
 from bert_elmo_jax.lazy_imports import lazy_function
 
@@ -17,11 +16,7 @@ FAMILY: Family = Family(
     inputs="pieces",
     objectives={name: lambda config, model: _objective(FAMILY, config, model) for name in ("documents", "sentences")},
     heads={"mlm": MaskedLM},
-    formats={
-        "huggingface": huggingface_format(
-            "bert_elmo_jax.families.modernbert.huggingface", "modernbert", classifiers=CLASSIFIERS
-        )
-    },
+    formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     pools_pieces=True,

@@ -1,7 +1,8 @@
 """ModernBERT as Hugging Face transformers stores it: the names of its tensors."""
 
 from bert_elmo_jax.families.huggingface_weights import WeightFile
-from bert_elmo_jax.families.modernbert.json_fields import CLASSIFIERS, FILE
+from bert_elmo_jax.families.modernbert.formats import CLASSIFIERS
+from bert_elmo_jax.families.modernbert.json_fields import FILE
 
 # The prediction head stands below the decoder of words, or below one of the classifiers. In a model of masked words,
 # it is read as the pooler too, so that fine-tuning starts from it, as in transformers.

@@ -39,7 +39,6 @@ THETAS = {
 }
 LETTERS = {"full_attention": "g", "sliding_attention": "l"}
 
-CLASSIFIERS = ("classify", "choice", "tag", "span")  # all four are called `classifier` in the file
 ARCHITECTURES: dict[tuple[str, ...], str] = {
     (): "ModernBertModel",
     ("mlm",): "ModernBertForMaskedLM",

@@ -3,8 +3,8 @@
 from typing import Any
 
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
-from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.families.roberta.config import PRESETS, RobertaConfig
+from bert_elmo_jax.families.roberta.formats import FORMATS
 from bert_elmo_jax.families.roberta.model import Roberta
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.nn.transformer import MaskedLM
@@ -23,11 +23,7 @@ FAMILY = Family(
     inputs="pieces",
     objectives={"sentences": _objective, "documents": _objective},
     heads={"mlm": lambda config: MaskedLM(config, "gelu")},  # whatever the layers' activation is
-    formats={
-        "huggingface": huggingface_format(
-            "bert_elmo_jax.families.roberta.huggingface", "roberta", "xlm-roberta", "camembert"
-        )
-    },
+    formats=FORMATS,
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     presets=PRESETS,

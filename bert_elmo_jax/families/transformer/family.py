@@ -6,8 +6,8 @@ import flax.linen as nn
 from jax.sharding import PartitionSpec
 
 from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family
-from bert_elmo_jax.families.huggingface_format import huggingface_format
 from bert_elmo_jax.families.transformer.config import PRESETS, TransformerConfig
+from bert_elmo_jax.families.transformer.formats import FORMATS
 from bert_elmo_jax.families.transformer.model import Transformer, TransformerDecoder
 from bert_elmo_jax.lazy_imports import lazy_function
 
@@ -33,7 +33,7 @@ FAMILY = Family(
     inputs="pairs",
     objectives={"translate": lazy_function(f"{FOLDER}.objective", "translate_objective")},
     heads={"decoder": _decoder_module},
-    formats={"huggingface": huggingface_format(f"{FOLDER}.marian", "marian", classifiers=())},
+    formats=FORMATS,
     encoder=lazy_function(f"{FOLDER}.translator", "Translator"),
     sharding=(*TRANSFORMER_SHARDING, (r"decoder/output$", PartitionSpec("tensor", "fsdp"))),
     pooler=True,

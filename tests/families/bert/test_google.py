@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families.bert import huggingface as huggingface_bert
-from bert_elmo_jax.families.bert.google import checkpoint_prefix, is_prefix, names
+from bert_elmo_jax.families.bert.formats import is_prefix
+from bert_elmo_jax.families.bert.google import checkpoint_prefix, names
 from bert_elmo_jax.families.bert.google import read_weights as read_google
 from bert_elmo_jax.inference.read_model import read_weights
 from bert_elmo_jax.weights.parameter_tree import flatten

@@ -1,0 +1,5 @@
+"""The weight formats of the Transformer."""
+
+from bert_elmo_jax.families.huggingface_format import huggingface_format
+
+FORMATS = {"huggingface": huggingface_format("bert_elmo_jax.families.transformer.marian", "marian", classifiers=())}
