@@ -126,3 +126,27 @@ def test_bfloat16_is_near(goldens):
     logits, _ = decoder.step(narrow.params, memory, tokens, places, 0, np.ones((1, 4), bool))
     wanted = uncached(model.config, model.params, tokens[0].tolist())
     assert logits.dtype == jnp.float32 and np.abs(np.asarray(logits)[0] - wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("rows", [2, 8])
+def test_prepared_parameters_write_in_half_precision(goldens, rows):
+    """Few rows are computed in float32 on a CPU; both are as exact as bfloat16."""
+    model = load(goldens / "gpt2_tiny")
+    half = FAMILY.decoder(dataclasses.replace(model.config, dtype="bfloat16"))
+    tokens, positions = np.full((rows, 1), 7, np.int32), np.zeros((rows, 1), np.int32)
+    prepared = half.prepare(model.params)
+    memory = half.start(prepared, tokens, np.ones_like(tokens), 4)
+    assert memory["layer_0"]["key"].dtype == jnp.bfloat16
+    logits, _ = half.step(prepared, memory, tokens, positions, 0, np.ones((rows, 4), bool))
+    wanted = uncached(model.config, model.params, [7])
+    assert logits.dtype == jnp.float32
+    assert np.abs(np.asarray(logits) - wanted).max() <= 0.05 * np.abs(wanted).max()
+    exact, _ = FAMILY.decoder(model.config).step(
+        prepared,
+        jax.tree.map(lambda part: part.astype(jnp.float32), memory),
+        tokens,
+        positions,
+        0,
+        np.ones((rows, 4), bool),
+    )
+    assert np.abs(np.asarray(exact) - wanted).max() <= 1e-5 * np.abs(wanted).max()
