@@ -53,10 +53,21 @@ def gelu_new(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return jax.nn.gelu(x, approximate=True)
 
 
+def quick_gelu(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return x · sigmoid(1.702 x), an approximation of GELU.
+
+    >>> [round(float(y), 4) for y in quick_gelu(jnp.array([-1.0, 0.0, 1.0]))]
+    [-0.1542, 0.0, 0.8458]
+    """
+    return x * jax.nn.sigmoid(1.702 * x)
+
+
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu,
+    "gelu_fast": gelu_new,  # the same formula
     "gelu_new": gelu_new,
     "gelu_pytorch_tanh": gelu_new,
+    "quick_gelu": quick_gelu,
     "relu": jax.nn.relu,
     "silu": jax.nn.silu,
     "swish": jax.nn.silu,
