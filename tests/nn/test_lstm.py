@@ -1,14 +1,18 @@
 """Tests of the LSTM and its custom gradient against a step-by-step implementation with JAX's gradient."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.nn import look_up, lstm, product, recurrence
 from bert_elmo_jax.nn.lstm import lstm_step
+from bert_elmo_jax.train import make_mesh
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")
 B, T, D, C, P = 4, 5, 3, 7, 4
@@ -186,3 +190,39 @@ def test_single_steps_give_the_outputs_of_the_loop():
     for t in range(T):
         cell, hidden = lstm_step(product(x[:, t], w["input_kernel"]), w["state_kernel"], w["bias"], cell, hidden)
         np.testing.assert_allclose(hidden, outputs[:, t], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("projection", [True, False])
+@pytest.mark.parametrize("family", ["elmo", "awd_lstm"])
+def test_gradients_on_a_mesh_with_the_rules_of_the_families(family, projection):
+    """With kernels split over two axes, XLA compiles the loop without a projection to wrong gradients."""
+    size = 8
+    mesh = make_mesh(data=2, fsdp=2, tensor=2)
+    random = np.random.default_rng(0)
+    shapes = {"input_kernel": (6, 4 * size), "state_kernel": (4 if projection else size, 4 * size), "bias": (4 * size,)}
+    shapes |= {"projection": (size, 4)} if projection else {}
+    params = {name: jnp.asarray(random.normal(0, 0.5, shape), jnp.float32) for name, shape in shapes.items()}
+    x = jnp.asarray(random.normal(0, 1, (8, T, 6)), jnp.float32)
+    weight = jnp.asarray(random.normal(0, 1, (8, T, 4 if projection else size)), jnp.float32)
+    lengths = np.array([5, 4, 3, 5, 2, 1, 5, 4], np.int32)
+
+    def loss(params, x, weight):
+        cell, hidden = jnp.zeros((8, size)), jnp.zeros((8, weight.shape[2]))
+        y, _, _ = lstm(x, *(params.get(name) for name in ("input_kernel", "state_kernel", "bias", "projection")),
+                       cell, hidden, lengths)  # fmt: skip
+        return (y * weight).sum()
+
+    alone = jax.jit(jax.grad(loss))(params, x, weight)
+    path = {"elmo": "encoder/forward/layer_0", "awd_lstm": "encoder/layer_0"}[family]
+    rules = get_family(family).sharding
+    split = {
+        name: jax.device_put(value, NamedSharding(mesh, next(
+            (spec for rule, spec in rules if re.search(rule, f"{path}/{name}")), PartitionSpec()
+        )))
+        for name, value in params.items()
+    }  # fmt: skip
+    rows = NamedSharding(mesh, PartitionSpec(("data", "fsdp")))
+    found = jax.jit(jax.grad(loss))(split, *(jax.device_put(part, rows) for part in (x, weight)))
+    assert len(split["state_kernel"].sharding.device_set) == 8
+    for name, gradient in alone.items():
+        np.testing.assert_allclose(found[name], gradient, atol=1e-5 * float(jnp.abs(gradient).max()), err_msg=name)
