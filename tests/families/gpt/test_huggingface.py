@@ -123,7 +123,7 @@ def test_every_field_is_read():
         ({"tie_word_embeddings": False}, "tie_word_embeddings is False; only True is supported"),
         ({"n_ctx": 7}, "n_ctx is 7 but n_positions is 1024"),
         ({"n_embd": 770}, r"hidden_size 770 cannot be split evenly among num_heads 12"),
-        ({"activation_function": "gelu_fast"}, "no activation 'gelu_fast'"),
+        ({"activation_function": "gelu_10"}, "no activation 'gelu_10'"),
         ({"eos_token_id": [1, 2]}, r"eos_token_id is \[1, 2\]; only one piece, by its id, can end a text"),
         ({"eos_token_id": 60_000, "pad_token_id": 0}, "end_id is 60000; the vocabulary has the ids 0 to 50256"),
         ({"scale_attn_weights": "no"}, "scale_attn_weights is 'no'; it must be true or false"),
