@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from jaxtyping import Int32, Integer
@@ -226,7 +226,7 @@ class WordVocabulary:
         places = np.arange(len(words), dtype=np.int32)
         return Encoding(self.ids(words), np.zeros_like(places), spans, places, words)
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Return the words of ids with spaces between, without the marks of begin and end.
 
         >>> WordVocabulary.build({"sea": 2, "배": 5}).decode([0, 3, 4, 2, 1])
