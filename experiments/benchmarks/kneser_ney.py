@@ -2,12 +2,16 @@ r"""A language model that counts words, interpolated modified Kneser–Ney, comp
 
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/elmo_novels
+  python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/gpt_novels
 
 It counts the n-grams of the training part (as Chen and Goodman describe: three discounts per order, lower orders by the
 number of preceding words) and prints the perplexity of the held-out part, forwards, and backwards by reversing both.
 Its words are the same that a biLM predicts: each word of a sentence and its end, and `<UNK>` for every word outside the
 vocabulary. The counts stop at the beginning of a sentence and see `<UNK>`, while a biLM sees the letters of such a word
-and the sentences before. `--run` adds the last held-out perplexities of a run. All counts are arrays in memory: 14
+and the sentences before. `--run` adds the last held-out perplexities of a run. A run that writes pieces, such as a
+GPT's, must have read the same text, prepared with a tokenizer; it is compared per word: what each model pays for the
+whole text, divided by the number of words without the ends of sentences, which a GPT does not see. It must spell the
+words for which the others pay `<UNK>`. All counts are arrays in memory: 14
 million words take half a minute and 2 GB.
 """
 
@@ -20,7 +24,9 @@ from absl import flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.runs.ideal.held_out import build_means, read_asked, read_held_out
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
 from experiments.command_line.start import start
@@ -175,11 +181,37 @@ def read_run(run: str) -> dict[str, float]:
     return {"step": lines[-1]["step"], **{d: lines[-1][f"held_out/{d}_perplexity"] for d in ("forward", "backward")}}
 
 
+def read_decoder(run: str) -> tuple[float, int]:
+    """Return the log-probability of a decoder's whole held-out text, and its number of pieces without ends of rows."""
+    asked = read_asked(Path(run))
+    if asked.objective != "sentences":
+        raise ValueError(f"{run}: expected objective=sentences, whose rows hold the whole text once")
+    model, objective, batches = read_held_out(Path(run), asked, asked.data)
+    end = model.tokenizer.sep_id
+    kept = [{**b, "mlm_weights": np.where(b["mlm_targets"] == end, 0, b["mlm_weights"])} for b in batches]
+    count = int(sum(batch["mlm_weights"].sum() for batch in kept))
+    return -build_means(objective.held_out_loss, model.params)(kept)["lm"] * count, count
+
+
+def print_per_word(run: str, folder: str, order: int) -> None:
+    """Print what the text costs per word, by counting and by a decoder."""
+    words = sum(len(sentence) for document in open_store(folder, "heldout") for sentence in document)
+    figure, count = held_out_perplexity(folder, order)
+    total, pieces = read_decoder(run)
+    counted, ours = (float(np.exp(cost / words)) for cost in (np.log(figure) * count, -total))
+    print(f"per word of {words:,}, without the ends of sentences: {order}-gram Kneser-Ney {counted:.2f}, ", end="")
+    print(f"{run} {ours:.2f} ({ours / counted:.3f} of it; {pieces:,} pieces)")
+
+
 def main() -> None:
     """Print the table."""
     store = open_store(FLAGS.data)
     if store.manifest["tokenizer"]["kind"] != "words":
         raise ValueError(f"{FLAGS.data} holds pieces; prepare it with --tokenizer=words")
+    family = read_asked(Path(FLAGS.run)).get("family") if FLAGS.run else None
+    if family and get_family(family).decoder is not None:
+        print_per_word(FLAGS.run, FLAGS.data, FLAGS.order)
+        return
     run = read_run(FLAGS.run) if FLAGS.run else None
     beside = f"   {FLAGS.run}, step {run['step']:,}" if run else ""
     print(f"perplexity of the held-out part   {FLAGS.order}-gram Kneser-Ney{beside}")

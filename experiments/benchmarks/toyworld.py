@@ -2,9 +2,10 @@ r"""The scores of a run on the toy world, compared with the best possible ones o
 
   python -m experiments.benchmarks.toyworld --run=runs/bert_toy
   python -m experiments.benchmarks.toyworld --run=runs/elmo_toy
+  python -m experiments.benchmarks.toyworld --run=runs/gpt_toy
 
 The toy world is finite-state, so the expectations of an ideal reader are computed exactly (`bert_elmo_jax.toyworld`).
-`best_masked` and `best_stream` in `bert_elmo_jax/runs/ideal` describe what it sees of the rows.
+`best_masked`, `best_stream` and `best_next` in `bert_elmo_jax/runs/ideal` describe what it sees of the rows.
 """
 
 from pathlib import Path
@@ -14,6 +15,7 @@ from absl import flags
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.runs.ideal.best_masked import MaskedScores, masked_scores
+from bert_elmo_jax.runs.ideal.best_next import NextScores, next_scores
 from bert_elmo_jax.runs.ideal.best_stream import StreamScores, stream_scores
 from bert_elmo_jax.runs.ideal.held_out import read_asked
 from experiments.command_line.start import start
@@ -45,6 +47,15 @@ def print_stream(found: StreamScores) -> None:
         print(f"{name:12}{forward:10.3f}{backward:10.3f}{mean:10.3f}{true:10.3f}{mean / true:11.3f}{count:10,}")
 
 
+def print_next(found: NextScores) -> None:
+    """Print the table of a decoder."""
+    print(f"{found.source}: perplexity per piece of held-out documents, {found.batches} batches")
+    print(f"{'':12}{'model':>10}{'true':>10}{'model/true':>12}{'of':>10}")
+    for name, model, true, count in found.lines:
+        print(f"{name:12}{model:10.3f}{true:10.3f}{model / true:12.3f}{count:10,}")
+    print(f"left out: {found.left_out:,} pieces of documents that were split")
+
+
 def main() -> None:
     """Print the table of a run."""
     run = Path(FLAGS.run)
@@ -52,7 +63,9 @@ def main() -> None:
     if asked.data != "toyworld":
         raise ValueError(f"{run} was trained on {asked.data}; the best possible scores are known only for toyworld")
     family = get_family(asked.get("family") or read_model(run).kind)
-    if family.inputs == "pieces":
+    if family.decoder is not None and family.inputs == "pieces":
+        print_next(next_scores(run, asked, run / "toyworld"))
+    elif family.inputs == "pieces":
         print_masked(masked_scores(run, asked, run / "toyworld"))
     else:
         print_stream(stream_scores(run, asked, run / "toyworld"))

@@ -296,6 +296,38 @@ ELMO = {
 }  # fmt: skip
 
 
+class GptScale(NamedTuple):
+    """GPT at a scale: its pretraining, and by the paper's name each task with its config."""
+
+    config: str
+    pretraining: Settings
+    tasks: Mapping[str, tuple[str, ScaleTask]]
+    tuning: Settings
+    seeds: tuple[int, ...]
+
+
+_SMALLER_GPT = {"model.hidden_size": 384, "model.num_heads": 6, "model.feed_forward_size": 1536}
+_GPT_TASKS = {**{name: _GLUE[name] for name in ("SST-2", "QNLI")}, "MNLI": ("finetune", _MNLI)}
+_GPT_TUNING = {"epochs": 3.0, "optimizer.learning_rate": 6.25e-5, "optimizer.warmup": 0.002}
+GPT = {
+    "toy": GptScale(
+        "gpt:toy",
+        {"data": TOY_DATA.corpus("wordpiece", 8_192, TOY_DOCUMENTS), "model.hidden_size": 64,
+         "model.feed_forward_size": 256, "model.max_positions": 64, "steps": 1_500, "batch_size": 64, "length": 24,
+         "sequences": 1, "optimizer.learning_rate": 5e-3, "optimizer.warmup": 0.1, "eval_every": 1_500,
+         "checkpoint_every": 750, "eval_batches": 4},
+        {"SST-2": ("finetune", _TOY_PAIRS)},
+        {"epochs": 30.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 1e-3, "eval_every": 100_000},
+        (0, 1),
+    ),
+    "one_gpu": GptScale(
+        "gpt:gpt1", {"data": File("corpora/wiki"), "steps": 100_000, "model.dtype": "bfloat16", **_SMALLER_GPT},
+        _GPT_TASKS, _GPT_TUNING, (0, 1, 2),
+    ),
+    "paper": GptScale("gpt:gpt1", {"data": File("corpora/wiki")}, _GPT_TASKS, _GPT_TUNING, (0, 1, 2, 3, 4)),
+}  # fmt: skip
+
+
 class TranslationScale(NamedTuple):
     """The Transformer at a scale: its run, the rows of table 3 (none: all), and its sizes as parts of the paper's."""
 

@@ -4,15 +4,20 @@ import json
 import math
 from collections import Counter, defaultdict
 
+import jax
 import numpy as np
 import pytest
 from absl import flags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_elmo_jax import train as training
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
-from bert_elmo_jax.text import WordVocabulary
+from bert_elmo_jax.families.gpt.family import FAMILY
+from bert_elmo_jax.families.init_params import init_params
+from bert_elmo_jax.inference.run_directory import describe_run
+from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 BEGIN, END, WORDS = 0, 1, 7
 
@@ -131,6 +136,32 @@ def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
     assert f"{counts['tokens'] + counts['sentences']:,} words" in table[1]
     assert 3 < float(table[1].split()[3]) < 40 and float(table[1].split()[4]) == 8.0
     assert float(table[2].split()[4]) == 10.0
+
+
+def test_a_decoder_is_compared_per_word(benchmark, corpus, tmp_path, capsys):
+    """A GPT that knows nothing pays the same for each piece of the whole text."""
+    pieces = toy_corpus(tmp_path / "pieces", documents=300, vocab_size=8192)
+    tokenizer = load_tokenizer(pieces / "tokenizer")
+    size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 32}
+    model = FAMILY.config_for(tokenizer, **size, initializer_range=0.0)
+    asked = {"program": "pretrain", "family": "gpt", "data": str(pieces), "objective": "sentences", "length": 32}
+    asked |= {"masking": {"kind": "next", "rate": 0.15, "predictions": None, "split": (0.8, 0.1, 0.1)}, "steps": 3}
+    asked |= {"short_share": 0.0, "short_per": "document", "sequences": 1, "copies": 0, "long_share": 0.0}
+    asked["batch_size"] = 4
+    run, params = tmp_path / "run", init_params(FAMILY, model, jax.random.key(0), ())
+    training.same_run(run, asked, ())
+    describe_run(run, model, params, tokenizer)
+    with training.Checkpoints(run, keep=1) as checkpoints:
+        checkpoints.save(3, params, {"step": np.array(3)}, {})
+        checkpoints.wait()
+    total, count = benchmark.read_decoder(str(run))
+    assert count == open_store(pieces, "heldout").counts["tokens"]
+    assert total == pytest.approx(-count * np.log(tokenizer.vocab_size), rel=1e-5)
+    flags.FLAGS.data, flags.FLAGS.run, flags.FLAGS.order = str(corpus), str(run), 4
+    benchmark.main()
+    words = open_store(corpus, "heldout").counts["tokens"]
+    [line] = capsys.readouterr().out.splitlines()
+    assert f"per word of {words:,}" in line and f"{np.exp(-total / words):.2f}" in line
 
 
 def test_a_run_that_saw_other_words_is_refused(benchmark, tmp_path):

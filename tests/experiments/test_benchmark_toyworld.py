@@ -21,6 +21,7 @@ from bert_elmo_jax.families.elmo.model import init_elmo_params
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.run_directory import describe_run
 from bert_elmo_jax.runs.ideal import best_masked as masked_scores
+from bert_elmo_jax.runs.ideal import best_next as next_scores
 from bert_elmo_jax.runs.ideal import best_stream as stream_scores
 from bert_elmo_jax.runs.ideal import toy_passages
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
@@ -159,6 +160,34 @@ def test_every_target_is_scored_once_in_either_direction(words, reading):
                 mine = batch[targets][asked[name][number][weights] > 0]
                 assert {vocabulary.words[n] for n in mine} <= {*world.network.words, "<S>", "</S>", "<UNK>"}
     assert all(total < 0 and count > 100 for total, count in sums.values())
+
+
+def test_whole_documents_of_pieces_have_the_probability_of_their_words(pieces):
+    tokens = load_tokenizer(pieces / "tokenizer").tokens
+    known = next_scores.read_documents(pieces, tokens, WORLDS)
+    batches = list(eval_batches(pieces, PieceExamples(256, "documents", 0.0, masking=Masking(kind="next")), 8))
+    sums, asked = next_scores.select_documents(batches, known, list(WORLDS))
+    for name, world in WORLDS.items():
+        texts = []
+        for batch, part in zip(batches, asked[name]):
+            for row in np.flatnonzero(part["mlm_weights"].any(axis=1)).tolist():
+                ids = batch["tokens"][row][batch["segments"][row] == 1]
+                assert part["mlm_weights"][row].sum() == len(ids) - 1  # each piece, and the end
+                texts.append(" ".join(next_scores.join_pieces([tokens[n] for n in ids[1:-1]])))
+        assert len(texts) > 5
+        expected = sum(found.sum() for found in word_log_probabilities(world, texts, "document")) - len(texts) * np.log(
+            2
+        )
+        assert sums[name][0] == pytest.approx(expected)
+        assert sums[name][1] == sum(part["mlm_weights"].sum() for part in asked[name])
+
+
+def test_documents_that_were_split_are_left_out(pieces):
+    known = next_scores.read_documents(pieces, load_tokenizer(pieces / "tokenizer").tokens, WORLDS)
+    batches = list(eval_batches(pieces, PieceExamples(16, "documents", 0.0, masking=Masking(kind="next")), 8))
+    sums, _ = next_scores.select_documents(batches, known, list(WORLDS))
+    # A few documents have one short sentence.
+    assert sum(count for _, count in sums.values()) < 0.3 * sum(batch["mlm_weights"].sum() for batch in batches)
 
 
 def table(benchmark, folder, capsys):

@@ -30,8 +30,13 @@ def toy(family, **changes):
     if family == "bert":
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
         config.update({"length": 32, "long_length": 64, "long_share": 0.5})
-    elif family == "transformer":
+    elif family in ("transformer", "gpt"):
         config.model.update({"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32})
+        config.update({"length": 32, **({"long_length": 32} if family == "gpt" else {})})
+    elif family in ("awd_lstm", "cove"):
+        size = "cell_size" if family == "awd_lstm" else "lstm_size"
+        config.model.update({size: 16, "num_layers": 1})
+        config.length = 5
     else:
         config.model.update({"cell_size": 16, "projection_size": 8, "filters": ((1, 4), (2, 4)), "num_layers": 1})
         config.model.max_characters = 12
@@ -45,11 +50,11 @@ def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
     return fits, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("family", ["bert", "elmo", "transformer"])
+@pytest.mark.parametrize("family", ["bert", "elmo", "transformer", "gpt", "awd_lstm", "cove"])
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
-    make = toy_pairs if family == "transformer" else toy_corpus
-    kind = "words" if family == "elmo" else "wordpiece"
+    make = toy_pairs if family in ("transformer", "cove") else toy_corpus
+    kind = "words" if family in ("elmo", "awd_lstm", "cove") else "wordpiece"
     config = toy(family, data=str(make(tmp_path / "data", documents=200, tokenizer=kind)), accumulate=2)
     config.mesh.update({"fsdp": 2, "tensor": 2})
     mesh = train.make_mesh(**config.mesh)

@@ -31,6 +31,10 @@ MODELS = {
 # Its last two checkpoints are averaged, and a few held-out texts translated.
 MODELS["transformer"] = ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.model.dropout=0.1"]
 MODELS["transformer"] += ["--config.average=2", "--config.translations=4", "--config.beams=2"]
+MODELS["gpt"] = ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.model.dropout=0.1"]
+MODELS["gpt"] += ["--config.length=32"]
+MODELS["awd_lstm"] = ["--config.model.embedding_size=16", "--config.length=10", "--config.model.weight_dropout=0.2"]
+MODELS["cove"] = ["--config.model.lstm_size=16", "--config.model.dropout=0.1", "--config.translations=4"]
 MODELS["elmo"].append("--config.model.max_characters=12")  # one width of words, so one compilation
 
 
@@ -53,6 +57,8 @@ def corpora(tmp_path_factory):
         "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
         "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
         "cove": toy_pairs(folder / "cove", topics=2, words=3, documents=1_000, tokenizer="words"),
+        "gpt": toy_corpus(folder / "gpt", documents=300),
+        "awd_lstm": toy_corpus(folder / "awd_lstm", documents=300, tokenizer="words"),
     }
 
 
@@ -96,7 +102,7 @@ def undisturbed(request, tmp_path_factory, corpora):
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=1)
 
 
-@pytest.fixture(scope="module", params=["bert", "elmo", "transformer"])
+@pytest.fixture(scope="module", params=list(MODELS))
 def undisturbed_on_eight(request, tmp_path_factory, corpora):
     """The same on eight devices."""
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=8)
@@ -119,7 +125,7 @@ def compare(ours, theirs):
 
 
 # What all models share is tried with one of them in every run of the tests, and with the others in the long one.
-LONG = [pytest.param(model, marks=pytest.mark.long) for model in ("elmo", "transformer")]
+LONG = [pytest.param(model, marks=pytest.mark.long) for model in list(MODELS)[1:]]
 ONE = pytest.mark.parametrize("undisturbed", ["bert", *LONG], indirect=True, scope="module")
 
 

@@ -19,6 +19,9 @@ MODELS = {
     "bert": ["--config.model.num_layers=1", "--config.length=32"],
     "elmo": ["--config.model.cell_size=32", "--config.length=10", "--config.model.max_characters=12"],
     "transformer": ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.translations=4"],
+    "gpt": ["--config.model.num_layers=1", "--config.model.hidden_size=32", "--config.length=32"],
+    "awd_lstm": ["--config.model.num_layers=1", "--config.model.embedding_size=16", "--config.length=10"],
+    "cove": ["--config.model.lstm_size=16", "--config.translations=4"],
 }
 
 
@@ -29,6 +32,9 @@ def corpora(tmp_path_factory):
         "bert": toy_corpus(folder / "bert", documents=300),
         "elmo": toy_corpus(folder / "elmo", documents=300, tokenizer="words"),
         "transformer": toy_pairs(folder / "transformer", topics=2, words=3, documents=1_000),
+        "gpt": toy_corpus(folder / "gpt", documents=300),
+        "awd_lstm": toy_corpus(folder / "awd_lstm", documents=300, tokenizer="words"),
+        "cove": toy_pairs(folder / "cove", topics=2, words=3, documents=1_000, tokenizer="words"),
     }
 
 
