@@ -126,8 +126,8 @@ def test_when_each_part_joins(program):
 
     def starts(new_pooler=False, **changes):
         config = config_of({}, **changes)
-        found = program("bert_elmo_jax.runs.with_head").plan_unfreezing(
-            config, get_family("bert"), params, 10, new_pooler
+        found = program("bert_elmo_jax.runs.transfer").plan_unfreezing(
+            config, get_family("bert").depth_of, params, 10, ("encoder/pooler/.*",) if new_pooler else ()
         )
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
         return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
