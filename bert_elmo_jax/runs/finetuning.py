@@ -35,6 +35,8 @@ from bert_elmo_jax.train.metrics import read_metrics
 
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
+# Fields that runs of earlier versions lack, with the values that these had.
+ADDED = {"transfer": "all", "head_epochs": 1.0}
 RESULT = "result.json"  # in the directory of a finished run; written last
 Setting = dict[str, Any]
 AnyStart = Start | NetworkStart
@@ -66,7 +68,7 @@ def finetune(
         asked |= {"grid": grid, "seeds": seeds}
     with train.only_process(workdir), cost_kept(workdir):
         if (workdir / "run.json").is_file():
-            train.same_run(workdir, asked, FREE)
+            train.same_run(workdir, asked, FREE, ADDED)
         share_compiled()
         if adapt and isinstance(start, NetworkStart):
             start, status = adapt_encoder(config, workdir, data, start)
@@ -81,7 +83,7 @@ def run_grid(
     config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any], settings: list[Setting]
 ) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
-    train.same_run(workdir, asked, FREE)
+    train.same_run(workdir, asked, FREE, ADDED)
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [workdir / "runs" / name for name in names]
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
@@ -115,7 +117,7 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
         raise ValueError(f"config.batch_size={config.batch_size} {how}")
     state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
-    train.same_run(workdir, asked, FREE)
+    train.same_run(workdir, asked, FREE, ADDED)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
     say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)

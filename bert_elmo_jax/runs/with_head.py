@@ -28,14 +28,14 @@ from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.framed import frame_texts
-from bert_elmo_jax.runs.initial_state import adopt_config, build_optimizer, build_schedule, choose, fill_missing
+from bert_elmo_jax.runs.initial_state import adopt_config, fill_missing
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
+from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.runs.with_sentences import prepare_sentences
 from bert_elmo_jax.text import Tokenizer, load_tokenizer
 
 LENGTH, QUESTION_LENGTH = 128, 384
-WAYS = ("all", "frozen", "head_first", "top_down")  # of transfer
 Put = Callable[[Mapping[str, np.ndarray]], Any]
 
 
@@ -138,7 +138,8 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
     params, new_pooler = init_params(start, task, head, config.seed, report)
     rows, dev_rows = (make_rows(task, examples, tokenizer) for examples in (data.train, data.dev))
     length = count_steps(config, len(rows))
-    rate, method = build_transfer(config, family, params, length, new_pooler)
+    fresh = ("encoder/pooler/.*",) if new_pooler and "pooler" in params["encoder"] else ()
+    rate, method, still = build_transfer(config, family.depth_of, params, length, fresh)
     weights = class_weights(config.class_weights, task, data.train)
     frozen = config.transfer == "frozen"
     score_next = choose_next(config, family, model, task.kind)
@@ -172,7 +173,7 @@ def prepare_head(config: ConfigDict, data: Data, start: Start, report: bool = Tr
 
     terms = coefficients(task.kind) | ({} if score_next is None else {"lm": config.lm_weight})
     return Prepared(
-        task, rows, length, params, loss, terms, rate, method, begin,
+        task, rows, length, params, hold(loss, still), terms, rate, method, begin,
         lambda batch: int((batch["segments"] > 0).sum()), family.sharding,
     )  # fmt: skip
 
@@ -227,40 +228,3 @@ def init_params(
         stored.pop("reader", None)
     new_pooler = "pooler" in fresh["encoder"] and "pooler" not in stored["encoder"]
     return jax.tree.map(lambda x: jax.numpy.asarray(x), fill_missing(fresh, stored, report)), new_pooler
-
-
-def build_transfer(
-    config: ConfigDict, family: Family, params: Mapping[str, Any], length: Length, new_pooler: bool
-) -> tuple[optim.Schedule, optax.GradientTransformation]:
-    """Return the learning rate, and the optimizer for `config.transfer`."""
-    choose("transfer", config.transfer, dict.fromkeys(WAYS))
-    o = config.optimizer
-    rate = build_schedule(o, length.steps)
-    if config.transfer in ("head_first", "top_down"):
-        unclipped = ConfigDict({**o, "clip": float("inf")})
-        starts = plan_unfreezing(config, family, params, length.epoch, new_pooler)
-        method = optim.join_later(starts, rate, lambda later: build_optimizer(unclipped, later), o.clip)
-    else:
-        method = build_optimizer(o, rate)
-    if config.transfer == "frozen":
-        patterns = [f"encoder/{name}(/.*)?" for name in params["encoder"] if name != "pooler" or not new_pooler]
-        method = optim.freeze(method, patterns)
-    if config.layer_decay != 1:
-        method = optax.chain(method, optim.scale_by_depth(config.layer_decay, family.depth_of))
-    return rate, method
-
-
-def plan_unfreezing(config: ConfigDict, family: Family, params: Mapping[str, Any], epoch: int, new_pooler: bool) -> Any:
-    """Return the step from which each parameter is trained: 0 for head and new pooler, last layer for an old one."""
-    depths = optim.depths(dict(params), family.depth_of)
-    top = max(jax.tree.leaves(depths))
-    first = round(config.head_epochs * epoch)
-    if first < 1:
-        raise ValueError(f"config.head_epochs={config.head_epochs} is less than a step; use more, or transfer=all")
-
-    wait = epoch if config.transfer == "top_down" else 0  # steps from one layer to the next lower one
-    starts = jax.tree.map(lambda depth: 0, depths)
-    starts["encoder"] = jax.tree.map(lambda depth: first + max(0, top - 1 - depth) * wait, depths["encoder"])
-    if new_pooler and "pooler" in starts["encoder"]:
-        starts["encoder"]["pooler"] = jax.tree.map(lambda _: 0, starts["encoder"]["pooler"])
-    return starts

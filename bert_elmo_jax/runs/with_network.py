@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import optax
 from ml_collections import ConfigDict
 
-from bert_elmo_jax import optim
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
 from bert_elmo_jax.families import find_family
@@ -28,9 +26,10 @@ from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
 from bert_elmo_jax.inference.word_encoder import fill_cache, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
-from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
+from bert_elmo_jax.runs.initial_state import choose
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, count_steps
+from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.runs.with_head import Prepared, Put
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import KEPT, places_of
@@ -76,7 +75,9 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
     for note in notes:
         say(f"{config.train}: {note}")
     length = count_steps(config, len(rows))
-    rate, method = build_training(config, network, encoder, length.steps)
+    depth_of = None if encoder is None else find_family(encoder.config).depth_of
+    words = ("words/table",) if not config.tune_words and network.num_words else ()
+    rate, method, still = build_transfer(config, depth_of, params, length, frozen=words)
     encode = build_encode(network, encoder)
 
     def begin(workdir: Path) -> tuple[Collate, Callable[[Any, Put], list[Any]]]:
@@ -99,8 +100,9 @@ def prepare_network(config: ConfigDict, data: Data, start: NetworkStart) -> Prep
         return make, predict
 
     return Prepared(
-        task, rows, length, params, own.loss(network, encode), own.coefficients(network), rate, method, begin,
-        lambda batch: int(batch["lengths"].sum()), () if encoder is None else find_family(encoder.config).sharding,
+        task, rows, length, params, hold(own.loss(network, encode), still), own.coefficients(network), rate, method,
+        begin, lambda batch: int(batch["lengths"].sum()),
+        () if encoder is None else find_family(encoder.config).sharding,
     )  # fmt: skip
 
 
@@ -144,22 +146,6 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
     if "scheme" in known and data.task.entities:
         found["scheme"] = find_scheme(data.train)
     return own.config(**{name: value for name, value in found.items() if name in known})
-
-
-def build_training(
-    config: ConfigDict, network: NetworkConfig, encoder: Encoder | None, steps: int
-) -> tuple[optim.Schedule, optax.GradientTransformation]:
-    """Return the learning rate and the optimizer; word vectors are frozen without `config.tune_words`."""
-    rate = build_schedule(config.optimizer, steps)
-    method = build_optimizer(config.optimizer, rate)
-    if not config.tune_words and network.num_words:
-        method = optim.freeze(method, ["words/table"])
-    if config.layer_decay == 1:
-        return rate, method
-    if encoder is None or not network.tuned:
-        why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
-        raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
-    return rate, optax.chain(method, optim.scale_by_depth(config.layer_decay, find_family(encoder.config).depth_of))
 
 
 def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[str], words: str) -> None:

@@ -18,7 +18,8 @@ from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
 from bert_elmo_jax.runs.pretraining import build_objective, load_corpora
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
-from bert_elmo_jax.runs.with_head import WAYS, read_features
+from bert_elmo_jax.runs.transfer import WAYS
+from bert_elmo_jax.runs.with_head import read_features
 from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
 from bert_elmo_jax.sweeps.folders import Folders, write_commands
 from bert_elmo_jax.sweeps.points import File, Point, Step

@@ -12,7 +12,7 @@ from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.tasks.task import task_named
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.task_networks import check_task
-from bert_elmo_jax.runs import adaptation, initial_state, with_head
+from bert_elmo_jax.runs import adaptation, initial_state, transfer, with_head
 from bert_elmo_jax.runs.config_files import NAMED, list_fields
 from bert_elmo_jax.runs.pretraining import build_objective
 from experiments.command_line.start import read_given, split_fields
@@ -138,7 +138,7 @@ def check_finetuning(point, config):
     layers = pretrained.model.num_layers
     features = with_head.read_features(config, get_family(pretrained.family), layers, task.kind)
     assert (features is None) == (not config.features.layers)
-    assert config.transfer in with_head.WAYS
+    assert config.transfer in transfer.WAYS
 
 
 def test_toy_data_are_made(sweeps, tmp_path):
