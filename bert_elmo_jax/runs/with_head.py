@@ -200,6 +200,7 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
     """Return the layers of `config.features` that the head reads; None for the last layer, with its pooler."""
     f = config.features
+    Features((num_layers,), f.combine, f.lstm_layers, f.lstm_size, f.dropout)  # raises for fields that have no meaning
     if not f.layers:
         no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
         return Features((num_layers,)) if no_pooler else None

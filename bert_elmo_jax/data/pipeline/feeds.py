@@ -25,6 +25,8 @@ from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
+INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "target_in")
+TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out")
 Examples = PieceExamples | LanguageModelExamples | PairExamples
 
 
@@ -117,6 +119,7 @@ class RowFeed:
     """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights."""
 
     tracks: list[Track[Any]]
+    vocab_size: int
 
     def __init__(self, recipe: Recipe):
         self.asked: Any = recipe.examples
@@ -183,6 +186,7 @@ class PieceFeed(RowFeed):
             if store.manifest["tokenizer"]["kind"] == "words":
                 remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
                 raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+        self.vocab_size = stores[0].vocab_size
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
         plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
         self.tracks = [
@@ -209,6 +213,7 @@ class PairFeed(RowFeed):
         assert isinstance(asked, PairExamples)
         for store in stores:
             check_pairs(store)
+        self.vocab_size = stores[0].vocab_size
         folder = stores[0].folder / "tokenizer"
         if stores[0].manifest["tokenizer"]["kind"] == "words":
             vocabulary = WordVocabulary.load(folder)
@@ -225,6 +230,28 @@ class PairFeed(RowFeed):
     def fill(self, rows: PairRows, first: int, end: int) -> Batch:
         """See `RowFeed`."""
         return pair_batch(rows, first, end, self.asked)
+
+
+def check_ids(batch: Batch, vocab_size: int) -> None:
+    """Raise ValueError if a batch has an id outside of the vocabulary, as of damaged shards; it costs microseconds.
+
+    >>> check_ids({"tokens": np.array([[1, 2], [300, 0]], np.int32)}, vocab_size=100)
+    Traceback (most recent call last):
+    ...
+    ValueError: a batch has the id 300 in tokens, and the vocabulary has the ids 0 to 99: the shards are damaged...
+    """
+    # Where a batch has the characters of its words, the others are places in their table.
+    names = TARGET_IDS if "characters" in batch else (*TARGET_IDS, *INPUT_IDS)
+    for name in names:
+        ids = batch.get(name)
+        # As unsigned numbers, negative ids are large, too.
+        if ids is not None and ids.size and ids.view(f"u{ids.itemsize}").max() >= vocab_size:
+            wrong = int(ids[(ids < 0) | (ids >= vocab_size)][0])
+            raise ValueError(
+                f"a batch has the id {wrong} in {name}, and the vocabulary has the ids 0 to {vocab_size - 1}: the "
+                "shards are damaged, or belong to another tokenizer; python -m experiments.prepare_data --verify "
+                "--output=… checks them"
+            )
 
 
 def check_pairs(store: Store) -> None:
@@ -251,6 +278,7 @@ class WordFeed:
             if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not asked.pieces:
                 what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
                 raise ValueError(f"{what}; prepare it with --tokenizer=words")
+        self.vocab_size = stores[0].vocab_size
         self.marks = marks_of(stores[0])
         self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []
