@@ -14,6 +14,7 @@ from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags, show_value
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.pretraining import build_objective, list_figures
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_report import list_scores, score_name
@@ -59,9 +60,9 @@ def run_search(
     check_devices([device] if device else [], "--device")
     base = read_command(program, words)
     space, score = read_space(over, base.config), score or name_score(program, base.config)
-    check_score(score, program, base.config)
     if not lowest and any(part in score.rpartition("/")[2] for part in ("perplexity", "loss")):
         raise ValueError(f"--score={score} is better the lower it is: add --lowest")
+    check_score(score, program, base.config)
     search = Search(program, base.file, space, score, lowest, Path(workdir), base.fields, base.options)
     import_optuna()  # an error before anything is written
     asked = {"program": program, "words": list(words), "over": over, "score": score, "lowest": lowest}
@@ -106,6 +107,7 @@ def read_command(program: str, words: Sequence[str]) -> Command:
         else:
             raise ValueError(f"behind -- there is --{name}, which a trial of {program} does not take")
     override(config, [f"{name}={text}" for name, text in fields.items()])
+    check_fields(config)
     return Command(file, fields, options, config)
 
 
