@@ -61,6 +61,8 @@ def pretrain(
     config = apply_compute(config)
     train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
+    if init is None:  # or the sizes are those of the given weights
+        build_objective(config, family.vocab_size)  # raises before the data are read, or generated
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}

@@ -51,14 +51,15 @@ def score_name(task: Task) -> str:
 
 
 def list_scores(task: Task) -> list[str]:
-    """Return the names of the scores that `figures_of` gives; the best one first."""
+    """Return the names of the scores that `figures_of` may give, also before the labels are known."""
     if task.kind == "tags":
         names = ["precision", "recall", "accuracy"] if task.entities else []
     elif task.kind == "questions":
         parts = [f"{part}_{name}" for part in ("HasAns", "NoAns", "best") for name in ("exact", "f1")]
         names = ["exact_match", "exact", "f1", *parts, "null_threshold"]
     else:
-        names = [*glue.TASK_METRICS[_find_metrics(task)], *(["accuracy"] if task.kind == "classification" else [])]
+        names = [*glue.TASK_METRICS[_find_metrics(task)], *glue.TASK_METRICS.get(task.name, ())]
+        names += ["accuracy"] if task.kind == "classification" else []
     return list(dict.fromkeys([score_name(task), *names]))
 
 

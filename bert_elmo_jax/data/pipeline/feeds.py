@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Track
+from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Text, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
-from bert_elmo_jax.data.rows.masking import vocabulary_of
+from bert_elmo_jax.data.rows.masking import Vocabulary, vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, empty_pair_batch, pair_batch, plan_pair_rows
@@ -175,6 +175,12 @@ class RowFeed:
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
 
+def plan_checked_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
+    """Return the rows of a window whose ids are in the vocabulary: masking looks them up there."""
+    check_ids({"tokens": np.asarray(text.tokens)}, vocabulary.size)
+    return plan_rows(text, asked, vocabulary, key)
+
+
 class PieceFeed(RowFeed):
     """BERT batches."""
 
@@ -188,7 +194,7 @@ class PieceFeed(RowFeed):
                 raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
         self.vocab_size = stores[0].vocab_size
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
+        plan = partial(plan_checked_rows, asked=asked, vocabulary=self.vocabulary)
         self.tracks = [
             Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
         ]
