@@ -29,7 +29,7 @@ def define() -> None:
     memory = "GiB that a device may use. Default: what the TPU's compiler finds; cpu: no limit."
     flags.DEFINE_string("config", None, "FILE:RECIPE of experiments/configs.")
     flags.DEFINE_string("topology", None, topology, required=True)
-    flags.DEFINE_integer("vocab_size", None, "Default: from config.data; without data, as in the released model.")
+    flags.DEFINE_integer("vocab_size", None, "Default: from config.data; without data, as in the released model.", 1)
     flags.DEFINE_float("memory", None, memory)
     flags.DEFINE_integer("tries", 6, "Compilations to find the largest batch of a phase; 0: none.", lower_bound=0)
 

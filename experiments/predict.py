@@ -15,6 +15,7 @@ probabilities, a number, tags and probabilities, the choice, or the answer with 
 from absl import flags
 
 from bert_elmo_jax.inference.predict_file import predict_file
+from bert_elmo_jax.inference.predictions import check_ending
 from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
@@ -33,6 +34,7 @@ def define() -> None:
 
 def main() -> None:
     """Write the predictions."""
+    check_ending(FLAGS.output)
     options = read_values(("n_best", "batch_size", "encoding", "dtype"))
     predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 

@@ -43,8 +43,8 @@ def define() -> None:
     flags.DEFINE_enum("word_rule", "punctuation", ["punctuation", "whitespace"], "The separators of --tokenizer=words.")
     flags.DEFINE_float("heldout", 0.01, "Share of documents held out for evaluation.")
     flags.DEFINE_integer("shards", 0, "Number of shards; 0: by the size of the input.")
-    flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.")
-    flags.DEFINE_integer("workers", os.cpu_count() or 1, "Processes of this machine; the result is always the same.")
+    flags.DEFINE_integer("seed", 0, "Of the sample and of the held-out choice.", 0)
+    flags.DEFINE_integer("workers", os.cpu_count() or 1, "Processes; the result is always the same.", 1, 1024)
     flags.DEFINE_enum("runner", "local", ["local", "ray"], "This machine, or a Ray cluster that shares its files.")
     flags.DEFINE_string("ray_address", None, "Of the cluster; by default a cluster in reach, or one started here.")
 

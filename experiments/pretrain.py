@@ -15,11 +15,11 @@ diverged.
 
 from pathlib import Path
 
-import jax
 from absl import flags
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.runs.pretraining import pretrain
+from bert_elmo_jax.runs.start_run import join_processes
 from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
@@ -32,19 +32,15 @@ def define() -> None:
     flags.DEFINE_string("init", None, "Weights to start from: anything `load` understands.")
     flags.DEFINE_enum("parallel", "jit", ["jit", "pmap"], "How several devices share the work.")
     flags.DEFINE_string("coordinator", None, "For several processes: host:port of the first, or auto on a TPU pod.")
-    flags.DEFINE_integer("processes", None, "With --coordinator=host:port, the number of processes.")
-    flags.DEFINE_integer("process", None, "With --coordinator=host:port, the number of this process, from 0.")
+    flags.DEFINE_integer("processes", None, "With --coordinator=host:port, the number of processes.", 1)
+    flags.DEFINE_integer("process", None, "With --coordinator=host:port, the number of this process, from 0.", 0)
 
 
 def main(config: ConfigDict) -> int:
     """Run or continue the pretraining."""
     if FLAGS.coordinator and FLAGS.parallel == "pmap":
         raise ValueError("--parallel=pmap is for the devices of one process; use --parallel=jit with --coordinator")
-    if FLAGS.coordinator:
-        if FLAGS.coordinator != "auto" and not FLAGS.coordinator.rpartition(":")[2].isdigit():
-            raise ValueError(f"--coordinator={FLAGS.coordinator}: expected auto, or host:port with a number, host:1234")
-        address = {} if FLAGS.coordinator == "auto" else {"coordinator_address": FLAGS.coordinator}
-        jax.distributed.initialize(**address, num_processes=FLAGS.processes, process_id=FLAGS.process)
+    join_processes(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
     return pretrain(config, Path(FLAGS.workdir), init=FLAGS.init, parallel=FLAGS.parallel)
 
 

@@ -66,6 +66,9 @@ def check_settings(what: str, settings: Mapping[str, Any], given: Collection[str
         raise ValueError(f"{', '.join(idle)} means nothing for --what={what}: leave it out")
     if not settings["model"] and not ("static" in read and settings["static"]):
         raise ValueError(f"no encoder: give --model=…{' or --static=…' if 'static' in read else ''}")
+    for name in ("model", "static"):
+        if len(set(given_paths := [str(Path(path)) for path in settings[name]])) < len(given_paths):
+            raise ValueError(f"--{name}={','.join(settings[name])} has a path twice: name each once")
     for name in ("tasks", "fractions", "seeds"):
         if name in settings and not settings[name]:
             raise ValueError(f"--{name}= is empty: name one or more, or leave it out")

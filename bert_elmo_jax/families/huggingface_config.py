@@ -1,6 +1,7 @@
 """The `config.json` of transformers: read it, write it, and refuse fields that cannot be honoured, for any family."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,5 +195,9 @@ def check_sizes(config: Any, title: str) -> None:
         rate = getattr(config, name)
         if rate is not None and not 0 <= rate < 1:
             raise ValueError(f"{name} is {rate}; a dropout rate is at least 0 and below 1")
+    if not 0 < config.norm_eps < 1:
+        raise ValueError(f"norm_eps is {config.norm_eps}; it is a number above 0 and below 1, such as 1e-12")
+    if config.initializer_range is not None and not 0 <= config.initializer_range < math.inf:
+        raise ValueError(f"initializer_range is {config.initializer_range}; it is a deviation, 0 or more, such as 0.02")
     if not 0 <= config.pad_id < config.vocab_size:
         raise ValueError(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}")

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.families.piece_phases import held_out_examples, plan_phases
+from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.losses import accuracy, cross_entropy, perplexity
 
 Sums = dict[str, tuple[Any, Any]]
@@ -86,6 +86,7 @@ def piece_objective(family: Family, config: ConfigDict, model: Any, pairs: bool 
     name = piece_head(family)
     heads = (name, "nsp") if pairs else (name,)
     phases, held_out = plan_phases(config), held_out_examples(config)
+    check_positions(phases, model.max_positions)
     if config.masking.kind == "next" and not family.causal(model):
         raise ValueError(
             "config.masking.kind='next' predicts each piece from those before it, but the model sees all: use "

@@ -48,6 +48,23 @@ def plan_phases(config: ConfigDict) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
+def check_positions(phases: Iterable[Phase], max_positions: int) -> None:
+    """Raise ValueError if the rows of a phase have more pieces than the model has positions.
+
+    >>> check_positions([Phase(1, 2, PieceExamples(length=16))], max_positions=8)
+    Traceback (most recent call last):
+    ...
+    ValueError: config.length=16, but the model has 8 positions: lower it, or raise config.model.max_positions
+    """
+    for number, phase in enumerate(phases):
+        if phase.examples.length > max_positions:
+            name = "length" if number == 0 else "long_length"
+            raise ValueError(
+                f"config.{name}={phase.examples.length}, but the model has {max_positions} positions: lower it, or "
+                "raise config.model.max_positions"
+            )
+
+
 def _last(cuts: Iterable[int], step: int) -> int:
     """Return the last cut up to a step, or 0."""
     return max((cut for cut in cuts if cut <= step), default=0)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,12 @@ from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TaggedSen
 from bert_elmo_jax.data.tasks.rows import Row
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.evals.entities import entities
+
+# Endings of files that hold neither tables nor JSON lines.
+OTHER_FORMATS = (
+    ".pdf", ".doc", ".docx", ".odt", ".rtf", ".hwp", ".hwpx", ".html", ".xls", ".xlsx", ".ods", ".parquet", ".arrow",
+    ".npy", ".npz", ".h5", ".hdf5", ".zip", ".tar", ".gz", ".xz", ".bz2", ".zst", ".7z", ".png",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,20 @@ def cosine(first: Float32[np.ndarray, "E"], second: Float32[np.ndarray, "E"]) ->
     """Return the cosine of two vectors; 0 if one is zero."""
     lengths = float(np.linalg.norm(first)) * float(np.linalg.norm(second))
     return float(first @ second) / max(lengths, 1e-12)
+
+
+def check_ending(output: str) -> None:
+    """Raise ValueError for the name of a file that would promise another format than a table or JSON lines.
+
+    >>> check_ending("predictions.csv")
+    >>> check_ending("predictions.pdf")
+    Traceback (most recent call last):
+    ...
+    ValueError: --output=predictions.pdf: predictions are no .pdf; end the name in .csv, .tsv or .jsonl
+    """
+    ending = PurePath(output).suffix.lower()
+    if ending in OTHER_FORMATS:
+        raise ValueError(f"--output={output}: predictions are no {ending}; end the name in .csv, .tsv or .jsonl")
 
 
 def softmax(scores: Float32[np.ndarray, "*B N"]) -> Float32[np.ndarray, "*B N"]:

@@ -100,6 +100,8 @@ def read_weights(
     config = config or reader.read_config(path)
     asked = {} if classifier is None else {"classifier": classifier}
     params, report = reader.read_weights(path, config=config, **asked)
+    if classifier is not None and classifier not in params:
+        raise ValueError(f"classifier={classifier!r} was given for {path}, which has no classifier: leave it out")
     return params, config, report
 
 

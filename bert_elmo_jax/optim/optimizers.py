@@ -117,6 +117,8 @@ def clip_by_global_norm(longest: float) -> optax.GradientTransformation:
     >>> [round(number, 4) for number in clipped["w"].tolist()]
     [0.6, 0.8]
     """
+    if not longest > 0:
+        raise ValueError(f"gradients clipped to the norm {longest}: expected a number above 0; infinity clips nothing")
 
     def clip(updates: PyTree, params: PyTree = None) -> PyTree:
         norm = optax.tree.norm(updates)

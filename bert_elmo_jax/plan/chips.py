@@ -11,6 +11,7 @@ import jax
 from bert_elmo_jax.plan.compiled_cost import Cost
 
 GIB = 2**30
+SIMULATED = 1_024  # the most devices of a processor; starting and compiling for more takes minutes
 
 
 class Chip(NamedTuple):
@@ -50,7 +51,9 @@ class Topology(NamedTuple):
 def find_topology(name: str) -> Topology:
     """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated devices."""
     kind, _, size = name.partition(":")
-    if kind == "cpu" and size.isdigit() and int(size):
+    if kind == "cpu" and re.fullmatch(r"[0-9]{1,9}", size):
+        if not 1 <= int(size) <= SIMULATED:
+            raise ValueError(f"--topology={name}: expected 1 to {SIMULATED:,} simulated devices, such as cpu:8")
         return Topology(simulate_devices(int(size)), None, 0)
     if (
         kind not in CHIPS

@@ -1,6 +1,7 @@
 """Plan a run before renting hardware: compile a config's training step for other devices, and report what it needs."""
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.families.family import Objective, Phase
 from bert_elmo_jax.plan.chips import GIB, Topology, compute_roofline
 from bert_elmo_jax.plan.compiled_cost import compiled_cost
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.pretraining import build_objective, build_step
 from bert_elmo_jax.train.parallel import BATCH, EMPTY, RULES, Rules, check_rows, over_mesh, shardings
@@ -137,6 +139,9 @@ def find_largest(fits: Callable[[int], bool], first: int, most: int = 2**20, tri
 
 def plan(config: ConfigDict, topology: Topology, vocab_size: int | None, memory: float | None, tries: int) -> bool:
     """Print a report of each phase, with `tries` for a larger batch; return True if all fit in `memory`."""
+    check_fields(config)
+    if memory is not None and not 0 < memory < math.inf:
+        raise ValueError(f"--memory={memory / GIB:g}: expected GiB of a device, above 0")
     config = apply_compute(config, topology.devices[0].platform)
     family, objective = build_objective(config, vocab_size, teacher=True)
     teacher = {"constants": jax.eval_shape(lambda: dict(objective.constants))} if objective.constants else {}

@@ -62,7 +62,10 @@ def list_recipes(file: str) -> tuple[dict[str, str], str]:
 def _run(path: str, named: str) -> tuple[Any, str]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"--config={named}: there is no such file; {_suggest_config(path)}")
-    found = runpy.run_path(path)
+    try:
+        found = runpy.run_path(path)
+    except Exception as error:  # whatever its own code raises
+        raise ValueError(f"--config={named}: it cannot be run: {type(error).__name__}: {error}") from error
     if "get_config" not in found:
         raise ValueError(f"--config={named}: it has no function get_config; see the files of experiments/configs")
     return found["get_config"], found["__doc__"] or ""

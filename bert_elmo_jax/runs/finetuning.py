@@ -24,10 +24,12 @@ from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
 from bert_elmo_jax.runs.config_files import parse_values
-from bert_elmo_jax.runs.initial_state import apply_compute
+from bert_elmo_jax.runs.data_facts import describe_files, draw_data
+from bert_elmo_jax.runs.field_ranges import check_field, check_fields
+from bert_elmo_jax.runs.initial_state import apply_compute, remark_warmup
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
-from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
+from bert_elmo_jax.runs.task_report import figures_of, remark_one_answer, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.devices import describe_devices
@@ -55,6 +57,7 @@ def finetune(
 
     With `grid` or `seeds` there is one run for each combination, and the best on the development data is kept.
     """
+    check_fields(config)
     keep_freed_memory()
     config = apply_compute(config)
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
@@ -118,6 +121,9 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
     state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE, ADDED)
+    remarks = remark_warmup(config.optimizer, steps)
+    for remark in remarks:
+        say(remark)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
     say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)
@@ -155,11 +161,12 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
                 extra=lambda step: {"learning_rate": float(ready.rate(step - 1))}, report=say,
             )  # fmt: skip
     if stopped is None:
-        finish(workdir, data, config.batch_size)
+        files = describe_files({part: config[part] for part in ("train", "dev", "test")})
+        finish(workdir, data, config.batch_size, files, remarks)
     return stopped
 
 
-def finish(workdir: Path, data: Data, batch_size: int) -> None:
+def finish(workdir: Path, data: Data, batch_size: int, files: Mapping[str, Any], remarks: Sequence[str] = ()) -> None:
     """Score the model that is best on dev, in batches of the compiled size; write the report, then `result.json`."""
     model = load(workdir)
     assert isinstance(model, TaskModel | TaskNetwork)
@@ -167,10 +174,17 @@ def finish(workdir: Path, data: Data, batch_size: int) -> None:
     figures = {"dev": figures_of(model.task, data.dev, predictions)}
     if data.test:
         figures["test"] = figures_of(model.task, data.test, model.predict_examples(data.test, batch_size=batch_size))
-    report = train.write_report(workdir, task_sections(model, data.dev, predictions, figures))
+    alone = remark_one_answer(model.task, data.dev, predictions)
+    for remark in alone:
+        say(remark)
+    sections = [*task_sections(model, data.dev, predictions, figures), draw_data(files)]
+    report = train.write_report(workdir, sections, [*remarks, *alone])
     mixed = {place: shares.tolist() for place, shares in layer_shares(model.params).items()}
     shares = {"layer_shares": mixed} if mixed else {}
-    write_json(workdir / RESULT, {"step": best_step(workdir), "score": score_name(model.task), **figures, **shares})
+    write_json(
+        workdir / RESULT,
+        {"step": best_step(workdir), "score": score_name(model.task), **figures, **shares, "data": files},
+    )
     for part, values in figures.items():
         say(f"{part}: {', '.join(f'{name} {value:.4f}' for name, value in values.items())}")
     say(f"{report}: the curves of this run, and its mistakes")
@@ -185,6 +199,8 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
     try:
         for name, texts in (given | ({"seed": ",".join(seeds)} if seeds else {})).items():
             fields[name] = parse_values(config, name, texts)
+            for value in fields[name]:
+                check_field(name, value, "")
     except ValueError as error:
         raise ValueError(f"--{'seeds' if seeds and name == 'seed' else 'grid'}: {error}") from None
     for name, values in fields.items():

@@ -113,6 +113,19 @@ def _build_phase(o: ConfigDict, peak: float, warmup: float, steps: int, width: i
     return choose("optimizer.schedule", o.schedule, named)()
 
 
+def remark_warmup(o: ConfigDict, steps: int) -> list[str]:
+    """Return a remark if the rate is still rising when the run ends.
+
+    >>> remark_warmup(ConfigDict({"warmup": 100.0}), 60)
+    ['The warm-up, 100 steps, is longer than the run of 60: its learning rate is not reached.']
+    """
+    if not o.warmup > steps:
+        return []
+    return [
+        f"The warm-up, {o.warmup:,.0f} steps, is longer than the run of {steps:,}: its learning rate is not reached."
+    ]
+
+
 def build_optimizer(o: ConfigDict, rate: optim.Schedule) -> optax.GradientTransformation:
     """Return the optimizer of `config.optimizer`; empty fields of Adam have the defaults of `optim`."""
     adam = {name: o[name] for name in ("b1", "b2", "eps") if o.get(name) is not None}

@@ -24,6 +24,8 @@ from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import describe_run, is_run_directory
 from bert_elmo_jax.optim import Schedule
+from bert_elmo_jax.runs.data_facts import DATA, describe_corpora, draw_data
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import (
     ROW_SPARSE,
     adopt_config,
@@ -31,6 +33,7 @@ from bert_elmo_jax.runs.initial_state import (
     build_optimizer,
     build_schedule,
     fill_missing,
+    remark_warmup,
 )
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.teacher import add_teacher, has_teacher, read_teacher, record_teacher, start_teacher
@@ -53,10 +56,13 @@ def pretrain(
     The parameters come from the first of these that applies: the newest whole checkpoint, the checkpoint before a
     damaged one, the weights of `init`, the seed.
     """
+    check_fields(config)
     keep_freed_memory()
     config = apply_compute(config)
     train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
+    if init is None:  # or the sizes are those of the given weights
+        build_objective(config, family.vocab_size)  # raises before the data are read, or generated
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}
@@ -69,6 +75,7 @@ def pretrain(
 
         # Data, model and objective.
         corpora = load_corpora(config, workdir, family.inputs)
+        described = describe_corpora(corpora)
         tokenizer = load_corpus_tokenizer(corpora, family.inputs, family.reads_pieces)
         model, stored = start_model(family, config, init, tokenizer)
         objective = family.objective(config, model)
@@ -89,11 +96,13 @@ def pretrain(
 
         # The step.
         rate, method, step = build_step(config, objective, axis=None if mesh else DEVICES)
-        if config.optimizer.warmup > config.steps:
-            say(f"the warm-up, {config.optimizer.warmup:,.0f} steps, is longer than the run: its rate is not reached")
+        remarks = remark_warmup(config.optimizer, config.steps)
+        for remark in remarks:
+            say(remark)
         if first:  # after all checks: a refused run leaves no run.json
             train.same_run(workdir, asked, FREE, added)
             describe_run(workdir, model, params, tokenizer)
+            write_json(workdir / DATA, described)
             if teacher is not None:
                 record_teacher(workdir, teacher, params, config.init_from_teacher)
             say(f"{workdir}: {config.steps:,} steps of {config.batch_size:,} rows, on {describe_devices()}")
@@ -134,7 +143,7 @@ def pretrain(
                 )  # fmt: skip
 
         # The mean of the last checkpoints, and the report.
-        sections = [suggest_next(workdir, family.inputs)]
+        sections = [suggest_next(workdir, family.inputs), draw_data(described)]
         if stopped is None and (config.get("average") or 1) > 1:
             ended = run.gather(state)
             facts = train.write_average(
@@ -146,7 +155,7 @@ def pretrain(
         if stopped is None and config.get("translations"):
             sections = [*add_translations(workdir, config, corpora), *sections]
         if first and stopped is None:
-            page = train.write_report(workdir, sections)
+            page = train.write_report(workdir, sections, remarks)
             say(f"{page}: the curves of this run, and what to do with it next")
         return train.STOPPED if stopped else 0
 
@@ -225,6 +234,19 @@ def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool
     if teacher and has_teacher(config):
         objective = add_teacher(objective, config, family, model, read_teacher(config.teacher))
     return family, objective
+
+
+def list_figures(config: ConfigDict) -> list[str]:
+    """Return the names of the held-out figures of a run, from shapes alone."""
+    _, objective = build_objective(config, get_family(config.family).vocab_size)
+    rows = config.batch_size
+    shapes = objective.held_out_examples.shapes(rows)
+    batch = {name: jax.ShapeDtypeStruct(*shape) for name, shape in shapes.items()}
+    params = jax.eval_shape(objective.init, jax.random.key(0))
+    terms, metrics, _ = jax.eval_shape(
+        lambda params, batch: objective.held_out_loss(params, batch, None, objective.carry(rows)), params, batch
+    )
+    return [*objective.figures(dict.fromkeys([*terms, *metrics], 1.0))]
 
 
 def build_step(

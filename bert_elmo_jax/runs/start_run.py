@@ -43,6 +43,33 @@ def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, 
         return INTERRUPTED
 
 
+def join_processes(coordinator: str | None, processes: int | None, process: int | None) -> None:
+    """Join the other processes of a run at `coordinator`; without one, this process trains alone.
+
+    >>> join_processes(None, 4, 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: --processes=4, --process=3 without --coordinator: this process would train alone; add --coordinator=…
+    """
+    given = [
+        f"--{name}={value}" for name, value in (("processes", processes), ("process", process)) if value is not None
+    ]
+    if not coordinator:
+        if given:
+            raise ValueError(
+                f"{', '.join(given)} without --coordinator: this process would train alone; add --coordinator=…"
+            )
+        return
+    if coordinator != "auto" and not coordinator.rpartition(":")[2].isdigit():
+        raise ValueError(f"--coordinator={coordinator}: expected auto, or host:port with a number, host:1234")
+    if processes is not None and process is not None and process >= processes:
+        raise ValueError(
+            f"{', '.join(given)}: processes are counted from 0, so expected --process=0 to {processes - 1}"
+        )
+    address = {} if coordinator == "auto" else {"coordinator_address": coordinator}
+    jax.distributed.initialize(**address, num_processes=processes, process_id=process)
+
+
 def cache_compiled(folder: Path) -> None:
     """Let JAX keep all compiled programs of many runs in their folder, unless the environment says otherwise.
 

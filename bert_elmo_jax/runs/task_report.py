@@ -50,6 +50,19 @@ def score_name(task: Task) -> str:
     return glue.TASK_METRICS[_find_metrics(task)][0]
 
 
+def list_scores(task: Task) -> list[str]:
+    """Return the names of the scores that `figures_of` may give, also before the labels are known."""
+    if task.kind == "tags":
+        names = ["precision", "recall", "accuracy"] if task.entities else []
+    elif task.kind == "questions":
+        parts = [f"{part}_{name}" for part in ("HasAns", "NoAns", "best") for name in ("exact", "f1")]
+        names = ["exact_match", "exact", "f1", *parts, "null_threshold"]
+    else:
+        names = [*glue.TASK_METRICS[_find_metrics(task)], *glue.TASK_METRICS.get(task.name, ())]
+        names += ["accuracy"] if task.kind == "classification" else []
+    return list(dict.fromkeys([score_name(task), *names]))
+
+
 def _find_metrics(task: Task) -> str:
     """Return the key of the task in `evals.glue.TASK_METRICS`."""
     if task.name in ("mrpc", "qqp") and set(task.labels) != {"0", "1"}:
@@ -182,6 +195,24 @@ def task_sections(
         where = f"{PurePath(chosen.file).name}:{chosen.line}"
         sections.append((f"Attention over {where}, mean of the heads", draw_attention(model, chosen)))
     return sections
+
+
+def remark_one_answer(task: Task, examples: Sequence[Any], predictions: Sequence[Any]) -> list[str]:
+    """Return a remark if all predictions have one label, and the examples have several."""
+    right: set[Any]
+    if task.kind == "classification":
+        right, found = {example.label for example in examples}, {prediction.label for prediction in predictions}
+    elif task.kind == "tags":
+        right, found = ({tag for one in side for tag in one.tags} for side in (examples, predictions))
+    else:
+        return []
+    if len(found) != 1 or len(right) < 2:
+        return []
+    share = "every word" if task.kind == "tags" else "every example"
+    return [
+        f"The model gives {share} of the dev data the label {found.pop()!r}, and the data have {len(right)} labels: it "
+        "has learned nothing but this. Try another learning rate, more epochs, or another seed."
+    ]
 
 
 def draw_confusions(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import Family, all_families, get_family
 from bert_elmo_jax.families.init_params import init_task_params
-from bert_elmo_jax.heads.features import Features
+from bert_elmo_jax.heads.features import Combine, Features
 from bert_elmo_jax.heads.sentence_task import sentence_loss
 from bert_elmo_jax.heads.task_head import TaskHead, coefficients, task_loss, task_outputs
 from bert_elmo_jax.inference.predictions import make_predictions
@@ -201,6 +201,7 @@ def choose_next(config: ConfigDict, family: Family, model: Any, kind: str) -> Ca
 def read_features(config: ConfigDict, family: Family, num_layers: int, kind: str) -> Features | None:
     """Return the layers of `config.features` that the head reads; None for the last layer, with its pooler."""
     f = config.features
+    choose("features.combine", f.combine, dict.fromkeys(get_args(Combine)))
     if not f.layers:
         no_pooler = not family.pooler and kind in ("classification", "regression", "choice")
         return Features((num_layers,)) if no_pooler else None

@@ -15,6 +15,7 @@ from bert_elmo_jax.files import hash_file, read_json, write_json
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs.adaptation import wants_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
 from bert_elmo_jax.runs.pretraining import build_objective, load_corpora
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
@@ -24,7 +25,7 @@ from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
 from bert_elmo_jax.sweeps.folders import Folders, write_commands
 from bert_elmo_jax.sweeps.points import File, Point, Step
 from bert_elmo_jax.sweeps.report import write_sweep_report, write_tables
-from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, read_resources
+from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, check_devices, read_resources
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
 from bert_elmo_jax.sweeps.table import Table, read_table
 from bert_elmo_jax.sweeps.toy_tasks import make_files
@@ -91,6 +92,7 @@ def check_points(sweep: Sweep, folders: Folders) -> None:
             continue
         try:
             config = folders.config(point)
+            check_fields(config)
             _check_beginnings(point, folders, by_identity)
             if point.program == "finetune":
                 key = repr([config.get(name) for name in (*NAMED, *OPTIONS, "share")])
@@ -200,6 +202,7 @@ def run_sweep(
     for name, given, least in (("jobs", jobs, 1), ("retries", retries, 0)):
         if given is not None and given < least:
             raise ValueError(f"--{name}={given}: expected {least} or more")
+    check_places(runner, jobs, devices, address, read_resources(resources))
     sweep = read_sweep(file, scale)
     folders = Folders(Path(workdir).expanduser().absolute(), Path(data).expanduser().absolute() if data else None)
     check_data(sweep, folders)
@@ -220,6 +223,25 @@ def run_sweep(
             return run_and_report(sweep, folders, started, retries, command, where)
         finally:
             started.close()
+
+
+def check_places(
+    runner: str, jobs: int | None, devices: Sequence[str], address: str | None, resources: Mapping[str, float]
+) -> None:
+    """Raise ValueError for devices that do not exist or cannot be shared evenly, and for flags of another runner."""
+    check_devices(devices)
+    if devices and jobs is not None and jobs % len(devices):
+        raise ValueError(
+            f"--jobs={jobs} with --devices={','.join(devices)}: some devices would have more jobs than others; use a "
+            f"multiple of {len(devices)}"
+        )
+    given = {"--address": address, "--resources": resources} if runner == "local" else {}
+    given |= {"--devices": devices} if runner == "ray" else {}
+    if idle := [flag for flag, value in given.items() if value]:
+        other = "ray" if runner == "local" else "local"
+        raise ValueError(
+            f"{' and '.join(idle)} without effect: --runner={runner} was given; use --runner={other}, or leave it out"
+        )
 
 
 def run_and_report(sweep: Sweep, folders: Folders, runner: Runner, retries: int, command: str, where: str) -> int:

@@ -1,6 +1,7 @@
 """Run jobs: in processes of this machine, each with its own device or cores, or as tasks of a Ray cluster."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -120,6 +121,19 @@ class Processes:
         self.stop()
         while self._running:
             self.wait(1.0)
+
+
+def check_devices(devices: Sequence[str], flag: str = "--devices") -> None:
+    """Raise ValueError unless devices are given by different numbers.
+
+    >>> check_devices(["0", "1"])
+    >>> check_devices(["0", "0"])
+    Traceback (most recent call last):
+    ...
+    ValueError: --devices=0,0: expected different numbers of GPUs or TPU chips, such as 0,1
+    """
+    if not all(re.fullmatch(r"[0-9]{1,4}", device) for device in devices) or len({*map(int, devices)}) < len(devices):
+        raise ValueError(f"{flag}={','.join(devices)}: expected different numbers of GPUs or TPU chips, such as 0,1")
 
 
 def show_device(device: str, share: int = 1) -> dict[str, str]:
@@ -287,7 +301,7 @@ def read_resources(words: Sequence[str]) -> dict[str, float]:
         name, _, amount = word.partition("=")
         try:
             found[name] = float(amount)
-            if found[name] < 0:
+            if not name or not 0 <= found[name] < float("inf"):
                 raise ValueError
         except ValueError:
             raise ValueError(f"--resources={word}: expected a name and a number, such as GPU=1") from None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from tqdm import tqdm
@@ -173,6 +174,11 @@ def train(
             bar.refresh()
         if failed:
             tell(f"step {step}: the loss or a gradient is not finite; nothing was updated ({failed} in a row)")
+        if failed == step == schedule.steps:
+            raise Diverged(
+                f"none of the {step} steps had a finite loss or gradient, so nothing was trained. Look at the data, "
+                "lower the learning rate, or clip gradients."
+            )
         if failed >= schedule.stop_after_failures:
             aside = Path(run) / f"not_finite_step_{step}.npz"
             arrays: dict[str, Any] = dict(fetched.host)
@@ -182,7 +188,19 @@ def train(
                 f"the last of these batches is in {aside}. Inspect it, lower the learning rate, or clip gradients."
             )
 
+    def demand_finite(step: int) -> None:
+        """Raise `Diverged` if the last update has made a parameter infinite or not a number."""
+        if _all_finite(parallel.gather(state).params):
+            return
+        settle()
+        raise Diverged(
+            f"step {step}: the parameters are no longer finite, so they are not saved; earlier checkpoints are intact. "
+            "Lower the learning rate, or clip gradients."
+        )
+
     def save(step: int, figures: Mapping[str, float], ending: bool) -> None:
+        if not figures:  # otherwise they were looked at before the evaluation
+            demand_finite(step)
         if metrics is not None:
             metrics.flush()
         arrays = to_arrays(parallel.gather(state))
@@ -219,6 +237,7 @@ def train(
             stop = _all_agree(interrupt.signal is not None, step % schedule.log_every == 0)
             figures: dict[str, float] = {}
             if evaluate is not None and (last or (schedule.eval_every and step % schedule.eval_every == 0)):
+                demand_finite(step)
                 figures = dict(evaluate(parallel.gather(state)))
                 if not bar.disable:
                     shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
@@ -271,6 +290,13 @@ class Patience:
         else:
             self._waited += 1
         return self.spent
+
+
+@jax.jit
+def _all_finite(params: Any) -> Any:
+    """Return True if no parameter is infinite or not a number."""
+    leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(params)]
+    return jnp.stack(leaves).all() if leaves else jnp.array(True)
 
 
 def _all_agree(stop: bool, meet: bool) -> bool:

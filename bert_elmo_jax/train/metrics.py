@@ -1,5 +1,6 @@
 """The metrics of a run: one line per step in `metrics.jsonl`, TensorBoard events, and the curves in `report.html`."""
 
+import html
 import json
 import math
 import os
@@ -13,6 +14,7 @@ from bert_elmo_jax.files import read_json, write_bytes
 from bert_elmo_jax.report.figures import Curve
 from bert_elmo_jax.report.page import draw_figures, draw_json, write_page
 from bert_elmo_jax.report.svg import format_number
+from bert_elmo_jax.train.remarks import find_remarks
 
 # The units of metrics, by the end of their names; any other is labelled with its name.
 UNITS = {
@@ -73,8 +75,10 @@ def draw_metric(name: str, curve: Sequence[tuple[float, float]]) -> Curve:
     return Curve(f"{name}: {last}", curve, name != "learning_rate", unit, note)
 
 
-def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> Path:
+def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = (), remarks: Sequence[str] = ()) -> Path:
     """Write the curves of `metrics.jsonl`, further sections (heading, HTML), and the configuration in `run.json`.
+
+    `remarks`, and those on the metrics, come first.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()
@@ -99,4 +103,6 @@ def write_report(run: str | Path, sections: Sequence[tuple[str, str]] = ()) -> P
         f"<p>{len(lines):,} steps. A thin line is every step, a thick line a running mean.</p>{draw_figures(figures)}"
     )
     settings = draw_json(read_json(folder / "run.json", default={}))
+    if remarks := [*remarks, *find_remarks(lines)]:
+        about = f"<ul class=remarks>{''.join(f'<li>{html.escape(remark)}</li>' for remark in remarks)}</ul>{about}"
     return write_page(folder / "report.html", folder.name, [("", about), *sections, ("Configuration", settings)])

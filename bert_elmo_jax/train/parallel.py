@@ -45,6 +45,11 @@ def make_mesh(data: int = -1, fsdp: int = 1, tensor: int = 1, devices: Sequence[
         raise ValueError(f"a mesh of data={data}, fsdp={fsdp}, tensor={tensor}: use whole numbers from 1 (data: or -1)")
     if data == -1:
         data = len(devices) // (fsdp * tensor)
+        if data * fsdp * tensor != len(devices):
+            raise ValueError(
+                f"a mesh of fsdp={fsdp} × tensor={tensor} needs {fsdp * tensor} devices or a multiple, but there "
+                f"{'is' if len(devices) == 1 else 'are'} {len(devices)}: choose factors of {len(devices)}"
+            )
     if data * fsdp * tensor != len(devices):
         raise ValueError(
             f"a mesh of data={data} × fsdp={fsdp} × tensor={tensor} is for {data * fsdp * tensor} devices, but there "

@@ -22,9 +22,11 @@ from bert_elmo_jax.runs.config_files import (
     set_field,
     show_value,
 )
+from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.train.run_guard import DIVERGED, INTERRUPTED, REFUSED, Diverged
 
 WIDTH, COLUMN, VALUES = 118, 24, 46
+LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
 
@@ -122,12 +124,15 @@ def start(
         try:
             plain, fields = split_fields(argv) if "config" in own else ([*argv], {})
             file = read_flags(plain).get("config") if "config" in own else None
+            if file == "":
+                raise ValueError("--config= is empty: give FILE:RECIPE of experiments/configs, or leave it out")
             if HELP & set(plain):
                 print(config_help(file) if file else program_help(define.__globals__["__doc__"], own, headings or {}))
                 sys.exit(0)
             if "config" in own:
                 given.append(read_given(program, file or config, fields))
             rest = list(FLAGS(plain))
+            check_values(own)
             if len(rest) > 1 and not words:
                 raise ValueError(f"unexpected argument {rest[1]!r}; {hint}")
             return rest
@@ -156,6 +161,17 @@ def start(
             refuse(program, stopped, INTERRUPTED)
 
     app.run(run, flags_parser=parse)
+
+
+def check_values(names: Iterable[str]) -> None:
+    """Raise ValueError for a flag that was given without a value, or a number that nothing can be computed with."""
+    for flag in (FLAGS[name] for name in names):
+        given = flag.value if isinstance(flag.value, list) else [flag.value]
+        if flag.present and (not given or "" in given):
+            raise ValueError(f"--{flag.name}={show_value(flag.value)} is empty: give a value, or leave it out")
+        for value in given:
+            if isinstance(value, int | float) and not abs(value) < LARGEST:
+                raise ValueError(f"--{flag.name}={value}: expected a finite number, below 9.2e18")
 
 
 def split_fields(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -188,6 +204,7 @@ def read_given(program: str, file: str | None, fields: Mapping[str, str]) -> Con
             problem = str(error).replace("did you mean ", "did you mean --config.").replace("=FILE", f"={file}")
             problem = problem if problem.startswith(f"{name}=") else f"{name}={text}: {problem}"
             raise ValueError(f"--config.{problem}") from None
+    check_fields(config, "--config.")
     return config
 
 
@@ -217,7 +234,24 @@ def describe(error: flags.Error, known: Sequence[str]) -> str:
     if found := re.fullmatch(r"flag --(\w+)=(.*): value should be one of <(.*)>", text, re.S):
         name, given, values = found[1], found[2], found[3].split("|")
         return f"--{name}={given} is not known; it is one of {', '.join(values)}{did_you_mean(given, values)}"
+    if (found := re.match(r"flag --(\w+)=(.*?): ", text, re.S)) and found[1] in known:
+        parser = FLAGS[found[1]].parser
+        if isinstance(parser, flags.IntegerParser | flags.FloatParser):
+            return f"--{found[1]}={found[2]}: expected {describe_numbers(parser)}"
     return text.removeprefix("flag ")
+
+
+def describe_numbers(parser: flags.IntegerParser | flags.FloatParser) -> str:
+    """Return the numbers that a flag takes.
+
+    >>> describe_numbers(flags.IntegerParser(lower_bound=1))
+    'a whole number of at least 1'
+    """
+    low, high = parser.lower_bound, parser.upper_bound
+    kind = "a whole number" if isinstance(parser, flags.IntegerParser) else "a number"
+    if high is not None:
+        return f"{kind} from {low or 0:,} to {high:,}"
+    return kind if low is None else f"{kind} of at least {low:,}"
 
 
 def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:

@@ -63,13 +63,18 @@ def evaluate(state):
     return {"heldout/norm": float(optax.tree.norm(state.params))}
 
 
-def run(folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, **options):
+def run(
+    folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progress=False, failures=3, spoil=None, **options
+):
     """Start or resume the run; return the state and the reported lines."""
     said = []
+    optimizer = OPTIMIZER if spoil is None else optax.GradientTransformation(OPTIMIZER.init, spoil)
     parallel = over_mesh(
-        make_step(loss, OPTIMIZER, {"square": 1.0}), fresh(), make_mesh(devices=jax.devices()[:devices])
+        make_step(loss, optimizer, {"square": 1.0}), fresh(), make_mesh(devices=jax.devices()[:devices])
     )
-    schedule = Schedule(STEPS, log_every=2, eval_every=4, checkpoint_every=checkpoint_every, stop_after_failures=3)
+    schedule = Schedule(
+        STEPS, log_every=2, eval_every=4, checkpoint_every=checkpoint_every, stop_after_failures=failures
+    )
     with only_process(folder), Checkpoints(folder, keep=keep) as checkpoints:
         checkpoints.discard_unfinished()
         state, found = restore(checkpoints, fresh(), parallel)
@@ -83,10 +88,9 @@ def run(folder, batches=None, *, checkpoint_every=3, devices=1, keep=20, progres
             run=folder,
             schedule=schedule,
             checkpoints=checkpoints,
-            evaluate=evaluate,
             score="heldout/norm",
             progress=progress,
-            **{"report": said.append, **options},
+            **{"report": said.append, "evaluate": evaluate, **options},
         )
     return jax.device_get(parallel.gather(state)), said, stopped
 
@@ -218,6 +222,32 @@ def test_too_many_in_a_row_stop_the_run(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
         arrays = {name: value for name, value in vars_of(fresh()).items() if name != "params"}
         assert checkpoints.restore(fresh().params, arrays).step in (3, 6)
+
+
+def test_a_run_that_was_never_finite_does_not_end_well(tmp_path):
+    with pytest.raises(Diverged, match=r"none of the 12 steps had a finite loss or gradient, so nothing was trained"):
+        run(tmp_path, Batches(spoiled=range(1, STEPS + 1)), failures=100, checkpoint_every=0, evaluate=None)
+    assert len(read_metrics(tmp_path)) == STEPS
+    assert not list(tmp_path.glob("checkpoints/*/files.json"))
+
+
+def test_a_run_with_one_finite_step_ends_as_ever(tmp_path):
+    state, _, stopped = run(tmp_path, Batches(spoiled=range(2, STEPS + 1)), failures=100)
+    assert stopped is None and int(state.failed) == STEPS - 1
+
+
+@pytest.mark.parametrize("options", [{}, {"evaluate": None}, {"checkpoint_every": 0}])
+def test_parameters_that_are_not_finite_are_not_saved(tmp_path, options):
+    def spoil(updates, state, params=None):
+        """Adam, and from step 5 on an infinite rate."""
+        updates, state = OPTIMIZER.update(updates, state, params)
+        return jax.tree.map(lambda u: jnp.where(state[0].count >= 5, jnp.inf, u), updates), state
+
+    with pytest.raises(Diverged, match=r"step \d+: the parameters are no longer finite, so they are not saved"):
+        run(tmp_path, spoil=spoil, failures=100, **options)
+    saved = [int(file.parent.name) for file in tmp_path.glob("checkpoints/*/files.json")]
+    assert saved == ([] if "checkpoint_every" in options else [3])
+    assert read_metrics(tmp_path)[-1]["step"] >= 6
 
 
 def vars_of(state):

@@ -60,6 +60,8 @@ class Reading:
             raise ValueError(
                 f"encoding={self.encoding!r} is not known; use a name Python knows, such as utf-8, cp949 or utf-16"
             ) from error
+        if not self.text_field:
+            raise ValueError("text_field is empty; give the name of the field that holds the text")
         if not 0 < self.max_line_mb <= 1024:
             raise ValueError(f"max_line_mb={self.max_line_mb} is not a valid size; use 0.001 to 1024, such as 4")
 

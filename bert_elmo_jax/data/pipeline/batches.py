@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_elmo_jax.data.pipeline.feeds import Batch, Examples, Places, Reader, Recipe, check_corpora
+from bert_elmo_jax.data.pipeline.feeds import Batch, Examples, Places, Reader, Recipe, check_corpora, check_ids
 from bert_elmo_jax.data.pipeline.windows import WINDOW, Place
 from bert_elmo_jax.data.rows.masking import Masking
 from bert_elmo_jax.data.rows.pieces import PieceExamples
@@ -40,6 +40,7 @@ class Batches(Iterator[Batch]):
             batch, self._places = self._feed.batch(self._places)
             self.epoch = self._feed.tracks[0].passed(self._places.corpora[0])
             assert batch is not None
+            check_ids(batch, self._feed.vocab_size)
             return batch
         if self._ready is None:
             from bert_elmo_jax.data.pipeline.workers import start_workers
@@ -51,7 +52,9 @@ class Batches(Iterator[Batch]):
             self.close()  # the next call tries the same batch again
             raise
         self._places, self.epoch = _places_of(json.loads(element["after"])), float(element["epoch"])
-        return {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
+        batch = {name: np.array(array) for name, array in element["batch"].items()}  # out of shared memory
+        check_ids(batch, self._feed.vocab_size)
+        return batch
 
     def epoch_size(self, epoch: int = 0) -> int:
         """Return the number of rows, or of a language model's steps, in an epoch of the first corpus; plans it all."""
@@ -213,5 +216,6 @@ def eval_batches(
             batch, places = feed.batch(places, last=0)
             if batch is None:
                 break
+            check_ids(batch, feed.vocab_size)
             yield batch
             made += 1

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_elmo_jax.data.corpora.store import Store, open_store
-from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Track
+from bert_elmo_jax.data.pipeline.windows import WINDOW, Place, Text, Track
 from bert_elmo_jax.data.rows.draws import CORPORA, uniforms
-from bert_elmo_jax.data.rows.masking import vocabulary_of
+from bert_elmo_jax.data.rows.masking import Vocabulary, vocabulary_of
 from bert_elmo_jax.data.rows.pieces import PieceExamples, PieceRows, piece_batch, plan_rows
 from bert_elmo_jax.data.rows.stream import LanguageModelExamples, Marks, plan_steps
 from bert_elmo_jax.data.rows.translation import PairExamples, PairRows, empty_pair_batch, pair_batch, plan_pair_rows
@@ -25,6 +25,8 @@ from bert_elmo_jax.data.rows.word_batch import batch_of
 from bert_elmo_jax.text import WordVocabulary, load_tokenizer
 
 Batch = dict[str, np.ndarray]
+INPUT_IDS = ("tokens", "words_forward", "words_backward", "source_tokens", "target_in")
+TARGET_IDS = ("mlm_targets", "forward_targets", "backward_targets", "target_out")
 Examples = PieceExamples | LanguageModelExamples | PairExamples
 
 
@@ -117,6 +119,7 @@ class RowFeed:
     """Batches of rows that do not depend on each other; each row is drawn from the corpora by their weights."""
 
     tracks: list[Track[Any]]
+    vocab_size: int
 
     def __init__(self, recipe: Recipe):
         self.asked: Any = recipe.examples
@@ -172,6 +175,12 @@ class RowFeed:
         return np.searchsorted(self.shares[:-1], draws, side="right")
 
 
+def plan_checked_rows(text: Text, asked: PieceExamples, vocabulary: Vocabulary, key: tuple[int, ...]) -> PieceRows:
+    """Return the rows of a window whose ids are in the vocabulary: masking looks them up there."""
+    check_ids({"tokens": np.asarray(text.tokens)}, vocabulary.size)
+    return plan_rows(text, asked, vocabulary, key)
+
+
 class PieceFeed(RowFeed):
     """BERT batches."""
 
@@ -183,8 +192,9 @@ class PieceFeed(RowFeed):
             if store.manifest["tokenizer"]["kind"] == "words":
                 remedy = "prepare it with --tokenizer=wordpiece or sentencepiece"
                 raise ValueError(f"{store.folder} holds words, but BERT reads word pieces; {remedy}")
+        self.vocab_size = stores[0].vocab_size
         self.vocabulary = vocabulary_of(load_tokenizer(stores[0].folder / "tokenizer"))
-        plan = partial(plan_rows, asked=asked, vocabulary=self.vocabulary)
+        plan = partial(plan_checked_rows, asked=asked, vocabulary=self.vocabulary)
         self.tracks = [
             Track(store, plan, (recipe.seed, n), recipe.window, asked.copies) for n, store in enumerate(stores)
         ]
@@ -209,6 +219,7 @@ class PairFeed(RowFeed):
         assert isinstance(asked, PairExamples)
         for store in stores:
             check_pairs(store)
+        self.vocab_size = stores[0].vocab_size
         folder = stores[0].folder / "tokenizer"
         if stores[0].manifest["tokenizer"]["kind"] == "words":
             vocabulary = WordVocabulary.load(folder)
@@ -225,6 +236,28 @@ class PairFeed(RowFeed):
     def fill(self, rows: PairRows, first: int, end: int) -> Batch:
         """See `RowFeed`."""
         return pair_batch(rows, first, end, self.asked)
+
+
+def check_ids(batch: Batch, vocab_size: int) -> None:
+    """Raise ValueError if a batch has an id outside of the vocabulary, as of damaged shards; it costs microseconds.
+
+    >>> check_ids({"tokens": np.array([[1, 2], [300, 0]], np.int32)}, vocab_size=100)
+    Traceback (most recent call last):
+    ...
+    ValueError: a batch has the id 300 in tokens, and the vocabulary has the ids 0 to 99: the shards are damaged...
+    """
+    # Where a batch has the characters of its words, the others are places in their table.
+    names = TARGET_IDS if "characters" in batch else (*TARGET_IDS, *INPUT_IDS)
+    for name in names:
+        ids = batch.get(name)
+        # As unsigned numbers, negative ids are large, too.
+        if ids is not None and ids.size and ids.view(f"u{ids.itemsize}").max() >= vocab_size:
+            wrong = int(ids[(ids < 0) | (ids >= vocab_size)][0])
+            raise ValueError(
+                f"a batch has the id {wrong} in {name}, and the vocabulary has the ids 0 to {vocab_size - 1}: the "
+                "shards are damaged, or belong to another tokenizer; python -m experiments.prepare_data --verify "
+                "--output=… checks them"
+            )
 
 
 def check_pairs(store: Store) -> None:
@@ -251,6 +284,7 @@ class WordFeed:
             if (kind := store.manifest["tokenizer"]["kind"]) != "words" and not asked.pieces:
                 what = f"{store.folder} holds {kind!r} pieces, but this language model reads words"
                 raise ValueError(f"{what}; prepare it with --tokenizer=words")
+        self.vocab_size = stores[0].vocab_size
         self.marks = marks_of(stores[0])
         self.asked, self.reader = asked, recipe.reader
         self.forms = [store.forms for store in stores] if asked.input == "characters" else []

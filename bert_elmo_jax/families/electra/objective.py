@@ -19,7 +19,7 @@ from bert_elmo_jax.families.electra.model import take_generator
 from bert_elmo_jax.families.family import Family, Objective
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.families.piece_objective import count_weights, name_figures
-from bert_elmo_jax.families.piece_phases import held_out_examples, plan_phases
+from bert_elmo_jax.families.piece_phases import check_positions, held_out_examples, plan_phases
 from bert_elmo_jax.losses import accuracy, binary_cross_entropy, cross_entropy
 from bert_elmo_jax.nn.any_array import AnyArray
 
@@ -158,6 +158,7 @@ def replaced_objective(family: Family, config: ConfigDict, model: Any) -> Object
     loss = replaced_loss(family, model, config.predict, packed=config.sequences > 1)
     heads = PREDICTS[config.predict]
     phases = plan_phases(config)
+    check_positions(phases, model.max_positions)
     masking = phases[-1].examples.masking
     if any(phase.examples.masking.kind == "next" for phase in phases):
         raise ValueError(

@@ -214,6 +214,8 @@ class ElmoEncoder(Encoder):
             raise ValueError(
                 f"weights={shorten(weights)}: this model has {count} layers (token vectors first); give {count} numbers"
             )
+        if not np.isfinite([*factors.tolist(), float(gamma)]).all():
+            raise ValueError(f"weights={shorten(weights)}, gamma={gamma}: expected finite numbers")
         return np.tensordot(factors * np.float32(float(gamma)), layers.astype(np.float32), axes=1)
 
     def cache(self, vocabulary: WordVocabulary | Sequence[str], *, progress: bool | None = None) -> None:

@@ -7,19 +7,21 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import train
-from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.data.tasks.task import Task, task_named
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.files import write_text
 from bert_elmo_jax.report.figures import Lines
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_table, write_page
 from bert_elmo_jax.runs.config_files import CONFIGS, NAMED, check_program, override, read_config, read_flags, show_value
-from bert_elmo_jax.runs.pretraining import build_objective
+from bert_elmo_jax.runs.field_ranges import check_fields
+from bert_elmo_jax.runs.pretraining import build_objective, list_figures
 from bert_elmo_jax.runs.start_run import say
-from bert_elmo_jax.runs.task_report import score_name
+from bert_elmo_jax.runs.task_report import list_scores, score_name
 from bert_elmo_jax.sweeps.folders import write_command
 from bert_elmo_jax.sweeps.points import FLAGS
 from bert_elmo_jax.sweeps.report import format_csv
-from bert_elmo_jax.sweeps.runners import Processes, stop_asked
+from bert_elmo_jax.sweeps.runners import Processes, check_devices, stop_asked
 from bert_elmo_jax.sweeps.search.trials import Search, find_study, import_optuna, list_trials, read_space, run_trials
 
 ENDS = {"COMPLETE": "done", "PRUNED": "ended early", "FAIL": "failed", "RUNNING": "not done"}
@@ -55,10 +57,12 @@ def run_search(
     """
     if trials < 1:
         raise ValueError(f"--trials={trials}: expected 1 or more")
+    check_devices([device] if device else [], "--device")
     base = read_command(program, words)
     space, score = read_space(over, base.config), score or name_score(program, base.config)
     if not lowest and any(part in score.rpartition("/")[2] for part in ("perplexity", "loss")):
         raise ValueError(f"--score={score} is better the lower it is: add --lowest")
+    check_score(score, program, base.config)
     search = Search(program, base.file, space, score, lowest, Path(workdir), base.fields, base.options)
     import_optuna()  # an error before anything is written
     asked = {"program": program, "words": list(words), "over": over, "score": score, "lowest": lowest}
@@ -103,6 +107,7 @@ def read_command(program: str, words: Sequence[str]) -> Command:
         else:
             raise ValueError(f"behind -- there is --{name}, which a trial of {program} does not take")
     override(config, [f"{name}={text}" for name, text in fields.items()])
+    check_fields(config)
     return Command(file, fields, options, config)
 
 
@@ -110,10 +115,25 @@ def name_score(program: str, config: ConfigDict) -> str:
     """Return the figure that selects the program's best model."""
     if program == "pretrain":
         return build_objective(config, get_family(config.family).vocab_size)[1].score
+    return f"dev/{score_name(find_task(config))}"
+
+
+def find_task(config: ConfigDict) -> Task:
+    """Return the task of a config; raise ValueError if it names none."""
     if not config.task:
         raise ValueError("behind -- there is no --task=…, which finetune needs")
     columns = {name: config[name] or None for name in ("text", "pair", "label")}
-    return f"dev/{score_name(task_named(config.task, **columns, file=config.train))}"
+    return task_named(config.task, **columns, file=config.train)
+
+
+def check_score(score: str, program: str, config: ConfigDict) -> None:
+    """Raise ValueError unless the runs of a config have a figure of this name."""
+    known = (
+        list_figures(config) if program == "pretrain" else [f"dev/{name}" for name in list_scores(find_task(config))]
+    )
+    if score not in known:
+        hint = did_you_mean(score, known)
+        raise ValueError(f"--score={score} is no figure of these runs; expected one of {', '.join(known)}{hint}")
 
 
 def list_results(search: Search, study: Any) -> list[dict[str, Any]]:

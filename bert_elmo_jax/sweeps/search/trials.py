@@ -14,6 +14,7 @@ from bert_elmo_jax import train
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import is_locked
 from bert_elmo_jax.runs.config_files import list_fields, parse_value, parse_values, show_value
+from bert_elmo_jax.runs.field_ranges import check_field
 from bert_elmo_jax.sweeps.folders import CALLS, DONE
 from bert_elmo_jax.sweeps.runners import LOG, Job, Runner
 from bert_elmo_jax.sweeps.schedule import TICK, explain_status, read_last_lines
@@ -85,6 +86,8 @@ def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
         values = parse_values(config, name, text)
         if not all(math.isfinite(value) for value in values if isinstance(value, float)):
             raise ValueError(f"{name}={text}: expected finite numbers")
+        for value in values:
+            check_field(name, value, "")
         simple = (bool, int, float, str)  # optuna stores no tuples, so these are kept as text
         return Values(tuple(value if isinstance(value, simple) else show_value(value) for value in values))
     bounds = [parse_value(config, name, bound) for bound in (low, high)]
@@ -92,6 +95,8 @@ def _read_values(config: ConfigDict, name: str, text: str) -> Range | Values:
         raise ValueError(f"{name}={text}: expected values as a,b, or numbers as low..high or low..high,log")
     if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1] or (rest and bounds[0] <= 0):
         raise ValueError(f"{name}={text}: expected {'positive' if rest else 'finite'} numbers, the lower one first")
+    for bound in bounds:
+        check_field(name, bound, "")
     return Range(bounds[0], bounds[1], log=bool(rest), whole=type(bounds[0]) is int)
 
 

@@ -92,6 +92,11 @@ REFUSED = [
     (TASK, {"over": "epochs=1..inf"}, "epochs=1..inf: expected finite numbers"),
     (["--task", "sst"], {}, "there is no task 'sst'"),
     (TASK, {"score": "dev/loss"}, "--score=dev/loss is better the lower"),
+    (TASK, {"score": "nosuch"}, "--score=nosuch is no figure of these runs; expected one of dev/accuracy"),
+    (TASK, {"score": "dev/acuracy"}, "did you mean dev/accuracy?"),
+    (TASK, {"device": "-1"}, "--device=-1: expected different numbers of GPUs or TPU chips"),
+    (TASK, {"over": "batch_size=-4..0"}, "--over: batch_size=-4: expected a whole number from 1 to"),
+    (TASK, {"over": "optimizer.clip=1.0,0.0"}, "--over: optimizer.clip=0.0: expected a number above 0"),
     (TASK, {"score": "a/mlm_perplexity"}, "better the lower it is: add --lowest"),
 ]
 
@@ -310,6 +315,7 @@ def trial_runs(search, parts, program, tmp_path, monkeypatch):
     def run(over, options, **how):
         runner = Curves(parts, tmp_path / "w", Ended, **how)
         monkeypatch.setattr(parts.run_search, "Processes", lambda *given: runner)
+        monkeypatch.setattr(parts.run_search, "list_scores", lambda task: ["f1"])  # the figure of these curves
         assert search(*TASK, over=over, score="dev/f1", **options) == 0
         return runner.starts
 

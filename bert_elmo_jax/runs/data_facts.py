@@ -1,0 +1,46 @@
+"""Fingerprints of the data of a run, which its results and its report show."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_elmo_jax.data.corpora.store import open_store
+from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.report.page import draw_table
+
+DATA = "data.json"  # in the run directory of a pretraining
+
+
+def describe_corpora(corpora: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Return for each corpus its weight, its training text's size, and a fingerprint of shards and tokenizer.
+
+    The manifest of a corpus has the hashes of all its files, so nothing is read again.
+    """
+    found = {}
+    for folder, weight in corpora.items():
+        manifest = open_store(folder).manifest
+        content = json.dumps([manifest["shards"], manifest["tokenizer"]["fingerprint"]], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        found[folder] = {"fingerprint": digest, "weight": weight, **manifest["counts"]["train"]}
+    return found
+
+
+def describe_files(files: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return path and fingerprint of each part of a task's data that is a file.
+
+    >>> describe_files({"train": "LICENSE", "dev": "0.1", "test": ""})["train"]["fingerprint"][:8]
+    'cfc7749b'
+    """
+    return {
+        part: {"file": file, "fingerprint": hash_file(file)} for part, file in files.items() if Path(file).is_file()
+    }
+
+
+def draw_data(facts: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """Return a section of the report, title and HTML: a row for each corpus or file."""
+    names = list(dict.fromkeys(name for row in facts.values() for name in row))
+    return "Data", draw_table(
+        ["", *names], [[key, *(row.get(name, "") for name in names)] for key, row in facts.items()]
+    )

@@ -1,0 +1,50 @@
+"""Remarks of a report: what in the metrics of a run deserves a second look."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bert_elmo_jax.report.svg import format_number
+
+JUMP = 1.5  # a perplexity this many times the best one before, or a loss higher by its logarithm, is a jump
+
+
+def find_remarks(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for steps that updated nothing, and for each held-out loss that jumped.
+
+    >>> lines = [{"step": 1, "held_out/perplexity": 4.0}, {"step": 2, "held_out/perplexity": 8.0}]
+    >>> find_remarks(lines)
+    ['held_out/perplexity rose from 4 (step 1, the best before) to 8 (step 2).']
+    """
+    lines = list(lines)
+    return [*_skipped(lines), *_jumps(lines)]
+
+
+def _skipped(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence about steps whose loss or gradient was not finite."""
+    steps = [
+        line["step"] for line in lines if {"loss", "gradient_norm"} & {n for n, value in line.items() if value is None}
+    ]
+    if steps:
+        shown = ", ".join(f"{step:,}" for step in steps[:5]) + (", …" if len(steps) > 5 else "")
+        yield f"The loss or a gradient was not finite in {len(steps):,} steps ({shown}), which updated nothing."
+
+
+def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence about the largest jump of each held-out loss or perplexity."""
+    best: dict[str, tuple[float, int]] = {}
+    found: dict[str, tuple[float, str]] = {}
+    for line in lines:
+        for name, value in line.items():
+            if "/" not in name or not name.endswith(("perplexity", "loss")):
+                continue
+            number, step = math.inf if value is None else float(value), int(line["step"])
+            low, before = best.get(name, (number, step))
+            rise = number / low if name.endswith("perplexity") else math.exp(min(number - low, 700.0))
+            if rise > max(JUMP, found.get(name, (0.0, ""))[0]):
+                there = format_number(number) if value is not None else "a number that is not finite"
+                first = f"{name} rose from {format_number(low)} (step {before:,}, the best before)"
+                found[name] = rise, f"{first} to {there} (step {step:,})."
+            if number <= low:
+                best[name] = number, step
+    yield from (text for _, text in found.values())

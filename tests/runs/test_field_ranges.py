@@ -1,0 +1,127 @@
+"""Fields outside of their range are refused by every way into a run, and remarks on runs that learned nothing."""
+
+import re
+
+import pytest
+from ml_collections import ConfigDict
+
+from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
+from bert_elmo_jax.data.tasks.task import task_named, with_labels
+from bert_elmo_jax.families.bert.config import BertConfig
+from bert_elmo_jax.families.distilbert.config import DistilBertConfig
+from bert_elmo_jax.families.gpt.config import GptConfig
+from bert_elmo_jax.inference.predictions import Label, Tags
+from bert_elmo_jax.optim.optimizers import clip_by_global_norm
+from bert_elmo_jax.runs.config_files import read_config
+from bert_elmo_jax.runs.data_facts import describe_files, draw_data
+from bert_elmo_jax.runs.field_ranges import check_fields
+from bert_elmo_jax.runs.finetuning import finetune, list_settings
+from bert_elmo_jax.runs.pretraining import build_objective, list_figures, pretrain
+from bert_elmo_jax.runs.task_report import list_scores, remark_one_answer
+
+
+@pytest.mark.parametrize(("file", "call"), [("bert.py:toy", pretrain), ("finetune.py:base", finetune)])
+def test_runs_check_their_config_first(file, call, tmp_path):
+    config, _ = read_config(f"experiments/configs/{file}")
+    config.optimizer.clip = -1.0
+    with pytest.raises(ValueError, match=r"config\.optimizer\.clip=-1\.0: expected a number above 0"):
+        call(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_grids_check_every_value():
+    config, _ = read_config("experiments/configs/finetune.py:base")
+    with pytest.raises(ValueError, match=r"--grid: epochs=-1\.0: expected a number above 0"):
+        list_settings(config, "epochs=1,-1", None)
+
+
+def test_fields_of_your_own_hold_any_finite_number():
+    check_fields(ConfigDict({"mine": -7.0, "name": "x", "flag": True, "none": [1, 2]}))
+    with pytest.raises(ValueError, match=r"config\.mine=inf: expected a finite number"):
+        check_fields(ConfigDict({"mine": float("inf")}))
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -5.0, 0.0])
+@pytest.mark.parametrize("config", [BertConfig, GptConfig])
+def test_a_layer_norm_needs_a_small_positive_number(config, wrong):
+    with pytest.raises(ValueError, match=re.escape(f"norm_eps is {wrong}; it is a number above 0 and below 1")):
+        config(norm_eps=wrong)
+    with pytest.raises(ValueError, match="norm_eps is its layer_norm_eps"):
+        BertConfig.from_json({"layer_norm_eps": wrong})
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -1.0, float("inf")])
+def test_an_initial_deviation_is_not_negative(wrong):
+    with pytest.raises(ValueError, match=f"initializer_range is {wrong}; it is a deviation, 0 or more"):
+        DistilBertConfig(initializer_range=wrong)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan")])
+def test_gradients_are_clipped_to_a_positive_norm(wrong):
+    with pytest.raises(ValueError, match="expected a number above 0; infinity clips nothing"):
+        clip_by_global_norm(wrong)
+    clip_by_global_norm(float("inf"))
+
+
+def test_rows_longer_than_the_positions_of_the_model():
+    config, _ = read_config("experiments/configs/bert.py:tiny")
+    config.model.max_positions = 256
+    with pytest.raises(ValueError, match=r"config\.long_length=512, but the model has 256 positions"):
+        build_objective(config, 100)
+    config.long_share = 0.0
+    build_objective(config, 100)
+    electra, _ = read_config("experiments/configs/electra.py:toy")
+    electra.length = 129
+    with pytest.raises(ValueError, match=r"config\.length=129, but the model has 128 positions"):
+        build_objective(electra, 100)
+
+
+@pytest.mark.parametrize(
+    ("file", "figure"),
+    [
+        ("bert.py:toy", "held_out/mlm_accuracy"),
+        ("elmo.py:quickstart", "held_out/perplexity"),
+        ("transformer.py:toy", "held_out/exact"),
+    ],
+)
+def test_figures_of_a_pretraining_by_name(file, figure):
+    config, _ = read_config(f"experiments/configs/{file}")
+    config.update(batch_size=8)
+    config.toyworld.vocab_size = 100
+    assert figure in list_figures(config)
+
+
+def test_scores_of_tasks_by_name():
+    assert list_scores(task_named("sst2")) == ["accuracy"]
+    assert {"f1", "accuracy"} <= set(list_scores(task_named("mrpc")))
+    assert list_scores(task_named("conll")) == ["f1", "precision", "recall", "accuracy"]
+    assert {"f1", "exact", "best_f1"} <= set(list_scores(task_named("squad")))
+
+
+def text(label):
+    return TextExample("a text", None, label, None, "dev.tsv", 2)
+
+
+def test_a_classifier_with_one_answer_is_remarked_on():
+    task = with_labels(task_named("sst2"), [text("0"), text("1")])
+    same, other = Label("0", 0.9, {"0": 0.9, "1": 0.1}), Label("1", 0.9, {"0": 0.1, "1": 0.9})
+    [said] = remark_one_answer(task, [text("0"), text("1")], [same, same])
+    assert "every example of the dev data the label '0', and the data have 2 labels" in said
+    assert remark_one_answer(task, [text("0"), text("1")], [same, other]) == []
+    assert remark_one_answer(task, [text("0"), text("0")], [same, same]) == [], "the data have one label only"
+    tags = task_named("ud_upos")
+    sentence = TaggedSentence(("a", "b"), ("X", "Y"), "dev.conllu", (1, 2), 0)
+    [said] = remark_one_answer(tags, [sentence], [Tags(("a", "b"), ("X", "X"), (0.5, 0.5))])
+    assert "every word" in said
+    assert remark_one_answer(task_named("stsb"), [], []) == []
+
+
+def test_fingerprints_follow_the_content_of_files(tmp_path):
+    file = tmp_path / "train.tsv"
+    file.write_text("a")
+    first = describe_files({"train": str(file), "dev": "0.1", "test": ""})
+    assert list(first) == ["train"] and first["train"]["file"] == str(file)
+    file.write_text("b")
+    assert describe_files({"train": str(file)})["train"]["fingerprint"] != first["train"]["fingerprint"]
+    title, page = draw_data(first)
+    assert title == "Data" and first["train"]["fingerprint"] in page
