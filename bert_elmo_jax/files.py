@@ -4,9 +4,13 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
+
+
+SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 
 
 class Held(BlockingIOError):
@@ -82,6 +86,32 @@ def hash_file(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_sums(folder: str | Path, hashes: Mapping[str, str] | None = None) -> Path:
+    """Write the hashes of a folder's files, by default of all, into its `SHA256SUMS`, and return the path.
+
+    Names are relative to the folder; `sha256sum -c SHA256SUMS` checks them, too.
+    """
+    folder = Path(folder)
+    if hashes is None:
+        files = [file for file in folder.rglob("*") if file.is_file() and file != folder / SUMS]
+        hashes = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+    return write_text(folder / SUMS, "".join(f"{found}  {name}\n" for name, found in sorted(hashes.items())))
+
+
+def read_sums(folder: str | Path) -> dict[str, str] | None:
+    """Return the hashes in a folder's `SHA256SUMS` by name; None without the file."""
+    file = Path(folder) / SUMS
+    if not file.is_file():
+        return None
+    found = {}
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
+        parts = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if parts is None or Path(parts[2]).is_absolute() or ".." in Path(parts[2]).parts:
+            raise ValueError(f"{file}: line {number} is not a hash and the name of a file in its folder; copy it again")
+        found[parts[2]] = parts[1]
+    return found
 
 
 @contextlib.contextmanager
