@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
-
 
 SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 
@@ -80,6 +80,37 @@ def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[s
     if not isinstance(content, dict):
         raise ValueError(f"{path} should hold a JSON object {{…}}; it holds a {type(content).__name__}")
     return content
+
+
+def read_array(path: str | Path, *, mapped: bool = False) -> Any:
+    r"""Return the array of a `.npy` file, `mapped` into memory if asked; nothing in it is executed.
+
+    >>> import tempfile
+    >>> read_array(write_bytes(Path(tempfile.mkdtemp(), "a.npy"), b"\x93NUMPY"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: ...a.npy is not a complete array of numpy (...): copy it again
+    """
+    import numpy as np
+
+    try:
+        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    # numpy parses the header as Python's literals, with all errors that its tokenizer and parser can raise.
+    except (
+        ValueError,
+        EOFError,
+        SyntaxError,
+        TokenError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:100]
+        raise ValueError(f"{path} is not a complete array of numpy ({said}): copy it again") from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise ValueError(f"{path} is not an array of numpy but an archive of several: copy it again")
+    return found
 
 
 def hash_file(path: str | Path) -> str:

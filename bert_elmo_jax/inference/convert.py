@@ -34,8 +34,8 @@ def convert(
     """Read a model in any format and write it in another; return the format written and the report of all tensors.
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
-    checkpoints of a run directory to average. `verify` checks the hashes of the source first. The folder appears when it
-    is complete, with the hashes of its files in `SHA256SUMS`; the report has the digest of the tensors.
+    checkpoints of a run directory to average. `verify` checks the hashes of the source first. The folder appears when
+    it is complete, with the hashes of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
     target = Path(target)
     if target.exists() and any(target.iterdir()):

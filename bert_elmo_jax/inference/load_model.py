@@ -23,8 +23,8 @@ def load(
     `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
     not. A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in half precision,
     `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
-    `TaskModel` or a `TaskNetwork`, which can `predict`. `verify=True` first checks the hashes of the files, which folders
-    written by `convert`, run directories and the hub's cache have, and raises where there are none.
+    `TaskModel` or a `TaskNetwork`, which can `predict`. `verify=True` first checks the hashes of the files, which
+    folders written by `convert`, run directories and the hub's cache have, and raises where there are none.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)

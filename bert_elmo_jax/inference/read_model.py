@@ -32,7 +32,7 @@ def read_model(
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
-    None if its files are missing, or if an ELMo needs none. With `verify`, the hashes beside the files are checked first.
+    None if its files are missing, or if an ELMo needs none. `verify` first checks the hashes beside the files.
     """
     run_of, step = _checkpoint_of(Path(path).expanduser())
     try:

@@ -1,6 +1,5 @@
-"""Verification of a model's files by the hashes beside them: those of `convert` and of run directories, or the hub's."""
+"""Verify a model's files by the hashes beside them: of `convert`, of run directories, or of the hub's cache."""
 
-import os
 import re
 from pathlib import Path
 
@@ -30,9 +29,9 @@ def verify_folder(folder: str | Path) -> list[str]:
         hashes, where = hub_hashes(folder), "the hub says"
     if not hashes:
         raise ValueError(
-            f"{folder} has no {SUMS}, so there is nothing to verify its files against. Folders that experiments.convert "
-            "and training runs write have it. Compare the digest that experiments.convert prints with the digest of the "
-            "original, or load it without verify=True"
+            f"{folder} has no {SUMS}, so there is nothing to verify its files against. Folders that "
+            "experiments.convert and training runs write have it. Compare the digest that experiments.convert prints "
+            "with the digest of the original, or load it without verify=True"
         )
     missing = [f"{name} is missing" for name in hashes if not (folder / name).is_file()]
     changed = [
@@ -47,7 +46,7 @@ def verify_folder(folder: str | Path) -> list[str]:
 
 def hub_hashes(folder: Path) -> dict[str, str]:
     """Return the hashes that the hub's cache has for the large files of a snapshot: they are links named by them."""
-    links = {file.name: Path(os.readlink(file)).name for file in folder.iterdir() if file.is_symlink()}
+    links = {file.name: file.readlink().name for file in folder.iterdir() if file.is_symlink()}
     return {name: target for name, target in links.items() if BLOB.fullmatch(target)}
 
 
@@ -55,5 +54,6 @@ def check_listed(folder: Path, weights: list[str], checked: list[str]) -> None:
     """Raise if a file of weights in a folder was not checked."""
     if unlisted := sorted(set(weights) - set(checked)):
         raise ValueError(
-            f"{folder}: {', '.join(unlisted)} has no hash, so it cannot be verified; remove what is not part of the model"
+            f"{folder}: {', '.join(unlisted)} has no hash, so it cannot be verified; "
+            "remove what is not part of the model"
         )

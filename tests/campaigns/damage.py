@@ -16,7 +16,9 @@ VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
-LINES = st.sampled_from(["", "\t", "\t\t\t\t", ",", '"', "\0", "-DOCSTART-", "1 2 3", "O", "\ufeff", "#", " x", "가" * 200])
+LINES = st.sampled_from(
+    ["", "\t", "\t\t\t\t", ",", '"', "\0", "-DOCSTART-", "1 2 3", "O", "\ufeff", "#", " x", "가" * 200]
+)
 
 
 def damaged(valid: bytes, name: str) -> st.SearchStrategy[bytes]:

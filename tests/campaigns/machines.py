@@ -1,4 +1,4 @@
-"""Machines: processes of one run of `jax.distributed`, of which one is killed, stopped or late; a Ray node that is lost."""
+"""Machines: processes of one run, of which one is killed, stopped or late; a Ray node that is lost."""
 
 import importlib.util
 import random

@@ -4,16 +4,17 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 SURVIVED, LOST, UNCLEAR, MISSED = "survived", "lost", "unclear", "missed"
 HEADINGS = {
-    "en": ("kind", "what", "tried", "equal results", "lost", "unclear message"),
-    "ko": ("종류", "대상", "시도", "같은 결과", "손실", "불명확한 메시지"),
+    "en": ("kind", "what", "tried", "survived", "lost", "unclear message"),
+    "ko": ("종류", "대상", "시도", "생존", "손실", "불명확한 메시지"),
 }
+KOREAN = {"kills": "강제 종료", "faults": "시스템 오류", "inputs": "손상된 입력", "machines": "여러 프로세스"}
 BEGIN, END = "<!-- rendered by make campaign: do not edit -->", "<!-- end -->"
 
 
@@ -79,18 +80,20 @@ def rows_of(records: Iterable[Record]) -> list[list[str]]:
     return rows
 
 
-def summed(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the rows added up by the kind and the first word of the target.
+def summed(rows: Sequence[Sequence[str]], names: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Return the rows added up by the kind and the group of their targets; `names` translates the kinds.
 
     >>> summed([["kills", "pretrain bert", "2", "2", "0", "0"], ["kills", "pretrain elmo", "3", "2", "1", "0"]])
-    [['kills', 'pretrain', '5', '4', '1', '0']]
+    [['kills', '`pretrain`', '5', '4', '1', '0']]
     """
     added: dict[tuple[str, str], list[int]] = {}
     for kind, name, *numbers in rows:
-        total = added.setdefault((kind, name.split()[0]), [0] * len(numbers))
+        group = name if kind == "machines" else name.partition(":")[0] if kind == "faults" else name.split()[0]
+        total = added.setdefault((kind, group), [0] * len(numbers))
         for place, number in enumerate(numbers):
             total[place] += int(number)
-    return [[kind, name, *map(str, numbers)] for (kind, name), numbers in added.items()]
+    names = names or {}
+    return [[names.get(kind, kind), f"`{group}`", *map(str, numbers)] for (kind, group), numbers in added.items()]
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -112,7 +115,9 @@ def fuzz_rows(records: Iterable[Record]) -> list[list[str]]:
         last = some[-1].figures
         crashes = sum(record.figures["crashes"] for record in some)
         lines = f"{last['lines']} / {last['of']}"
-        rows.append([name, f"{runs:,}", f"{runs / max(seconds, 0.1):,.0f}", lines, str(last["kept"]), str(crashes)])
+        rows.append(
+            [f"`{name}`", f"{runs:,}", f"{runs / max(seconds, 0.1):,.0f}", lines, str(last["kept"]), str(crashes)]
+        )
     return rows
 
 
@@ -125,6 +130,7 @@ FUZZ = {
 def render(page: Path, records: Sequence[Record], language: str) -> None:
     """Write the tables into a page, between its two marks."""
     text = page.read_text(encoding="utf-8")
-    parts = [table(HEADINGS[language], summed(rows_of(records))), table(FUZZ[language], fuzz_rows(records))]
+    rows = summed(rows_of(records), KOREAN if language == "ko" else None)
+    parts = [table(HEADINGS[language], rows), table(FUZZ[language], fuzz_rows(records))]
     made = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
     page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(made), text, flags=re.S), encoding="utf-8")

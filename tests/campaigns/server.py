@@ -114,7 +114,7 @@ def serve() -> dict[str, object] | None:
             elif time.monotonic() >= end:
                 break
             else:
-                time.sleep(0.005)
+                time.sleep(0.02)
         print(json.dumps(ended.get(number)), flush=True)
     return None
 

@@ -18,7 +18,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Integer
 
-from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.files import hash_file, read_array
 
 FORMAT = 1
 PARTS = ("train", "heldout")
@@ -38,7 +38,7 @@ class Shard:
         self.folder = folder
 
     def _map(self, name: str) -> np.ndarray:
-        array = np.load(self.folder / name, mmap_mode="r")
+        array = read_array(self.folder / name, mapped=True)
         return array.view(np.ndarray) if len(array) else np.array(array)  # slicing a plain array is faster
 
     @cached_property
@@ -119,7 +119,7 @@ class Store:
                 f"{self.folder} holds {kind!r} pieces, which have no table of surface forms; prepare it with "
                 "--tokenizer=words for a model that reads characters"
             )
-        both = (np.load(self.folder / name, mmap_mode="r").view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
+        both = (read_array(self.folder / name, mapped=True).view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
         return Forms(*both)
 
 
