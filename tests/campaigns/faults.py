@@ -84,7 +84,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record | None:
     elif fault == "descriptors":
         limits = {"NOFILE": coins.randrange(12, 64)}
     if environment:
-        environment |= {"FAULT_PATH": str(folder), "FAULT_TALLY": str(tally)}
+        environment |= {"FAULT_PATH": f"{folder}/", "FAULT_TALLY": str(tally)}
     if fault in ("read error", "slow reads"):
         environment["FAULT_PATH"] = str(shop.folder)
     running = shop.start(work, folder, environment=environment, limits=limits)
