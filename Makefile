@@ -50,7 +50,7 @@ CAMPAIGN = PYTHONPATH=. $(RUN) -m tests.campaigns.run --folder=$(FOLDER)
 # A second start goes on where the first one ended. Python 3.12 counts lines several times faster than 3.11.
 campaign: $(INSTALLED)
 	$(CAMPAIGN) $(if $(KINDS),--kinds=$(KINDS)) $(if $(COUNT),--count=$(COUNT)) $(if $(MINUTES),--minutes=$(MINUTES)) \
-	  $(if $(SECONDS),--seconds=$(SECONDS)) $(if $(ONLY),--only='$(ONLY)')
+	  $(if $(SECONDS),--seconds=$(SECONDS)) $(if $(ONLY),--only='$(ONLY)') $(if $(AGAIN),--again)
 
 trust: $(INSTALLED)
 	$(CAMPAIGN) --render

@@ -50,7 +50,12 @@ class Records:
         if file.is_file() and (data := file.read_bytes()) and not data.endswith(b"\n"):
             file.write_bytes(data[: data.rfind(b"\n") + 1])  # the last line of a campaign that was killed
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-        self.all = [Record(**json.loads(line)) for line in lines]
+        self._last = {record.key: record for record in (Record(**json.loads(line)) for line in lines)}
+
+    @property
+    def all(self) -> list[Record]:
+        """The last result of every case, in the order of their first ones."""
+        return list(self._last.values())
 
     def add(self, record: Record) -> None:
         """Append a result."""
@@ -58,12 +63,12 @@ class Records:
             file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self.all.append(record)
+        self._last[record.key] = record
 
     @property
     def known(self) -> set[tuple[str, str, int]]:
         """The keys of all results."""
-        return {record.key for record in self.all}
+        return set(self._last)
 
 
 def rows_of(records: Iterable[Record]) -> list[list[str]]:

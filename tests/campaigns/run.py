@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.campaigns import faults, fuzz, inputs, kills, machines
-from tests.campaigns.records import Record, Records, render
+from tests.campaigns.records import LOST, UNCLEAR, Record, Records, render
 from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -48,20 +48,26 @@ def campaign(kind: str, folder: Path, seconds: float) -> tuple[Cases, RunCase]:
     return machines.list_cases(), lambda name, seed: machines.run_case(shop, name, seed)
 
 
-def run(kind: str, folder: Path, count: int, until: float, seconds: float, only: str = "") -> None:
-    """Run a kind's cases until there are `count` results or the time is over."""
+def run(kind: str, folder: Path, count: int, until: float, seconds: float, only: str = "", again: bool = False) -> None:
+    """Run a kind's cases until there are `count` results or the time is over.
+
+    With `again`, cases that were lost or unclear are run once more, and no others.
+    """
     records = Records(folder / "results.jsonl")
     have = sum(record.kind == kind and only in record.name for record in records.all)
     cases, run_case = campaign(kind, folder, seconds)
+    if again:
+        wrong = [r for r in records.all if r.kind == kind and only in r.name and r.outcome in (LOST, UNCLEAR)]
+        cases, count, have = iter([(record.name, record.seed) for record in wrong]), len(wrong), 0
     refused = 0
     while have < count and time.monotonic() < until and refused < MOST_REFUSED:
         name, seed = next(cases)
-        if (kind, name, seed) in records.known or only not in name:
+        if only not in name or ((kind, name, seed) in records.known and not again):
             refused += only not in name
             continue
         record = run_case(name, seed)
         if record is None:
-            refused += 1
+            refused, count = refused + 1, count - again
             continue
         refused = 0
         records.add(record)
@@ -78,6 +84,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="for all kinds together")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each reader that is fuzzed")
     parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--again", action="store_true", help="only cases that were lost or unclear, once more")
     parser.add_argument("--render", action="store_true", help="only write the tables of docs/results/trust.md")
     asked = parser.parse_args()
     folder, until = Path(asked.folder).resolve(), time.monotonic() + 60 * asked.minutes
@@ -85,12 +92,12 @@ def main() -> int:
         for kind in asked.kinds.split(","):
             if kind not in COUNTS:
                 parser.error(f"--kinds={kind} is not known; there are {', '.join(COUNTS)}")
-            run(kind, folder, asked.count or COUNTS[kind], until, asked.seconds, asked.only)
+            run(kind, folder, asked.count or COUNTS[kind], until, asked.seconds, asked.only, asked.again)
     records = Records(folder / "results.jsonl").all
     for language, name in (("en", "trust.md"), ("ko", "trust.ko.md")):
         if asked.render:
             render(ROOT / "docs" / "results" / name, records, language)
-    lost = [record for record in records if record.outcome == "lost"]
+    lost = [record for record in records if record.outcome == LOST]
     for record in lost:
         print(f"lost: {record.kind} {record.name} {record.seed}: {record.detail}", file=sys.stderr)
     return 1 if lost else 0

@@ -80,7 +80,8 @@ def test_a_second_start_goes_on(tmp_path, monkeypatch):
 
         def run_case(name, seed):
             tried.append((name, seed))
-            return None if name == "refused" else Record(kind, name, seed, SURVIVED)
+            broken = (name, seed) == ("b", 0) and tried.count(("b", 0)) == 1
+            return None if name == "refused" else Record(kind, name, seed, LOST if broken else SURVIVED)
 
         return names, run_case
 
@@ -88,6 +89,11 @@ def test_a_second_start_goes_on(tmp_path, monkeypatch):
     for count in (2, 4):
         run.run("kills", tmp_path, count, time.monotonic() + 60, 1.0)
     assert tried == [("a", 0), ("b", 0), ("refused", 0), ("a", 1), ("b", 1)]
+    assert rows_of(Records(tmp_path / "results.jsonl").all)[1] == ["kills", "b", "2", "1", "1", "0"]
+    for _ in range(2):
+        run.run("kills", tmp_path, 4, time.monotonic() + 60, 1.0, again=True)
+    assert tried[5:] == [("b", 0)], "what was lost is tried again until it is not"
+    assert rows_of(Records(tmp_path / "results.jsonl").all)[1] == ["kills", "b", "2", "2", "0", "0"]
 
 
 def test_broken_files_are_broken_and_always_the_same():
