@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.campaigns.records import LOST, MISSED, SURVIVED, UNCLEAR, Record
+from tests.campaigns.records import LOST, MISSED, REFUSED, SURVIVED, UNCLEAR, Record
 from tests.campaigns.works import LIMIT, Workshop, clean, stop_and_continue
 
 KIND = "faults"
@@ -58,12 +58,12 @@ def list_cases(shop: Workshop) -> Iterator[tuple[str, int]]:
         seed += 1
 
 
-def run_case(shop: Workshop, name: str, seed: int) -> Record | None:
-    """Run a work with a fault, then without; None if the program refuses such a work."""
+def run_case(shop: Workshop, name: str, seed: int) -> Record:
+    """Run a work with a fault, then without."""
     fault, _, work = name.partition(": ")
     reference = shop.reference(work)
     if reference.refused:
-        return None
+        return Record(KIND, name, seed, REFUSED, reference.refused)
     coins = random.Random(f"{KIND} {name} {seed}")
     folder = shop.folder / "cases" / f"{KIND}-{name}-{seed}".replace(" ", "_").replace(":", "")
     clean(folder)

@@ -74,7 +74,7 @@ def undisturbed(shop: Workshop, count: int) -> tuple[Path, float]:
     return folder, float(took.read_text(encoding="ascii"))
 
 
-def run_case(shop: Workshop, name: str, seed: int) -> Record | None:
+def run_case(shop: Workshop, name: str, seed: int) -> Record:
     """Disturb one process of a run, end what is left, and run the same commands again."""
     begun = time.monotonic()
     first, how = name.split()

@@ -1,5 +1,6 @@
 """The readers that campaigns give broken files to: how to read a file, and a folder in which it is whole."""
 
+import contextlib
 import io
 import random
 import shutil
@@ -150,7 +151,7 @@ def right_checksums() -> Any:
     """Let every checksum of a checkpoint's index be right, so that damage reaches the code behind it."""
     from bert_elmo_jax.weights import sorted_table, tensor_bundle
 
-    stack = __import__("contextlib").ExitStack()
+    stack = contextlib.ExitStack()
     for module in (sorted_table, tensor_bundle):
         stack.enter_context(mock.patch.object(module, "crc32c", lambda data: 0))
         stack.enter_context(mock.patch.object(module, "unmask", lambda stored: 0))

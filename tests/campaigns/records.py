@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-SURVIVED, LOST, UNCLEAR, MISSED = "survived", "lost", "unclear", "missed"
+SURVIVED, LOST, UNCLEAR, MISSED, REFUSED = "survived", "lost", "unclear", "missed", "refused"
 HEADINGS = {
     "en": ("kind", "what", "tried", "survived", "lost", "unclear message"),
     "ko": ("종류", "대상", "시도", "생존", "손실", "불명확한 메시지"),
@@ -23,8 +23,8 @@ class Record:
     """The result of one case.
 
     `outcome` is "survived" (the results are those of an undisturbed run, or a broken file was refused clearly), "lost",
-    "unclear" (nothing is lost, but the message names neither file nor reason), or "missed" (the case did not
-    happen: the program ended before, or the call was never made).
+    "unclear" (nothing is lost, but the message names neither file nor reason), "missed" (the case did not happen: the
+    program ended before, or the call was never made), or "refused" (the program refuses such a work undisturbed).
     """
 
     kind: str
@@ -75,7 +75,7 @@ def rows_of(records: Iterable[Record]) -> list[list[str]]:
     """Return a row of the table for each kind and target: numbers as text."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for record in records:
-        if record.kind != "fuzz":
+        if record.kind != "fuzz" and record.outcome != REFUSED:
             counts.setdefault((record.kind, record.name), Counter())[record.outcome] += 1
     rows = []
     for (kind, name), found in sorted(counts.items()):

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.campaigns import faults, fuzz, inputs, kills, machines
-from tests.campaigns.records import LOST, UNCLEAR, Record, Records, render
+from tests.campaigns.records import LOST, REFUSED, UNCLEAR, Record, Records, render
 from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
 # How many cases a campaign has if nothing else is asked.
 COUNTS = {"kills": 100, "faults": 112, "inputs": 200, "fuzz": 16, "machines": 7}
-MOST_REFUSED = 500  # cases in a row that are none, because the programs refuse them
+MOST_SKIPPED = 2_000  # cases in a row that are none of those to be run
 
 Cases = Iterator[tuple[str, int]]
-RunCase = Callable[[str, int], Record | None]
+RunCase = Callable[[str, int], Record]
 
 
 def campaign(kind: str, folder: Path, seconds: float) -> tuple[Cases, RunCase]:
@@ -54,24 +54,23 @@ def run(kind: str, folder: Path, count: int, until: float, seconds: float, only:
     With `again`, cases that were lost or unclear are run once more, and no others.
     """
     records = Records(folder / "results.jsonl")
-    have = sum(record.kind == kind and only in record.name for record in records.all)
+    own = [record for record in records.all if record.kind == kind and only in record.name]
+    refused = {record.name for record in own if record.outcome == REFUSED}
+    have = sum(record.outcome != REFUSED for record in own)
     cases, run_case = campaign(kind, folder, seconds)
     if again:
-        wrong = [r for r in records.all if r.kind == kind and only in r.name and r.outcome in (LOST, UNCLEAR)]
+        wrong = [record for record in own if record.outcome in (LOST, UNCLEAR)]
         cases, count, have = iter([(record.name, record.seed) for record in wrong]), len(wrong), 0
-    refused = 0
-    while have < count and time.monotonic() < until and refused < MOST_REFUSED:
+    skipped = 0
+    while have < count and time.monotonic() < until and skipped < MOST_SKIPPED:
         name, seed = next(cases)
-        if only not in name or ((kind, name, seed) in records.known and not again):
-            refused += only not in name
+        if only not in name or name in refused or ((kind, name, seed) in records.known and not again):
+            skipped += 1
             continue
         record = run_case(name, seed)
-        if record is None:
-            refused, count = refused + 1, count - again
-            continue
-        refused = 0
         records.add(record)
-        have += 1
+        skipped, have = 0, have + (record.outcome != REFUSED)
+        refused |= {name} if record.outcome == REFUSED else set()
         print(f"{kind} {have}/{count} {name} {seed}: {record.outcome} {record.detail}"[:300], flush=True)
 
 

@@ -20,7 +20,7 @@ from .fuzz import Fuzzer, mutate
 from .inputs import judge as judge_input
 from .readers import GOLDENS, Reader, list_targets
 from .reading import try_reading
-from .records import BEGIN, END, LOST, SURVIVED, UNCLEAR, Record, Records, fuzz_rows, render, rows_of, summed
+from .records import BEGIN, END, LOST, REFUSED, SURVIVED, UNCLEAR, Record, Records, fuzz_rows, render, rows_of, summed
 
 KEPT = Path(__file__).parent / "kept"
 FOUND = sorted(file for file in KEPT.rglob("*") if file.is_file())
@@ -76,12 +76,12 @@ def test_a_second_start_goes_on(tmp_path, monkeypatch):
     tried = []
 
     def cases(kind, folder, seconds):
-        names = iter([("a", 0), ("b", 0), ("refused", 0), ("a", 1), ("b", 1), ("a", 2)])
+        names = iter([("a", 0), ("b", 0), ("refused", 0), ("a", 1), ("refused", 1), ("b", 1), ("a", 2)])
 
         def run_case(name, seed):
             tried.append((name, seed))
             broken = (name, seed) == ("b", 0) and tried.count(("b", 0)) == 1
-            return None if name == "refused" else Record(kind, name, seed, LOST if broken else SURVIVED)
+            return Record(kind, name, seed, REFUSED if name == "refused" else LOST if broken else SURVIVED)
 
         return names, run_case
 
