@@ -25,7 +25,7 @@ from tests.campaigns.records import LOST, SURVIVED, UNCLEAR, Record
 
 KIND = "fuzz"
 ROOT = Path(__file__).parents[2]
-SLOW = 5.0  # seconds: a hang
+SLOW = 5.0  # seconds of the processor: a hang
 MEMORY = 3 << 30  # bytes that the process may add to what it has after the imports
 NUMBERS = [0, 1, 2, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1]
 LARGEST = 1 << 17  # bytes of an input
@@ -89,7 +89,7 @@ class Fuzzer:
         before = len(self.coverage.lines)
         self.path.write_bytes(data)
         self.executions += 1
-        signal.setitimer(signal.ITIMER_REAL, SLOW)
+        signal.setitimer(signal.ITIMER_PROF, SLOW)
         try:
             self.target.read(self.path)
         except TooSlow:
@@ -101,7 +101,7 @@ class Fuzzer:
             if kind != "refused" or not message:
                 self.keep(kind, message, data)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return len(self.coverage.lines) > before
 
     def keep(self, kind: str, message: str, data: bytes) -> None:
@@ -182,7 +182,7 @@ def main() -> None:
     def too_slow(*_: Any) -> None:
         raise TooSlow
 
-    signal.signal(signal.SIGALRM, too_slow)
+    signal.signal(signal.SIGPROF, too_slow)
     answers, sys.stdout = sys.stdout, sys.stderr
     place = folder / KIND / name.replace(" ", "_").replace(",", "")
     fuzzer = Fuzzer(target, place, seed)

@@ -135,14 +135,14 @@ def test_the_fuzzer_reaches_what_is_behind_conditions(tmp_path):
     (tmp_path / "seed").mkdir()
     (tmp_path / "seed" / "a.bin").write_bytes(b"xx")
     target = Reader("toy", tmp_path / "seed", "a.bin", names["read"], (str(file),), tokens=(b"A", b"B"))
-    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    before = signal.signal(signal.SIGPROF, signal.SIG_DFL)
     try:
         fuzzer = Fuzzer(target, tmp_path / "fuzz", 0)
         figures = fuzzer.run(0.5)
         while not fuzzer.kinds and figures["seconds"] < 20:
             figures = fuzzer.run(0.5)
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)
     assert figures["lines"] == figures["of"] == len(function_lines(file)) == 6
     assert figures["kinds"] == ["KeyError bert_elmo_jax_toy.py:6"]
     [crash] = [path for path in (tmp_path / "fuzz" / "crashes").iterdir() if path.suffix != ".txt"]
