@@ -85,15 +85,19 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
     reference, seconds = undisturbed(shop, count)
     folder = shop.folder / "cases" / f"{KIND}-{name}-{seed}".replace(" ", "_")
     clean(folder)
-    running = begin(shop, folder, count, late=15.0 if how == "late" else 0.0)
-    unclear, facts, outcome = "", {}, SURVIVED
+    unclear, facts, outcome = "", dict[str, Any](), SURVIVED
     if how == "late":
-        wrong = finish(running)
+        wrong = finish(begin(shop, folder, count, late=15.0))
     else:
         victim = coins.randrange(count)
         moment = coins.uniform(0.3, 0.95) * seconds
+        running = begin(shop, folder, count)
+        while running[victim].wait(moment) is not None and moment > 1.0:  # it has ended before
+            finish(running)
+            clean(folder)
+            moment /= 2
+            running = begin(shop, folder, count)
         facts = {"victim": victim, "moment": round(moment, 2)}
-        running[victim].wait(moment)
         if how == "stopped":
             running[victim].send(19)
             time.sleep(8.0)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.campaigns import faults, fuzz, inputs, kills, machines
-from tests.campaigns.records import LOST, REFUSED, UNCLEAR, Record, Records, render
+from tests.campaigns.records import LOST, MISSED, REFUSED, UNCLEAR, Record, Records, render
 from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def campaign(kind: str, folder: Path, seconds: float) -> tuple[Cases, RunCase]:
 def run(kind: str, folder: Path, count: int, until: float, seconds: float, only: str = "", again: bool = False) -> None:
     """Run a kind's cases until there are `count` results or the time is over.
 
-    With `again`, cases that were lost or unclear are run once more, and no others.
+    With `again`, cases that were lost, unclear or missed are run once more, and no others.
     """
     records = Records(folder / "results.jsonl")
     own = [record for record in records.all if record.kind == kind and only in record.name]
@@ -59,7 +59,7 @@ def run(kind: str, folder: Path, count: int, until: float, seconds: float, only:
     have = sum(record.outcome != REFUSED for record in own)
     cases, run_case = campaign(kind, folder, seconds)
     if again:
-        wrong = [record for record in own if record.outcome in (LOST, UNCLEAR)]
+        wrong = [record for record in own if record.outcome in (LOST, UNCLEAR, MISSED)]
         cases, count, have = iter([(record.name, record.seed) for record in wrong]), len(wrong), 0
     skipped = 0
     while have < count and time.monotonic() < until and skipped < MOST_SKIPPED:
@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="for all kinds together")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each reader that is fuzzed")
     parser.add_argument("--only", default="", help="cases whose name has this text")
-    parser.add_argument("--again", action="store_true", help="only cases that were lost or unclear, once more")
+    parser.add_argument("--again", action="store_true", help="only cases that were lost, unclear or missed, once more")
     parser.add_argument("--render", action="store_true", help="only write the tables of docs/results/trust.md")
     asked = parser.parse_args()
     folder, until = Path(asked.folder).resolve(), time.monotonic() + 60 * asked.minutes
