@@ -5,6 +5,8 @@
 #   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
+#   make campaign                  kills, faults, broken files, fuzzing, lost machines: hours, and resumable; KINDS= COUNT=
+#                                  MINUTES= SECONDS= (for each reader) FOLDER=; make trust writes docs/results/trust.md
 #   make bench                     times beside PyTorch and AllenNLP, into docs/results; PEER_PYTHON=, ALLENNLP_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
@@ -24,7 +26,7 @@ TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables lint format bench docs goldens peers lock clean
+.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -41,6 +43,17 @@ tables: $(INSTALLED)
 	$(TESTS) -m tables tests
 
 test-all: test proofs tables
+
+FOLDER ?= campaign
+CAMPAIGN = PYTHONPATH=. $(RUN) -m tests.campaigns.run --folder=$(FOLDER)
+
+# A second start goes on where the first one ended. Python 3.12 counts lines several times faster than 3.11.
+campaign: $(INSTALLED)
+	$(CAMPAIGN) $(if $(KINDS),--kinds=$(KINDS)) $(if $(COUNT),--count=$(COUNT)) $(if $(MINUTES),--minutes=$(MINUTES)) \
+	  $(if $(SECONDS),--seconds=$(SECONDS)) $(if $(ONLY),--only='$(ONLY)') $(if $(AGAIN),--again)
+
+trust: $(INSTALLED)
+	$(CAMPAIGN) --render
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check --quiet .

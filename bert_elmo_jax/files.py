@@ -4,9 +4,13 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
+
+SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 
 
 class Held(BlockingIOError):
@@ -78,10 +82,67 @@ def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[s
     return content
 
 
+def read_array(path: str | Path, *, mapped: bool = False) -> Any:
+    r"""Return the array of a `.npy` file, `mapped` into memory if asked; nothing in it is executed.
+
+    >>> import tempfile
+    >>> read_array(write_bytes(Path(tempfile.mkdtemp(), "a.npy"), b"\x93NUMPY"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: ...a.npy is not a complete array of numpy (...): copy it again
+    """
+    import numpy as np
+
+    try:
+        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    # numpy parses the header as Python's literals, with all errors that its tokenizer and parser can raise.
+    except (
+        ValueError,
+        EOFError,
+        SyntaxError,
+        TokenError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:100]
+        raise ValueError(f"{path} is not a complete array of numpy ({said}): copy it again") from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise ValueError(f"{path} is not an array of numpy but an archive of several: copy it again")
+    return found
+
+
 def hash_file(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_sums(folder: str | Path, hashes: Mapping[str, str] | None = None) -> Path:
+    """Write the hashes of a folder's files, by default of all, into its `SHA256SUMS`, and return the path.
+
+    Names are relative to the folder; `sha256sum -c SHA256SUMS` checks them, too.
+    """
+    folder = Path(folder)
+    if hashes is None:
+        files = [file for file in folder.rglob("*") if file.is_file() and file != folder / SUMS]
+        hashes = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+    return write_text(folder / SUMS, "".join(f"{found}  {name}\n" for name, found in sorted(hashes.items())))
+
+
+def read_sums(folder: str | Path) -> dict[str, str] | None:
+    """Return the hashes in a folder's `SHA256SUMS` by name; None without the file."""
+    file = Path(folder) / SUMS
+    if not file.is_file():
+        return None
+    found = {}
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
+        parts = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if parts is None or Path(parts[2]).is_absolute() or ".." in Path(parts[2]).parts:
+            raise ValueError(f"{file}: line {number} is not a hash and the name of a file in its folder; copy it again")
+        found[parts[2]] = parts[1]
+    return found
 
 
 @contextlib.contextmanager

@@ -6,7 +6,8 @@ r"""Convert weights from one format into another, and report the mapped, omitted
   python -m experiments.convert --from=runs/elmo --to=elmo-for-allennlp                # options.json and weights.hdf5
   python -m experiments.convert --from=runs/base --to=runs/mean --to_format=run --average=3  # of its last checkpoints
 
-The folder to write is a new one, or empty. `load` reads every format.
+The folder to write is a new one, or empty; it has the hashes of its files in SHA256SUMS. The digest that is printed is
+that of the same numbers in any format. `load` reads every format.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from bert_elmo_jax.inference.read_model import list_formats
 from experiments.command_line.start import read_values, start
 
 FLAGS = flags.FLAGS
-OPTIONS = ("to_format", "average", "format", "classifier", "lowercase")
+OPTIONS = ("to_format", "average", "format", "classifier", "lowercase", "verify")
 
 
 def define() -> None:
@@ -34,6 +35,7 @@ def define() -> None:
     flags.DEFINE_enum("format", None, [*formats], "The format of --from if the folder holds two.")
     flags.DEFINE_enum("classifier", None, classifiers, "The head that a nameless classifier is.")
     flags.DEFINE_bool("lowercase", None, "True for an uncased vocabulary, if its files do not say.")
+    flags.DEFINE_bool("verify", False, "First check the hashes of --from's files; refuse a folder without any.")
 
 
 def main() -> None:

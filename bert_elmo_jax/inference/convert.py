@@ -1,19 +1,22 @@
 """Conversion of weights between formats, and the mean of a run's last checkpoints."""
 
 import dataclasses
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax import optim
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.sentence_files import write_sentence_files
-from bert_elmo_jax.files import write_bytes
+from bert_elmo_jax.files import write_bytes, write_sums
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.run_directory import check_finite, is_run_directory, write_run_directory
 from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.train.checkpoint import load_params, saved_steps
+from bert_elmo_jax.weights.digest import digest
 from bert_elmo_jax.weights.parameter_tree import Report
 
 
@@ -26,15 +29,18 @@ def convert(
     format: str | None = None,
     classifier: str | None = None,
     lowercase: bool | None = None,
+    verify: bool = False,
 ) -> tuple[str, Report]:
     """Read a model in any format and write it in another; return the format written and the report of all tensors.
 
     `to_format` is "run" or a format that the family can write, by default its own. `average` is the number of newest
-    checkpoints of a run directory to average.
+    checkpoints of a run directory to average. `verify` checks the hashes of the source first. The folder appears when
+    it is complete, with the hashes of its files in `SHA256SUMS`; the report has the digest of the tensors.
     """
-    if Path(target).exists() and any(Path(target).iterdir()):
+    target = Path(target)
+    if target.exists() and any(target.iterdir()):
         raise ValueError(f"{target} is not empty; give another --to")
-    model = read_model(source, format=format, classifier=classifier, lowercase=lowercase)
+    model = read_model(source, format=format, classifier=classifier, lowercase=lowercase, verify=verify)
     if average != 1:
         steps, params = average_checkpoints(source, average)
         report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
@@ -51,16 +57,35 @@ def convert(
     task: dict[str, Any] = {"labels": model.labels, "problem_type": model.problem_type}
     head, params = model.sentences, dict(model.params)
     write = writers[to_format]
-    if write is None:
-        asked = {"program": "convert", "from": source, "average": average}
-        write_run_directory(target, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
-    else:
-        write(target, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
-        for folder in (Path(target), *(file.parent for file in Path(target).glob("*/config.json"))):
-            _write_tokenizer(model.tokenizer, model.config, folder)
-        if head is not None:  # for sentence-transformers
-            write_sentence_files(Path(target), head, params, model.config)
-    return to_format, model.report
+    target = target.resolve()
+    stage = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(stage, ignore_errors=True)  # of a conversion that was killed
+    try:
+        if write is None:
+            asked = {"program": "convert", "from": source, "average": average}
+            write_run_directory(stage, model.config, params, model.tokenizer, run=asked, sentences=head, **task)
+        else:
+            write(stage, {name: own for name, own in params.items() if name != NAME}, model.config, **task)
+            for folder in (stage, *(file.parent for file in stage.glob("*/config.json"))):
+                _write_tokenizer(model.tokenizer, model.config, folder)
+            if head is not None:  # for sentence-transformers
+                write_sentence_files(stage, head, params, model.config)
+            write_sums(stage)
+        _publish(stage, target)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return to_format, dataclasses.replace(model.report, digest=digest(params))
+
+
+def _publish(stage: Path, target: Path) -> None:
+    """Move a complete folder to its place, where there is none or an empty one."""
+    if target.is_dir() and (target.samefile(Path.cwd()) or os.path.ismount(target)):  # which cannot be replaced
+        for file in stage.iterdir():
+            file.replace(target / file.name)
+        return
+    if target.is_dir():
+        target.rmdir()
+    stage.replace(target)
 
 
 def _write_tokenizer(tokenizer: Any, config: Any, folder: Path) -> None:

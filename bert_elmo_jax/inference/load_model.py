@@ -16,18 +16,20 @@ def load(
     lowercase: bool | None = None,
     dtype: Literal["float32", "bfloat16"] = "float32",
     implementation: Literal["reference", "fused", "splash"] | None = None,
+    verify: bool = False,
 ) -> Any:
     """Load an encoder, a fine-tuned model or a task network from a folder in any format, or by its hub name.
 
     `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
     not. A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in half precision,
     `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
-    `TaskModel` or a `TaskNetwork`, which can `predict`.
+    `TaskModel` or a `TaskNetwork`, which can `predict`. `verify=True` first checks the hashes of the files, which
+    folders written by `convert`, run directories and the hub's cache have, and raises where there are none.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
     """
-    model = read_model(path, format=format, lowercase=lowercase)
+    model = read_model(path, format=format, lowercase=lowercase, verify=verify)
     if model.network:
         from bert_elmo_jax.inference.task_network import load_network
 

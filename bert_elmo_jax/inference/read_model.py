@@ -12,6 +12,7 @@ from bert_elmo_jax.families.family import WeightFormat
 from bert_elmo_jax.heads.sentence_head import NAME
 from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
+from bert_elmo_jax.inference.verify import check_listed, verify_folder
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.weights.hub import resolve
 from bert_elmo_jax.weights.parameter_tree import Report
@@ -21,12 +22,17 @@ _torch_names = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_p
 
 
 def read_model(
-    path: str | Path, *, format: str | None = None, classifier: str | None = None, lowercase: bool | None = None
+    path: str | Path,
+    *,
+    format: str | None = None,
+    classifier: str | None = None,
+    lowercase: bool | None = None,
+    verify: bool = False,
 ) -> StoredModel:
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
-    None if its files are missing, or if an ELMo needs none.
+    None if its files are missing, or if an ELMo needs none. `verify` first checks the hashes beside the files.
     """
     run_of, step = _checkpoint_of(Path(path).expanduser())
     try:
@@ -35,6 +41,11 @@ def read_model(
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise FileNotFoundError(f"{str(path)[:57]}… is too long to be a path or a hub name") from None
+    if verify:
+        folder = found if found.is_dir() else found.parent
+        checked = verify_folder(folder)
+        if not is_run_directory(folder):  # its checkpoints have lists of their own, which are always checked
+            check_listed(folder, [name for names in _find(folder).values() for name in names], checked)
     if is_run_directory(found):
         asked = {"format": format, "classifier": classifier, "lowercase": lowercase}
         useless = [f"{name}={value!r}" for name, value in asked.items() if value is not None]

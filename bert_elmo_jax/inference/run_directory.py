@@ -1,6 +1,8 @@
 """Run directories, all files of a model: `model.json`, `tokenizer/`, `checkpoints/`, `run.json` (how it was made)."""
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_elmo_jax.families import REGISTRY
-from bert_elmo_jax.files import read_json, write_json
+from bert_elmo_jax.files import hash_file, read_json, write_json, write_sums, write_text
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
@@ -139,10 +141,14 @@ def describe(
 
 
 def write_description(folder: Path, facts: Mapping[str, Any], tokenizer: Reads | None) -> None:
-    """Write the tokenizer, then `model.json`."""
+    """Write the tokenizer, the hashes of it and of `model.json`, and then `model.json`."""
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer")
-    write_json(folder / "model.json", dict(facts))
+    text = json.dumps(dict(facts), indent=1, ensure_ascii=False) + "\n"
+    files = sorted((folder / "tokenizer").glob("*")) if tokenizer is not None else []
+    hashes = {f"tokenizer/{file.name}": hash_file(file) for file in files if file.is_file()}
+    write_sums(folder, hashes | {"model.json": hashlib.sha256(text.encode()).hexdigest()})
+    write_text(folder / "model.json", text)
 
 
 def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredModel:

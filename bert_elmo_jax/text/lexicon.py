@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.files import read_json, write_json
+from bert_elmo_jax.files import read_array, read_json, write_json
 from bert_elmo_jax.text.vectors import WordVectors
 from bert_elmo_jax.text.words import IDEOGRAPHS, UNK_WORD
 
@@ -169,7 +169,7 @@ class Lexicon:
             later = None
             if facts["unknown"] == "vectors":
                 names = tuple(read_json(folder / "vectors.json", default={})["words"])
-                later = WordVectors(names, np.load(folder / "vectors.npy", mmap_mode="r"), len(names), 0)
+                later = WordVectors(names, read_array(folder / "vectors.npy", mapped=True), len(names), 0)
                 if len(later.vectors) != len(names):
                     raise ValueError(f"vectors.npy has {len(later.vectors)} rows for {len(names)} words")
             return cls(

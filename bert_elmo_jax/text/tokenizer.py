@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -260,14 +260,26 @@ def check_ids(ids: Sequence[int] | Integer[np.ndarray, "N"], vocab_size: int) ->
     return numbers.tolist()
 
 
+def own_settings(config: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Return this project's own entries in a `tokenizer_config.json`, {} if there are none.
+
+    >>> own_settings({"bert_elmo_jax": {"normalization": "NFC"}}, "x")
+    {'normalization': 'NFC'}
+    """
+    own = config.get(OWN_KEY)
+    if own is not None and not isinstance(own, Mapping):
+        raise ValueError(f"{source}: {OWN_KEY} in tokenizer_config.json is {own!r:.60}, not an object: copy it again")
+    return own or {}
+
+
 def check_fingerprint(config: dict[str, Any], fingerprint: str, file: Path) -> None:
     """Raise if the config was saved with another tokenizer; a config without a fingerprint passes."""
-    saved = config.get(OWN_KEY, {}).get("fingerprint", fingerprint)
+    saved = own_settings(config, str(file.parent)).get("fingerprint", fingerprint)
     if saved != fingerprint:
         raise ValueError(
             f"{file} does not match the tokenizer_config.json in its folder (fingerprint {fingerprint[:12]}…, expected "
-            f"{saved[:12]}…): one of the two was edited or replaced. Restore both, or delete tokenizer_config.json to "
-            "use the file as a released one."
+            f"{str(saved)[:12]}…): one of the two was edited or replaced. Restore both, or delete "
+            "tokenizer_config.json to use the file as a released one."
         )
 
 

@@ -27,6 +27,7 @@ from bert_elmo_jax.text.tokenizer import (
     encoding_of,
     find_bpe,
     find_model,
+    own_settings,
     reject_text,
 )
 from bert_elmo_jax.text.tokenizer_specs import (
@@ -92,7 +93,7 @@ class TokenizerFile(Tokenizer):
         self._mark = {"byte_bpe": SPACE, "sentencepiece": SPACE_MARK}.get(self.kind)
         self.word_starts: Bool[np.ndarray, "V"] = np.array([self._starts_word(piece) for piece in self.tokens])
         self.word_starts[list(ids.values())] = False
-        self.composes = settings.get(OWN_KEY, {}).get("normalization") == "NFC"
+        self.composes = own_settings(settings, source).get("normalization") == "NFC"
         self.fingerprint = hashlib.sha256(json.dumps(self._facts(ids), sort_keys=True).encode()).hexdigest()
         first = self._texts.encode("a", add_special_tokens=False).tokens
         self._adds_space = bool(self._mark and first and first[0].startswith(self._mark))

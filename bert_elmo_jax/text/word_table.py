@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from bert_elmo_jax.files import read_json, write_json
+from bert_elmo_jax.files import read_array, read_json, write_json
 from bert_elmo_jax.text.vectors import read_vectors, width_of
 
 PATTERNS = ("glove*.txt", "vectors.txt", "*.vec")  # names of text files with word vectors
@@ -43,7 +43,7 @@ class WordTable:
         if self.source.is_dir() and not all(file.is_file() for file in saved):
             raise FileNotFoundError(f"{self.source} has no word vectors: it lacks {' or '.join(SAVED)}")
         if self.source.is_dir():
-            self.width = np.load(saved[1], mmap_mode="r").shape[1]
+            self.width = _read_table(saved[1]).shape[1]
         else:
             self.width = width_of(self.source)
 
@@ -73,7 +73,7 @@ class WordTable:
             found = read_vectors(self.source, None)
             return Table({word: place for place, word in enumerate(found.words)}, found.vectors)
         words = read_json(self.source / SAVED[0], default={}).get("words", [])
-        vectors = np.load(self.source / SAVED[1], mmap_mode="r")
+        vectors = _read_table(self.source / SAVED[1])
         if len(words) != len(vectors):
             raise ValueError(f"{self.source} has {len(vectors)} vectors for {len(words)} words; copy it again")
         return Table({word: place for place, word in enumerate(words)}, vectors)
@@ -100,3 +100,10 @@ class WordTable:
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / SAVED[1], self.table.vectors)
         write_json(folder / SAVED[0], {"words": list(self.table.places)})
+
+
+def _read_table(file: Path) -> np.ndarray:
+    found: np.ndarray = read_array(file, mapped=True)
+    if found.ndim != 2 or found.dtype.kind != "f":
+        raise ValueError(f"{file} holds {found.dtype} of shape {list(found.shape)}, no table of vectors: copy it again")
+    return found

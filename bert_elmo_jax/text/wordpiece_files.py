@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import normalizers
 
 from bert_elmo_jax.files import read_json, read_text
-from bert_elmo_jax.text.tokenizer import OWN_KEY, SPECIALS, UNK
+from bert_elmo_jax.text.tokenizer import OWN_KEY, SPECIALS, UNK, own_settings
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     """
     config = _read_config(folder / "tokenizer_config.json")
     whole = _read_whole_options(folder / "tokenizer.json")
-    own = config.get(OWN_KEY, {})
+    own = own_settings(config, str(folder))
     found = {
         name: config.get(name) if config.get(name) is not None else whole.get(name)
         for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -77,12 +77,15 @@ def read_options(folder: Path, pieces: Sequence[str], lowercase: bool | None = N
     strip = found["strip_accents"]
     if strip is None:
         strip = lowercase and (said is not None or not _keeps_accents(pieces))
+    longest = own.get("longest_word", whole.get("longest_word", 100))
+    if type(longest) is not int or not 1 <= longest < 1 << 31:
+        raise ValueError(f"{folder}: the longest word of its tokenizer has {longest!r} characters; expected 1 or more")
     return WordPieceOptions(
         lowercase=lowercase,
         strip_accents=strip,
         split_chinese=found["tokenize_chinese_chars"] is not False,
         compose=own.get("normalization") == "NFC",
-        longest_word=own.get("longest_word", whole.get("longest_word", 100)),
+        longest_word=longest,
     )
 
 
@@ -171,7 +174,7 @@ def _keeps_accents(pieces: Sequence[str]) -> bool:
 def has_one_type(folder: Path, config: dict[str, Any]) -> bool:
     """Return True if the network of a folder tells the texts of a pair apart by no types."""
     types = read_json(folder / "config.json", default={}).get("type_vocab_size")
-    return types in (0, 1) or config.get(OWN_KEY, {}).get("types") == 1
+    return types in (0, 1) or own_settings(config, str(folder)).get("types") == 1
 
 
 def read_vocabulary(path: Path) -> list[str]:

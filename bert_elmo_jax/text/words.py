@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from jaxtyping import Int32, Integer
 
-from bert_elmo_jax.files import read_json, read_text, write_bytes, write_json
+from bert_elmo_jax.files import read_array, read_json, read_text, write_bytes, write_json
 from bert_elmo_jax.text.tokenizer import Encoding, Frame, reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -174,7 +174,7 @@ class WordVocabulary:
         counts, numbers = None, file.with_name("counts.npy")
         try:
             if numbers.is_file():
-                counts = np.load(numbers).astype(np.int64, casting="safe").reshape(-1)
+                counts = read_array(numbers).astype(np.int64, casting="safe").reshape(-1)
         except (ValueError, EOFError, TypeError) as error:
             raise ValueError(f"{numbers} is not a complete array of counts ({error}); copy or build it again") from None
         return cls(words, counts, str(file), read_json(file.with_name("words.json"), default={}).get("rule"))

@@ -33,6 +33,7 @@ class Report:
     contradictions: list[str] = field(default_factory=list)  # messages about options that the weights contradict
     initialised: list[str] = field(default_factory=list)  # ours: missing from the weights, randomly initialised
     extras: dict[str, Any] = field(default_factory=dict)
+    digest: str = ""  # of all tensors that were read (`weights.digest`), where it was asked for
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -51,7 +52,9 @@ class Report:
     def __str__(self) -> str:
         count = len(self.mapped)
         lines = [f"{self.source}: {count} tensor{'s' * (count != 1)} mapped"]
-        return "\n".join(lines + self._lines("skipped", "missing", "misshaped", "unexpected", "initialised"))
+        digest = [f"digest of these tensors: sha256:{self.digest}"] if self.digest else []
+        kinds = ("skipped", "missing", "misshaped", "unexpected", "initialised")
+        return "\n".join(lines + self._lines(*kinds) + digest)
 
     def _lines(self, *kinds: str) -> list[str]:
         reasons = defaultdict(list)

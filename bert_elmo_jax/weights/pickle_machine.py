@@ -52,7 +52,7 @@ def run_pickle(file: io.BytesIO | mmap.mmap, allowed: Set[str], persistent: Call
                 if count > MOST_OPCODES:
                     raise ValueError(f"its pickle has more than {MOST_OPCODES:,} steps, too many for a list of tensors")
                 machine.step(opcode.name, argument)
-    except (IndexError, KeyError, TypeError, OverflowError) as problem:
+    except (IndexError, KeyError, TypeError, OverflowError, UnicodeDecodeError) as problem:
         raise ValueError(f"its pickle is damaged ({type(problem).__name__}: {problem})") from None
     return machine.stack[-1]
 

@@ -49,14 +49,15 @@ def test_every_way_round_keeps_every_bit(tmp_path, source):
             np.testing.assert_array_equal(value, original[name], err_msg=name)
     for name in ("again", "last", "by_file"):
         assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
+            "SHA256SUMS",
             "options.json",
             "weights.hdf5",
             "words.txt",
         ]
         for file in ("options.json", "weights.hdf5"):
             assert (tmp_path / name / file).read_bytes() == (source / file).read_bytes()
-    assert "Written as elmo: options.json, weights.hdf5, words.txt" in found[1][1]
-    assert "Written as run: checkpoints, model.json, run.json, tokenizer" in found[0][1]
+    assert "Written as elmo: SHA256SUMS, options.json, weights.hdf5, words.txt" in found[1][1]
+    assert "Written as run: SHA256SUMS, checkpoints, model.json, run.json, tokenizer" in found[0][1]
 
 
 def test_what_cannot_be_done_is_said(tmp_path, source, goldens):

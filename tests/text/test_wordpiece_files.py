@@ -183,6 +183,15 @@ def test_unsupported_tokenizer_json_raises(tmp_path, spoil, message):
         load_tokenizer(write(tmp_path, None, whole=whole))
 
 
+@pytest.mark.parametrize(
+    "own", [3, [], "x", {"longest_word": {}}, {"longest_word": 0}, {"longest_word": 10**11}], ids=str
+)
+def test_own_entries_of_another_kind_raise(tmp_path, own):
+    message = "not an object" if not isinstance(own, dict) else "longest word of its tokenizer has"
+    with pytest.raises(ValueError, match=message):
+        load_tokenizer(write(tmp_path, [*SPECIALS, "play"], {"bert_elmo_jax": own}))
+
+
 def test_added_pieces_raise(tmp_path):
     pieces = [*SPECIALS, "play"]
     config = {"added_tokens_decoder": {"1": {"content": "[UNK]"}, "6": {"content": "<e1>"}}}

@@ -18,7 +18,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Integer
 
-from bert_elmo_jax.files import hash_file
+from bert_elmo_jax.files import hash_file, read_array
 
 FORMAT = 1
 PARTS = ("train", "heldout")
@@ -38,7 +38,7 @@ class Shard:
         self.folder = folder
 
     def _map(self, name: str) -> np.ndarray:
-        array = np.load(self.folder / name, mmap_mode="r")
+        array = read_array(self.folder / name, mapped=True)
         return array.view(np.ndarray) if len(array) else np.array(array)  # slicing a plain array is faster
 
     @cached_property
@@ -119,7 +119,7 @@ class Store:
                 f"{self.folder} holds {kind!r} pieces, which have no table of surface forms; prepare it with "
                 "--tokenizer=words for a model that reads characters"
             )
-        both = (np.load(self.folder / name, mmap_mode="r").view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
+        both = (read_array(self.folder / name, mapped=True).view(np.ndarray) for name in ("forms.npy", "form_ends.npy"))
         return Forms(*both)
 
 
@@ -161,9 +161,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"{path} has format {manifest['format']}, this version reads {FORMAT}; prepare it again")
         if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
             raise KeyError(f"no {', '.join(sorted(missing))}")
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        _check_values(folder, manifest)
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
+
+
+def _check_values(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise if a value of a manifest that is used as a number or as a text is none."""
+    numbers = {str(file): facts["bytes"] for file, facts in listed_files(folder, manifest)}
+    texts = {str(file): facts["sha256"] for file, facts in listed_files(folder, manifest)}
+    for shard in manifest["shards"]:
+        numbers |= {f"{part} of {shard['name']}": shard[part]["counts"]["documents"] for part in PARTS}
+    numbers["vocab_size"] = manifest["tokenizer"]["vocab_size"]
+    texts |= {name: manifest["tokenizer"][name] for name in ("fingerprint", "kind")}
+    wrong = [name for name, value in numbers.items() if type(value) is not int or value < 0]
+    wrong += [name for name, value in texts.items() if not isinstance(value, str)]
+    if wrong:
+        raise TypeError(f"a wrong value for {wrong[0]}")
 
 
 def listed_files(folder: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.gpt.formats import SHAPES, SIZES
 from bert_elmo_jax.families.init_params import param_shapes
-from bert_elmo_jax.files import read_json, read_text
+from bert_elmo_jax.files import read_array, read_json, read_text
 from bert_elmo_jax.text.tokenizer_specs import END
 from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
@@ -198,9 +198,10 @@ def _kinds(module: str) -> tuple[str, str]:
 
 def _open(file: Path) -> np.ndarray:
     try:
-        return np.load(file, allow_pickle=False).ravel()
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{file} is not an array of numpy but {what_is(file)} ({error}): copy it again") from None
+        array: np.ndarray = read_array(file)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{file} is not an array of numpy but {what_is(file)} ({error})") from None
+    return array.ravel()
 
 
 def _split(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, StoredTensor]]:

@@ -68,7 +68,7 @@ def _read_pattern(fields: Mapping[str, Any], num_layers: int, problems: list[str
         by_number = "g" + "l" * (every - 1)
     if types is None:
         return by_number
-    unknown = [kind for kind in types if kind not in LETTERS] if isinstance(types, list) else [types]
+    unknown = [types] if not isinstance(types, list) else [kind for kind in types if str(kind) not in LETTERS]
     if unknown:
         problems.append(f"layer_types holds {unknown[0]!r}; it is a list of {' and '.join(LETTERS)}")
         return ""

@@ -68,6 +68,14 @@ def test_damaged_and_foreign_manifests_raise(store, tmp_path):
         manifest.write_text(wrong, encoding="latin1")
         with pytest.raises(DamagedStore, match=r"manifest\.json cannot be read"):
             open_store(store)
+    for place, value in (("bytes", {}), ("sha256", 3), ("documents", -1), ("vocab_size", "8"), ("kind", None)):
+        changed = json.loads(text)
+        files = changed["shards"][0]["train"]["files"]["tokens.npy"]
+        counts = changed["shards"][0]["train"]["counts"]
+        next(holder for holder in (files, counts, changed["tokenizer"]) if place in holder)[place] = value
+        manifest.write_text(json.dumps(changed))
+        with pytest.raises(DamagedStore, match=r"manifest\.json cannot be read .*a wrong value for "):
+            open_store(store)
     manifest.write_text(json.dumps({**json.loads(text), "format": 99}))
     with pytest.raises(ValueError, match="has format 99, this version reads 1"):
         open_store(store)

@@ -70,6 +70,7 @@ def test_presets():
         ({"global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be a whole number, at least 1"),
         ({"global_attn_every_n_layers": 2}, "layer_types and global_attn_every_n_layers=2 contradict each other"),
         ({"layer_types": ["full_attention"]}, "layer_types has 1 entries for 4 layers"),
+        ({"layer_types": ["full_attention", {}, None, []]}, "layer_types holds {}; it is a list of full_att"),
         ({"layer_types": ["chunked_attention"] * 4}, "layer_types holds 'chunked_attention'; it is a list of full_att"),
         ({"local_rope_theta": 5.0}, "rope_theta is 10000.0 but local_rope_theta is 5.0: delete one of them"),
         ({"rope_parameters": {"rope_theta": 1e4}}, "it is an object with full_attention and sliding_attention"),

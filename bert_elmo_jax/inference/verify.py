@@ -1,0 +1,59 @@
+"""Verify a model's files by the hashes beside them: of `convert`, of run directories, or of the hub's cache."""
+
+import re
+from pathlib import Path
+
+from bert_elmo_jax.files import SUMS, hash_file, read_sums
+
+BLOB = re.compile(r"[0-9a-f]{64}")  # the hub's cache names large files by their SHA-256
+
+
+def verify_folder(folder: str | Path) -> list[str]:
+    """Check the files of a folder by its `SHA256SUMS`, or by the names that the hub's cache gives them.
+
+    Return the names of the files that were checked. Raise if a file is missing or has changed, or if nothing there has
+    a hash. Files that are not listed are not checked; a weight file must be.
+
+    >>> import tempfile
+    >>> from bert_elmo_jax.files import write_sums
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = folder.joinpath("config.json").write_text("{}")
+    >>> _ = write_sums(folder)
+    >>> verify_folder(folder)
+    ['config.json']
+    """
+    folder = Path(folder)
+    hashes = read_sums(folder)
+    where = f"{SUMS} says"
+    if hashes is None:
+        hashes, where = hub_hashes(folder), "the hub says"
+    if not hashes:
+        raise ValueError(
+            f"{folder} has no {SUMS}, so there is nothing to verify its files against. Folders that "
+            "experiments.convert and training runs write have it. Compare the digest that experiments.convert prints "
+            "with the digest of the original, or load it without verify=True"
+        )
+    missing = [f"{name} is missing" for name in hashes if not (folder / name).is_file()]
+    changed = [
+        f"{name} has changed: its SHA-256 is {found[:16]}…, {where} {expected[:16]}…"
+        for name, expected in hashes.items()
+        if (folder / name).is_file() and (found := hash_file(folder / name)) != expected
+    ]
+    if missing or changed:
+        raise ValueError(f"{folder} is damaged: {'; '.join(missing + changed)}; copy it again")
+    return sorted(hashes)
+
+
+def hub_hashes(folder: Path) -> dict[str, str]:
+    """Return the hashes that the hub's cache has for the large files of a snapshot: they are links named by them."""
+    links = {file.name: file.readlink().name for file in folder.iterdir() if file.is_symlink()}
+    return {name: target for name, target in links.items() if BLOB.fullmatch(target)}
+
+
+def check_listed(folder: Path, weights: list[str], checked: list[str]) -> None:
+    """Raise if a file of weights in a folder was not checked."""
+    if unlisted := sorted(set(weights) - set(checked)):
+        raise ValueError(
+            f"{folder}: {', '.join(unlisted)} has no hash, so it cannot be verified; "
+            "remove what is not part of the model"
+        )

@@ -1,0 +1,141 @@
+"""Results of campaigns, one JSON line each, and their table in docs/results."""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+SURVIVED, LOST, UNCLEAR, MISSED, REFUSED = "survived", "lost", "unclear", "missed", "refused"
+HEADINGS = {
+    "en": ("kind", "what", "tried", "survived", "lost", "unclear message"),
+    "ko": ("종류", "대상", "시도", "생존", "손실", "불명확한 메시지"),
+}
+KOREAN = {"kills": "강제 종료", "faults": "시스템 오류", "inputs": "손상된 입력", "machines": "여러 프로세스"}
+BEGIN, END = "<!-- rendered by make campaign: do not edit -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The result of one case.
+
+    `outcome` is "survived" (the results are those of an undisturbed run, or a broken file was refused clearly), "lost",
+    "unclear" (nothing is lost, but the message names neither file nor reason), "missed" (the case did not happen: the
+    program ended before, or the call was never made), or "refused" (the program refuses such a work undisturbed).
+    """
+
+    kind: str
+    name: str
+    seed: int
+    outcome: str
+    detail: str = ""
+    seconds: float = 0.0
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What a second start of the campaign does not try again."""
+        return self.kind, self.name, self.seed
+
+
+class Records:
+    """The file of results; every result is on the disk before the next case begins."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file() and (data := file.read_bytes()) and not data.endswith(b"\n"):
+            file.write_bytes(data[: data.rfind(b"\n") + 1])  # the last line of a campaign that was killed
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        self._last = {record.key: record for record in (Record(**json.loads(line)) for line in lines)}
+
+    @property
+    def all(self) -> list[Record]:
+        """The last result of every case, in the order of their first ones."""
+        return list(self._last.values())
+
+    def add(self, record: Record) -> None:
+        """Append a result."""
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._last[record.key] = record
+
+    @property
+    def known(self) -> set[tuple[str, str, int]]:
+        """The keys of all results."""
+        return set(self._last)
+
+
+def rows_of(records: Iterable[Record]) -> list[list[str]]:
+    """Return a row of the table for each kind and target: numbers as text."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        if record.kind != "fuzz" and record.outcome != REFUSED:
+            counts.setdefault((record.kind, record.name), Counter())[record.outcome] += 1
+    rows = []
+    for (kind, name), found in sorted(counts.items()):
+        tried = found.total() - found[MISSED]
+        equal = tried - found[LOST]
+        rows.append([kind, name, *map(str, (tried, equal, found[LOST], found[UNCLEAR]))])
+    return rows
+
+
+def summed(rows: Sequence[Sequence[str]], names: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Return the rows added up by the kind and the group of their targets; `names` translates the kinds.
+
+    >>> summed([["kills", "pretrain bert", "2", "2", "0", "0"], ["kills", "pretrain elmo", "3", "2", "1", "0"]])
+    [['kills', '`pretrain`', '5', '4', '1', '0']]
+    """
+    added: dict[tuple[str, str], list[int]] = {}
+    for kind, name, *numbers in rows:
+        group = name if kind == "machines" else name.partition(":")[0] if kind == "faults" else name.split()[0]
+        total = added.setdefault((kind, group), [0] * len(numbers))
+        for place, number in enumerate(numbers):
+            total[place] += int(number)
+    names = names or {}
+    return [[names.get(kind, kind), f"`{group}`", *map(str, numbers)] for (kind, group), numbers in added.items()]
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def fuzz_rows(records: Iterable[Record]) -> list[list[str]]:
+    """Return a row for each reader: executions, per second, lines reached of all, files kept, crashes."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if record.kind == "fuzz":
+            found.setdefault(record.name, []).append(record)
+    rows = []
+    for name, some in sorted(found.items()):
+        runs = sum(record.figures["executions"] for record in some)
+        seconds = sum(record.figures["seconds"] for record in some)
+        last = some[-1].figures
+        crashes = sum(record.figures["crashes"] for record in some)
+        lines = f"{last['lines']} / {last['of']}"
+        rows.append(
+            [f"`{name}`", f"{runs:,}", f"{runs / max(seconds, 0.1):,.0f}", lines, str(last["kept"]), str(crashes)]
+        )
+    return rows
+
+
+FUZZ = {
+    "en": ("reader", "executions", "per second", "lines reached", "inputs kept", "crashes"),
+    "ko": ("읽는 코드", "실행", "초당", "도달한 줄", "남긴 입력", "크래시"),
+}
+
+
+def render(page: Path, records: Sequence[Record], language: str) -> None:
+    """Write the tables into a page, between its two marks."""
+    text = page.read_text(encoding="utf-8")
+    rows = summed(rows_of(records), KOREAN if language == "ko" else None)
+    parts = [table(HEADINGS[language], rows), table(FUZZ[language], fuzz_rows(records))]
+    made = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
+    page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(made), text, flags=re.S), encoding="utf-8")

@@ -1,0 +1,150 @@
+"""Starts programs as `python -m` does, in forks of one process that has imported the library, to be killed at any time.
+
+The process reads one line of JSON per request and answers each with one: a command is answered with the process number
+of its fork, which leads a process group of its own; a request to wait with the exit status, or null.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIMITS = {"AS": resource.RLIMIT_AS, "NOFILE": resource.RLIMIT_NOFILE}
+
+
+class Running:
+    """A program that runs. `kill` ends it and everything that it has started."""
+
+    def __init__(self, server: "Server", number: int, log: Path):
+        self._server, self.number, self.log = server, number, log
+
+    def send(self, what: int) -> bool:
+        """Send a signal to the program and what it has started; return False if it has ended before."""
+        try:
+            os.killpg(self.number, what)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def kill(self) -> bool:
+        """Kill it; return False if it had ended by itself."""
+        ended = self.wait(0.0) is not None
+        self.send(signal.SIGKILL)
+        if not ended:
+            self.wait(60.0)
+        return not ended
+
+    def wait(self, seconds: float) -> int | None:
+        """Return the exit status, or None if it still runs after this time."""
+        status: int | None = self._server.ask({"wait": self.number, "seconds": seconds})
+        return status
+
+    @property
+    def said(self) -> str:
+        """What the program has printed to standard error."""
+        return self.log.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
+
+
+class Server:
+    """The process whose forks are the programs."""
+
+    def __init__(self, environment: Mapping[str, str]):
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", __file__], cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self._process.stdout.readline()  # all is imported
+
+    def ask(self, request: Mapping[str, object]) -> int | None:
+        """Send a request, and return the answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that starts the programs has ended")
+        answer: int | None = json.loads(line)
+        return answer
+
+    def start(
+        self,
+        words: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> Running:
+        """Start `python -m experiments.PROGRAM …`; its output goes to files beside `log`."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        request = {"words": list(words), "log": str(log), "environment": environment or {}, "limits": limits or {}}
+        number = self.ask(request)
+        assert number is not None
+        return Running(self, number, log)
+
+    def close(self) -> None:
+        """End the process; programs that still run go on."""
+        self._process.communicate()
+
+
+def serve() -> dict[str, object] | None:
+    """Answer every request; return a command in its own process, where it is carried out."""
+    ended: dict[int, int] = {}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "words" in asked:
+            if (child := os.fork()) == 0:
+                return dict(asked)
+            with contextlib.suppress(OSError):  # the child does the same; whoever is first
+                os.setpgid(child, child)
+            print(child, flush=True)
+            continue
+        number, end = asked["wait"], time.monotonic() + asked["seconds"]
+        while number not in ended:
+            found, status = os.waitpid(number, os.WNOHANG)
+            if found:
+                ended[number] = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() >= end:
+                break
+            else:
+                time.sleep(0.02)
+        print(json.dumps(ended.get(number)), flush=True)
+    return None
+
+
+def carry_out(asked: Mapping[str, object]) -> None:
+    """Run a program as `python -m` does."""
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    log, made = str(asked["log"]), os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+    for number, name, mode in ((0, os.devnull, os.O_RDONLY), (1, f"{log}.out", made), (2, f"{log}.err", made)):
+        opened = os.open(name, mode)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    os.environ.update(asked["environment"])  # type: ignore[call-overload]
+    arm = getattr(ctypes.CDLL(None), "campaign_arm", None)  # of the library that makes calls fail
+    if arm is not None:
+        arm()
+    for name, most in asked["limits"].items():  # type: ignore[attr-defined]
+        resource.setrlimit(LIMITS[name], (most, most))
+    program, *words = asked["words"]  # type: ignore[misc]
+    sys.argv = [program, *words]
+    sys.path[0] = str(ROOT)
+    runpy.run_module(f"experiments.{program}", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    from tests.command_server import warm_up
+
+    warm_up()
+    print("0", flush=True)
+    if request := serve():
+        carry_out(request)

@@ -1,0 +1,144 @@
+"""A flipped bit anywhere in a model that this project has written is found, and a folder without hashes says so."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from bert_elmo_jax import load
+from bert_elmo_jax.files import SUMS, hash_file, read_sums, write_sums
+from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.verify import verify_folder
+from bert_elmo_jax.weights.digest import digest
+
+MODELS = ("bert_tiny", "elmo_tiny", "cove_tiny", "awd_lstm_tiny")
+
+
+def flip(file, place):
+    data = bytearray(file.read_bytes())
+    data[int(place * (len(data) - 1))] ^= 1
+    file.write_bytes(bytes(data))
+
+
+@pytest.fixture(scope="module", params=[(name, to) for name in MODELS for to in (None, "run")], ids=str)
+def written(request, tmp_path_factory, goldens):
+    name, to_format = request.param
+    folder = tmp_path_factory.mktemp("written") / "model"
+    _, report = convert(str(goldens / name), folder, to_format=to_format)
+    return folder, report
+
+
+def test_a_flipped_bit_in_each_file_is_found(written, tmp_path):
+    folder, report = written
+    assert digest(load(folder, verify=True).params) == report.digest
+    files = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file() and file.name != "run.json"]
+    assert len(files) >= 3
+    for file in files:
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        flip(copy / file, 0.7)
+        with pytest.raises(ValueError) as found:
+            load(copy, verify=True)
+        assert file.name in str(found.value) or file.name in (SUMS, "files.json"), (file, str(found.value))
+
+
+def test_files_that_are_missing_or_were_added(goldens, tmp_path):
+    convert(str(goldens / "bert_tiny"), tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text("mine")  # anybody's notes
+    load(tmp_path / "model", verify=True)
+    shutil.copy(goldens / "bert_tiny" / "model.safetensors", tmp_path / "model" / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin has no hash, so it cannot be verified"):
+        load(tmp_path / "model", verify=True)
+    (tmp_path / "model" / "pytorch_model.bin").unlink()
+    (tmp_path / "model" / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match=r"vocab\.txt is missing"):
+        load(tmp_path / "model", verify=True)
+
+
+@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny_tf", "elmo_tiny", "cove_tiny"])
+def test_a_foreign_folder_has_nothing_to_verify(goldens, name):
+    with pytest.raises(ValueError, match=f"has no {SUMS}, so there is nothing to verify"):
+        load(goldens / name, verify=True)
+
+
+def test_a_snapshot_of_the_hub_is_verified_by_the_names_of_its_blobs(goldens, tmp_path):
+    cache, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / ("0" * 40)
+    cache.mkdir()
+    snapshot.mkdir(parents=True)
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        source = goldens / "bert_tiny" / name
+        # Only large files are named by their SHA-256; others by a hash of git.
+        blob = cache / (hash_file(source) if name == "model.safetensors" else "a" * 40)
+        shutil.copy(source, blob)
+        (snapshot / name).symlink_to(blob) if name == "model.safetensors" else shutil.copy(source, snapshot / name)
+    assert verify_folder(snapshot) == ["model.safetensors"]
+    load(snapshot, verify=True)
+    flip((snapshot / "model.safetensors").resolve(), 0.9)
+    with pytest.raises(ValueError, match=r"model\.safetensors has changed: its SHA-256 is .*, the hub says"):
+        load(snapshot, verify=True)
+
+
+def test_a_flipped_bit_of_the_weights_changes_the_digest(goldens, tmp_path):
+    whole, _ = tmp_path / "whole", shutil.copytree(goldens / "bert_tiny", tmp_path / "changed")
+    before = convert(str(goldens / "bert_tiny"), whole)[1].digest
+    assert convert(str(whole), tmp_path / "run", to_format="run", verify=True)[1].digest == before
+    flip(tmp_path / "changed" / "model.safetensors", 0.9)
+    assert convert(str(tmp_path / "changed"), tmp_path / "other")[1].digest != before
+
+
+def test_sums_are_those_of_sha256sum(goldens, tmp_path):
+    convert(str(goldens / "bert_tiny"), tmp_path / "model")
+    if shutil.which("sha256sum"):
+        done = subprocess.run(["sha256sum", "-c", SUMS], cwd=tmp_path / "model", capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.count(": OK") == len(read_sums(tmp_path / "model")) == 4
+
+
+@pytest.mark.parametrize("line", ["", "abc  config.json", f"{'0' * 64}  ../config.json", f"{'0' * 64}  /etc/passwd"])
+def test_wrong_lines(tmp_path, line):
+    (tmp_path / SUMS).write_text(f"{line}\n")
+    with pytest.raises(ValueError, match="line 1 is not a hash and the name of a file in its folder"):
+        read_sums(tmp_path)
+
+
+def test_no_file_of_sums(tmp_path):
+    assert read_sums(tmp_path) is None
+    assert write_sums(tmp_path).read_text() == ""
+
+
+def test_digest_of_types_shapes_and_names():
+    tree = {"a": np.arange(6, dtype=np.float32)}
+    others = [
+        {"b": tree["a"]},
+        {"a": tree["a"].astype(np.float16)},
+        {"a": tree["a"].reshape(2, 3)},
+        {"a": tree["a"][:5]},
+        {"a": tree["a"], "b": tree["a"][:0]},
+        {},
+    ]
+    assert len({digest(other) for other in (tree, *others)}) == 7
+    assert digest({"a": tree["a"].astype(">f4")}) == digest(tree)
+    turned = np.asfortranarray(tree["a"].reshape(2, 3))
+    assert digest({"a": turned}) == digest({"a": tree["a"].reshape(2, 3)})
+
+
+def test_a_conversion_appears_at_once(goldens, tmp_path, monkeypatch):
+    """A conversion that was killed leaves no folder that looks like a model, and the next one is not in its way."""
+    (tmp_path / "model.partial").mkdir()
+    (tmp_path / "model.partial" / "config.json").write_text("{}")
+    (tmp_path / "model").mkdir()
+    convert(str(goldens / "bert_tiny"), tmp_path / "model", to_format="run")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    convert(str(goldens / "bert_tiny"), ".")
+    assert load(".", verify=True).config.hidden_size == 64
+
+    def fail(*_):
+        raise OSError(28, "No space left on device", "model.safetensors")
+
+    monkeypatch.setattr("bert_elmo_jax.inference.convert.write_sums", fail)
+    with pytest.raises(OSError, match="No space left"):
+        convert(str(goldens / "bert_tiny"), tmp_path / "other")
+    assert not (tmp_path / "other").exists() and not (tmp_path / "other.partial").exists()
