@@ -23,13 +23,13 @@ from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, r
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
-from bert_elmo_jax.runs.config_files import parse_values
+from bert_elmo_jax.runs.config_files import parse_values, resolve_name
 from bert_elmo_jax.runs.initial_state import apply_compute
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_report import figures_of, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
-from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
+from bert_elmo_jax.runs.with_network import ADDED, NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -66,7 +66,7 @@ def finetune(
         asked |= {"grid": grid, "seeds": seeds}
     with train.only_process(workdir), cost_kept(workdir):
         if (workdir / "run.json").is_file():
-            train.same_run(workdir, asked, FREE)
+            train.same_run(workdir, asked, FREE, ADDED)
         share_compiled()
         if adapt and isinstance(start, NetworkStart):
             start, status = adapt_encoder(config, workdir, data, start)
@@ -81,7 +81,7 @@ def run_grid(
     config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any], settings: list[Setting]
 ) -> int | None:
     """Run all settings that are not done, and return the number of the signal that stopped a run, or None."""
-    train.same_run(workdir, asked, FREE)
+    train.same_run(workdir, asked, FREE, ADDED)
     names = (",".join(f"{name}={value}" for name, value in setting.items()) for setting in settings)
     folders = [workdir / "runs" / name for name in names]
     for number, (setting, folder) in enumerate(zip(settings, folders), start=1):
@@ -115,7 +115,7 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
         raise ValueError(f"config.batch_size={config.batch_size} {how}")
     state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
-    train.same_run(workdir, asked, FREE)
+    train.same_run(workdir, asked, FREE, ADDED)
     rows = f"{steps:,} steps of {config.batch_size:,} rows ({len(ready.rows):,} are an epoch)"
     say(f"{workdir}: {ready.task.name}, {rows}, on {describe_devices()}")
     collate, predict = ready.begin(workdir)
@@ -182,6 +182,7 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
     fields: dict[str, list[Any]] = {}
     try:
         for name, texts in (given | ({"seed": ",".join(seeds)} if seeds else {})).items():
+            name = resolve_name(config, name)
             fields[name] = parse_values(config, name, texts)
     except ValueError as error:
         raise ValueError(f"--{'seeds' if seeds and name == 'seed' else 'grid'}: {error}") from None
