@@ -213,7 +213,7 @@ class WordInput(nn.Module):
 
 def mix_at_places(
     module: Any, layers: Float[AnyArray, "L B T W"] | None, real: Bool[Array, "B T"], deterministic: bool
-) -> tuple[dict[str, Float32[Array, "B T W"]], Float32[Array, ""]]:
+) -> tuple[dict[str, Float32[Array, "B T M"]], Float32[Array, ""]]:
     """Return the mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
 
     Call it inside a compact method: it creates the parameter `mix` of the module.

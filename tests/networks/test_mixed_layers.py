@@ -20,7 +20,9 @@ def scores(config, params, layers):
     return Tagger(config).apply({"params": params}, words, lengths, layers=layers, deterministic=True)
 
 
-@pytest.mark.parametrize(("layers", "numbers"), [("", (0, 1, 2)), ("-1", (2,)), ("top", (2,)), ("2,0", (2, 0)), ("1, -1", (1, 2))])
+@pytest.mark.parametrize(
+    ("layers", "numbers"), [("", (0, 1, 2)), ("-1", (2,)), ("top", (2,)), ("2,0", (2, 0)), ("1, -1", (1, 2))]
+)
 def test_only_these_are_read(layers, numbers):
     config, params = tagger(layers)
     assert config.mixed_layers == numbers

@@ -247,8 +247,6 @@ def test_words_that_bring_their_vectors():
         ({"mix_l2": -1.0}, "mix_l2=-1.0"),
         ({"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),
         ({"num_words": -1}, "num_words is -1"),
-        ({"cell": "gur"}, "cell='gur' is not known; use lstm or gru; did you mean gru?"),
-        ({"character_encoder": "rnn"}, "character_encoder='rnn': use one of cnn, gru, lstm"),
         ({"character_layers": 2}, "character_layers=2: the cnn has one layer; use gru or lstm"),
         ({"character_size": 0}, "character_size is 0; it must be at least 1"),
         ({"encoder_columns": (0, 7)}, r"encoder_columns=\(0, 7\): expected a first and an end of the 6 columns"),
