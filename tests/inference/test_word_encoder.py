@@ -81,7 +81,7 @@ def test_directions_of_other_families():
     for name, called in (("bert_tiny", "a BERT"), ("cove_tiny", "a CoVe")):
         with pytest.raises(ValueError, match=f"{name} is {called}, whose layers have no direction of their own: leave"):
             find_columns(word_encoder(f"tests/goldens/{name}"), "forward")
-    with pytest.raises(ValueError, match="config.directions=forward needs an encoder: give --config.encoder="):
+    with pytest.raises(ValueError, match=r"config\.directions=forward needs an encoder: give --config\.encoder="):
         find_columns(None, "forward")
     with pytest.raises(ValueError, match="directions='foward' is not known; use both, forward, backward; did you mean"):
         find_columns(None, "foward")
