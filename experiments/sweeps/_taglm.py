@@ -3,8 +3,8 @@
 from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add
-from bert_elmo_jax.sweeps.points import File, Point
-from experiments.sweeps._scales import CONLL, ELMO, GLOVE, TOY_DATA, UNER, ScaleTask
+from bert_elmo_jax.sweeps.points import Point
+from experiments.sweeps._scales import CONLL, ELMO, GLOVE, UNER, ScaleTask
 
 COLUMN = "CoNLL-2003"  # the paper's task
 ROWS = {"no language model": 90.87}  # of both tables
@@ -30,14 +30,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "one_gpu": {"model.cell_size": 1_024, "model.projection_size": 128},
     "paper": {"model.num_layers": 1, "model.cell_size": 2_048},
 }
-_CONLL_WORDS: dict[str, Any] = {
-    "data": File("corpora/conll2003_words"), "model.num_layers": 1, "model.cell_size": 512,
-    "model.projection_size": 256, "steps": 2_000, "negatives": 0,
-}  # fmt: skip
-OWN: dict[str, dict[str, Any]] = {
-    "toy": {"data": TOY_DATA.corpus("words", 8_192, 60), "steps": 100, "eval_every": 100, "checkpoint_every": 100},
-    "one_gpu": _CONLL_WORDS,
-    "paper": _CONLL_WORDS,
+# One step, so that it knows nothing but the task's text, which it then reads as a language model.
+_ONE_STEP: dict[str, Any] = {"steps": 1, "eval_every": 1, "checkpoint_every": 1}
+_OWN_SIZES: dict[str, Any] = {"model.num_layers": 1, "model.cell_size": 512, "model.projection_size": 256}
+OWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "toy": ({**_ONE_STEP, **SMALL["toy"]}, {"adapt.epochs": 30.0, "adapt.learning_rate": 5e-3}),
+    "one_gpu": ({**_ONE_STEP, **_OWN_SIZES}, {"adapt.epochs": 10.0}),
+    "paper": ({**_ONE_STEP, **_OWN_SIZES}, {"adapt.epochs": 10.0}),
 }
 
 
