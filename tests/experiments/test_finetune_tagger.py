@@ -14,10 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax import load
+from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -210,6 +211,28 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
     changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]
     with pytest.raises(ValueError, match="directions: "):
         run_network(program, changed, alone)
+
+
+@pytest.mark.parametrize("name", list_recipes("experiments/configs/taglm.py")[0])
+def test_recipes_of_taglm_make_a_step(program, name, files, tmp_path):
+    """The recipe with other data: traced, not computed."""
+    config, said = read_config(f"experiments/configs/taglm.py:{name}")
+    for part in ("xpected score:", "Cost:", "Command:", "taglm.py" if name == "entities" else f"taglm.py:{name}"):
+        assert part in said
+    config.update({**files["entities"], "encoder": ELMO, "batch_size": 8, "directions": "forward"})
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
+    ready = program("bert_elmo_jax.runs.with_network").prepare_network(config, data, start)
+    collate, _ = ready.begin(tmp_path)
+    kind, first, second = {"entities": ("gru", 100 + 160, 600 + 12), "chunks": ("lstm", 100 + 30, 400 + 12)}[name]
+    kernels = [ready.params[f"layer_{n}"]["forward"]["input_kernel"] for n in range(2)]
+    assert [kernel.shape[0] for kernel in kernels] == [first, second]
+    assert ("state_bias" in ready.params["layer_0"]["forward"]) == (kind == "gru")
+    step = train.make_step(ready.loss, ready.method, ready.coefficients)
+    state = train.new_state(ready.params, ready.method, jax.random.key(0))
+    after, metrics = jax.eval_shape(step, state, collate(ready.rows[:8], 8))
+    assert jax.tree.structure(after.params) == jax.tree.structure(ready.params)
+    assert metrics["loss"].shape == ()
 
 
 REFUSED = [
