@@ -62,7 +62,7 @@ def gru_from_zeros(
     >>> gru_from_zeros(jnp.ones((2, 4, 5)), init_bigru(jax.random.key(0), 5, 3)["forward"], jnp.array([4, 1]))[1].shape
     (2, 3)
     """
-    weights = (params[name] for name in ("input_kernel", "state_kernel", "bias", "state_bias"))
+    weights = params["input_kernel"], params["state_kernel"], params["bias"], params["state_bias"]
     return gru(x, *weights, jnp.zeros((len(x), len(params["state_bias"])), jnp.float32), lengths)
 
 
