@@ -26,8 +26,8 @@ PAPER = Paper(
     reference="no language model",
 )
 NOTES = {
-    "toy": "The language model helps at every place. After the first BiGRU and at the input are equal within chance, as "
-    "nearly in the paper; after the second it helps least, because no layer combines it with the words around."
+    "toy": "The language model helps at every place. At the input and after the first BiGRU it helps equally within "
+    "chance; after the second it helps least, in the paper at the input."
 }
 
 
