@@ -6,7 +6,7 @@ the large model forward and the small one backward; here both directions are of 
 Scales: toy (minutes on two cores, words with several senses as entities), one_gpu (the large model is ELMo-medium),
 paper (the paper's sizes). At toy and one_gpu scale the large model is shared with elmo_table2. The model of the task's
 own text is new, after one step, and reads the training sentences (`adapt`). Cost: toy, 470 seconds of processor time in
-17 runs, 7 of them shared with taglm_table5 or elmo_table2; the others are not measured yet.
+17 runs, 5 of them shared with taglm_table5 or elmo_table2; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/taglm_table6.py --jobs=2 --workdir=runs/sweeps
 """
 
@@ -33,8 +33,8 @@ PAPER = Paper(
 )
 NOTES = {
     "toy": "As in the paper, the large model (perplexity 4.3) helps more than the small one (5.5), and both directions "
-    "more than one. The model of the task's own text (21 on that text) helps as much as the small one, in the paper not "
-    "at all; its two seeds differ by 15 points, so this is within chance."
+    "more than one. The model of the task's own text (21 on that text) helps as much as the small one, in the paper "
+    "not at all; its two seeds differ by 15 points, so this is within chance."
 }
 
 
