@@ -161,6 +161,9 @@ class Family:
     find_vocabulary: Callable[[Path], Any] | None = None
     # Further fields of a configuration that are ids of its tokenizer, such as the piece that ends a text.
     special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
+    # Of a language model whose layers keep its directions apart: for each direction, the first of its columns and the
+    # end of the last.
+    directions: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda config: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
 

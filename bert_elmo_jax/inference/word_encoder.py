@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from bert_elmo_jax.data.tasks.word_rows import Batch, Layers, WordRow
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.families.piece_encoder import make_encoder
 from bert_elmo_jax.inference.kept_vectors import KeptVectors, keep_vectors
@@ -14,6 +15,7 @@ from bert_elmo_jax.inference.read_model import read_model
 from bert_elmo_jax.inference.word_layers import Encoder
 
 Sentences = Sequence[Sequence[str]]
+DIRECTIONS = ("both", "forward", "backward")
 
 
 def word_encoder(path: str) -> Encoder:
@@ -32,6 +34,32 @@ def word_encoder(path: str) -> Encoder:
 def layer_shape(encoder: Encoder) -> tuple[int, int]:
     """Return the number of layers, embeddings included, and the size of a vector."""
     return encoder.num_layers + 1, encoder.width
+
+
+def find_columns(encoder: Encoder | None, directions: str) -> tuple[int, ...]:
+    """Return the first column of one direction of a language model and the end of its last, or () for all columns.
+
+    >>> elmo = word_encoder("tests/goldens/elmo_tiny")
+    >>> find_columns(elmo, "both"), find_columns(elmo, "forward"), find_columns(elmo, "backward")
+    ((), (0, 12), (12, 24))
+    """
+    if directions not in DIRECTIONS:
+        hint = did_you_mean(directions, DIRECTIONS)
+        raise ValueError(f"config.directions={directions!r} is not known; use {', '.join(DIRECTIONS)}{hint}")
+    if directions == "both":
+        return ()
+    asked = f"config.directions={directions}"
+    if encoder is None:
+        raise ValueError(f"{asked} needs an encoder: give --config.encoder=…, or leave it out")
+    family = find_family(encoder.config)
+    known = family.directions(encoder.config)
+    if not known:
+        why = f"{encoder.source} is {family.called}, whose layers have no direction of their own"
+        raise ValueError(f"{asked}, and {why}: leave it out, or give a language model")
+    if directions not in known:
+        raise ValueError(f"{asked}, and {encoder.source} is {family.called} that reads {', '.join(known)} only")
+    columns = known[directions]
+    return () if columns == (0, encoder.width) else columns
 
 
 def encode_words(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Float32[np.ndarray, "L T D"]]:

@@ -121,7 +121,7 @@ class Bidaf(nn.Module):
             layers = jnp.concatenate([jnp.asarray(x.layers) for x in (context, question)], axis=2)
         # Both texts at once, because they share the mixtures.
         both, penalty = mix_at_places(self, layers, jnp.concatenate([there, asked], axis=1), deterministic)
-        words = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")
+        words = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, c.character_reader, name="words")
 
         def drop(x: Array) -> Array:
             return variational_dropout(x, c.dropout, key(c.dropout))

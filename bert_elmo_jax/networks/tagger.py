@@ -1,9 +1,10 @@
-"""A BiLSTM tagger with a conditional random field (CRF), which can read an encoder's layers.
+"""A tagger of BiLSTMs or BiGRUs with a conditional random field (CRF), which can read an encoder's layers.
 
 Peters et al. 2018, https://arxiv.org/abs/1802.05365: named entities, ELMo at the input of the first of two BiLSTMs.
-Peters et al. 2017 (TagLM), https://arxiv.org/abs/1705.00108: the language model between the BiLSTMs.
+Peters et al. 2017 (TagLM), https://arxiv.org/abs/1705.00108: the language model between two BiGRUs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -30,15 +31,21 @@ from bert_elmo_jax.networks.word_network import (
     network_shapes,
     run_network,
 )
-from bert_elmo_jax.nn import Dense, bilstm, init_bilstm, variational_dropout
+from bert_elmo_jax.nn import Dense, bigru, bilstm, init_bigru, init_bilstm, variational_dropout
+
+CELLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "lstm": (init_bilstm, bilstm),
+    "gru": (init_bigru, bigru),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerConfig(NetworkConfig):
     """The sizes of a tagger, and where it reads an encoder's layers.
 
-    `places` are one or several of input (with the words), between (with the output of the first BiLSTM) and output
-    (with the output of the last one), separated by commas; each has its own mixture. `scheme` is that of the tags.
+    It has `lstm_layers` bidirectional layers of a `cell`, LSTMs or GRUs, with `lstm_size` cells in each direction.
+    `places` are one or several of input (with the words), between (with the output of the first layer) and output (with
+    the output of the last one), separated by commas; each has its own mixture. `scheme` is that of the tags.
 
     >>> TaggerConfig(num_tags=9, num_words=100, places="input,output").at
     ('input', 'output')
@@ -48,6 +55,7 @@ class TaggerConfig(NetworkConfig):
     PLACES: ClassVar[tuple[str, ...]] = ("input", "between", "output")
     SIZES: ClassVar[tuple[str, ...]] = ("num_tags", "lstm_layers", "lstm_size")
     RATES: ClassVar[tuple[str, ...]] = ("dropout",)
+    ADDED: ClassVar[tuple[str, ...]] = (*NetworkConfig.ADDED, "cell")
 
     num_tags: int
     lstm_layers: int = 2
@@ -55,14 +63,17 @@ class TaggerConfig(NetworkConfig):
     dropout: float = 0.5
     output: Literal["crf", "softmax"] = "crf"
     scheme: Literal["", "IOB1", "IOB2", "BIOES"] = ""
+    cell: Literal["lstm", "gru"] = "lstm"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.output not in ("crf", "softmax"):
             hint = did_you_mean(self.output, ("crf", "softmax"))
             raise ValueError(f"output={self.output!r} is not known; use crf or softmax{hint}")
+        if self.cell not in CELLS:
+            raise ValueError(f"cell={self.cell!r} is not known; use lstm or gru{did_you_mean(self.cell, CELLS)}")
         if "between" in self.at and self.lstm_layers < 2:
-            raise ValueError(f"places={self.places!r}: `between` needs two BiLSTMs; use lstm_layers=2 or more")
+            raise ValueError(f"places={self.places!r}: `between` needs two layers; use lstm_layers=2 or more")
 
     @property
     def term(self) -> str:
@@ -78,7 +89,7 @@ class Tagger(WordNetwork):
     """Words -> scores of every tag at every word.
 
     Dropout is variational (one mask for all words of a sentence)
-    at the input of each BiLSTM and of the output layer, and ordinary on the mixtures of an encoder's layers.
+    at the input of each layer, and ordinary on the mixtures of an encoder's layers.
 
     >>> network, ones = Tagger(TaggerConfig(num_tags=3, num_words=9)), jnp.ones((2, 5), jnp.int32)
     >>> jax.eval_shape(network.init_with_output, jax.random.key(0), ones, ones[:, 0])[0][0].shape
@@ -96,9 +107,10 @@ class Tagger(WordNetwork):
         def entering(x: Array, place: str) -> Array:
             return variational_dropout(beside(x, mixed, place), c.dropout, key(c.dropout))
 
+        init, run = CELLS[c.cell]
         for n in range(c.lstm_layers):
             x = entering(x, ("input", "between")[n] if n < 2 else "")
-            x = bilstm(x, self.param(f"layer_{n}", init_bilstm, x.shape[-1], c.lstm_size), lengths)
+            x = run(x, self.param(f"layer_{n}", init, x.shape[-1], c.lstm_size), lengths)
         x = entering(x, "output")
         scores = Dense(c.num_tags, x.shape[-1] ** -0.5, name="tags")(x)
         size = (c.num_tags + 1, c.num_tags + 1)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.nn import CharCNN, dropout, embed, scalar_mix
+from bert_elmo_jax.nn import CharCNN, CharRNN, dropout, embed, scalar_mix
 from bert_elmo_jax.nn.any_array import AnyArray
 
 Batch = Mapping[str, Any]
@@ -22,8 +22,30 @@ Key = Callable[[float], PRNGKeyArray | None]
 Encode = Callable[[Any, Batch, PRNGKeyArray | None], Float[Array, "L B T D"]]
 
 NEW = -1  # the id of a word whose vector is in `brought`
-CHARACTER_SIZE = 16
-FILTERS = ((3, 128),)  # Peters et al. 2018: 128 filters over three characters, max-pooled
+FILTER_WIDTH = 3  # characters
+
+
+@dataclass(frozen=True)
+class CharacterReader:
+    """The network over the characters of each word.
+
+    `cnn` has `size` filters over three characters, max-pooled, as Peters et al. 2018; `gru` and `lstm` read them in
+    both directions with `size` cells each.
+
+    >>> CharacterReader("gru", size=3).module("characters").size
+    3
+    """
+
+    encoder: Literal["cnn", "gru", "lstm"] = "cnn"
+    size: int = 128
+    embedding_size: int = 16
+    layers: int = 1
+
+    def module(self, name: str) -> nn.Module:
+        """Return the network."""
+        if self.encoder == "cnn":
+            return CharCNN(self.embedding_size, ((FILTER_WIDTH, self.size),), 0, None, name=name)
+        return CharRNN(self.embedding_size, self.size, self.encoder, self.layers, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +53,11 @@ class NetworkConfig:
     """The vocabulary of a network, and where it reads an encoder's layers; each network adds its own sizes.
 
     `places` are one or several of the network's `PLACES`, separated by commas; each has its own mixture. `layers` are
-    the numbers of the mixed layers (-1: the last), separated by commas, or empty for all. With `tuned` the encoder is
-    fine-tuned too, and its parameters are among the network's.
+    the numbers of the mixed layers (-1 or top: the last), separated by commas, or empty for all. `encoder_columns` are
+    the first column of the layers that is read and the end of the last, such as those of one direction; empty for all.
+    With `tuned` the encoder is fine-tuned too, and its parameters are among the network's.
+
+    With `characters`, the vector of every word is followed by one that a `character_encoder` makes from its characters.
 
     >>> NetworkConfig(num_words=9, encoder_layers=3, encoder_width=4, layers="0,-1").mixed_layers
     (0, 2)
@@ -42,6 +67,9 @@ class NetworkConfig:
     PLACES: ClassVar[tuple[str, ...]] = ("input", "output")
     SIZES: ClassVar[tuple[str, ...]] = ()  # fields that are at least 1
     RATES: ClassVar[tuple[str, ...]] = ()  # fields at least 0 and below 1
+    ADDED: ClassVar[tuple[str, ...]] = (  # after the first runs
+        "character_encoder", "character_size", "character_embedding_size", "character_layers", "encoder_columns",
+    )  # fmt: skip
 
     num_words: int
     num_specials: int = 1
@@ -54,9 +82,15 @@ class NetworkConfig:
     mix_l2: float = 0.1
     tuned: bool = False
     layers: str = ""
+    character_encoder: Literal["cnn", "gru", "lstm"] = "cnn"
+    character_size: int = 128
+    character_embedding_size: int = 16
+    character_layers: int = 1
+    encoder_columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        minimum = dict.fromkeys(("num_specials", "word_size", *self.SIZES), 1)
+        sizes = ("character_size", "character_embedding_size", "character_layers", *self.SIZES)
+        minimum = dict.fromkeys(("num_specials", "word_size", *sizes), 1)
         minimum |= dict.fromkeys(("num_words", "encoder_layers", "encoder_width"), 0)
         for name, least in minimum.items():
             if getattr(self, name) < least:
@@ -73,6 +107,14 @@ class NetworkConfig:
         if bool(self.encoder_layers) != bool(self.encoder_width):
             given = f"encoder_layers={self.encoder_layers} and encoder_width={self.encoder_width}"
             raise ValueError(f"{given}: set both or neither")
+        if self.character_encoder not in (encoders := ("cnn", "gru", "lstm")):
+            hint = did_you_mean(self.character_encoder, encoders)
+            raise ValueError(f"character_encoder={self.character_encoder!r}: use one of {', '.join(encoders)}{hint}")
+        if self.character_encoder == "cnn" and self.character_layers > 1:
+            raise ValueError(f"character_layers={self.character_layers}: the cnn has one layer; use gru or lstm")
+        if self.encoder_columns and not self._has_columns:
+            given = f"encoder_columns={self.encoder_columns}"
+            raise ValueError(f"{given}: expected a first and an end of the {self.encoder_width} columns of a layer")
         self.mixed_layers  # noqa: B018 -- raises if there is no such layer
 
     @property
@@ -97,22 +139,33 @@ class NetworkConfig:
         return tuple(place.strip() for place in self.places.split(","))
 
     @property
+    def character_reader(self) -> CharacterReader:
+        """The network over the characters of each word."""
+        sizes = self.character_size, self.character_embedding_size, self.character_layers
+        return CharacterReader(self.character_encoder, *sizes)
+
+    @property
+    def _has_columns(self) -> bool:
+        columns = self.encoder_columns
+        return len(columns) == 2 and 0 <= columns[0] < columns[1] <= self.encoder_width
+
+    @property
     def mixed_layers(self) -> tuple[int, ...]:
         """The numbers of the mixed layers."""
         count = self.encoder_layers
         if not self.layers or not count:
             return tuple(range(count))
-        known = {str(n - count): n for n in range(count)} | {str(n): n for n in range(count)}
+        known = {str(n - count): n for n in range(count)} | {str(n): n for n in range(count)} | {"top": count - 1}
         asked = [part.strip() for part in self.layers.split(",")]
         found = tuple(known[part] for part in asked if part in known)
         if len(found) < len(asked) or len(set(found)) < len(found):
-            known_layers = f"the {count} layers of this encoder: 0 to {count - 1}, or from the end -1 to -{count}"
+            known_layers = f"the {count} layers of this encoder: 0 to {count - 1}, or from the end -1 (top) to -{count}"
             raise ValueError(f"layers={self.layers!r}: use different numbers with commas, of {known_layers}")
         return found
 
 
 class WordInput(nn.Module):
-    """Word ids -> vectors; with `characters` followed by the output of a character CNN.
+    """Word ids -> vectors; with `characters` each is followed by the output of the `reader`.
 
     The first ids are rows of `specials`, for words without a row of their own. It is a separate parameter, so that it
     is trained while the table is frozen.
@@ -126,6 +179,7 @@ class WordInput(nn.Module):
     num_words: int
     size: int
     characters: bool = False
+    reader: CharacterReader = CharacterReader()
 
     @nn.compact
     def __call__(
@@ -154,13 +208,12 @@ class WordInput(nn.Module):
             x = jnp.where((ids == NEW)[..., None], jnp.asarray(brought), x)
         if characters is None:
             return x
-        cnn = CharCNN(CHARACTER_SIZE, FILTERS, 0, None, name="characters")
-        return jnp.concatenate([x, cnn(characters)], axis=-1)
+        return jnp.concatenate([x, self.reader.module("characters")(characters)], axis=-1)
 
 
 def mix_at_places(
     module: Any, layers: Float[AnyArray, "L B T W"] | None, real: Bool[Array, "B T"], deterministic: bool
-) -> tuple[dict[str, Float32[Array, "B T W"]], Float32[Array, ""]]:
+) -> tuple[dict[str, Float32[Array, "B T M"]], Float32[Array, ""]]:
     """Return the mixture of an encoder's layers for each place, with dropout, and λ·‖w‖² of their weights.
 
     Call it inside a compact method: it creates the parameter `mix` of the module.
@@ -179,6 +232,8 @@ def mix_at_places(
     layers = jnp.where(real[None, :, :, None], jnp.asarray(layers, jnp.float32), 0.0)
     if config.layers:
         layers = layers[jnp.array(config.mixed_layers)]
+    if config.encoder_columns:
+        layers = layers[..., slice(*config.encoder_columns)]
     fresh = {"weights": jnp.zeros(len(config.mixed_layers)), "gamma": jnp.ones(())}
     mixes = module.param("mix", lambda key: dict.fromkeys(config.at, fresh))
     for place in config.at:
@@ -223,7 +278,8 @@ class WordNetwork(nn.Module):
         lengths = jnp.asarray(lengths)
         real = jnp.arange(words.shape[1])[None, :] < lengths[:, None]
         mixed, penalty = mix_at_places(self, layers, real, deterministic)
-        x = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, name="words")(words, characters, brought)
+        word_input = WordInput(c.num_specials, c.num_words, c.word_size, c.characters, c.character_reader, name="words")
+        x = word_input(words, characters, brought)
         x = jnp.where(real[..., None], x, 0.0)
         return *self.compute(x, mixed, real, lengths, dropout_keys(self, deterministic)), penalty
 

@@ -1,7 +1,7 @@
 """An LSTM with projection and clipping, whose input products are one matrix product outside the loop; a BiLSTM."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,11 @@ from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import look_up
+from bert_elmo_jax.nn.step_products import step_product, step_product_transposed, sum_products
 
 Clips = tuple[float | None, float | None]
+# Rows, the parameters of one direction and the lengths -> the outputs and the last state.
+Run = Callable[[Array, Mapping[str, Any], Any], tuple[Array, Array]]
 Steps = tuple[Float32[Array, "B C"], Float32[Array, "B P"]]
 
 
@@ -54,14 +57,43 @@ def bilstm(x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[Any
     >>> bilstm(jnp.ones((2, 4, 5)), params, jnp.array([4, 1])).shape
     (2, 4, 6)
     """
-    outputs = []
-    for direction in ("forward", "backward"):
-        p = params[direction]
-        turned = x if direction == "forward" else turn(x, lengths)
-        zero = jnp.zeros((len(x), p["state_kernel"].shape[0]), jnp.float32)
-        y, _, _ = lstm(turned, p["input_kernel"], p["state_kernel"], p["bias"], None, zero, zero, lengths)
-        outputs.append(y if direction == "forward" else turn(y, lengths))
-    return jnp.concatenate(outputs, axis=-1)
+    return both_directions(lstm_from_zeros, x, params, lengths)[0]
+
+
+def both_directions(
+    run: Run, x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]
+) -> tuple[Float[Array, "B T O"], Float32[Array, "B O"]]:
+    """Return the outputs of a forward and a backward network side by side, and the last states of both.
+
+    `run` takes rows, the parameters of one direction and the lengths, and returns the outputs and the last state. The
+    backward network reads each row from its last real step.
+
+    >>> def add(x, params, lengths):
+    ...     sums = jnp.cumsum(x, axis=1)
+    ...     return sums, sums[:, -1]
+    >>> x, params = jnp.array([[[1.0], [2.0]]]), {"forward": {}, "backward": {}}
+    >>> outputs, last = both_directions(add, x, params, jnp.array([2]))
+    >>> outputs.tolist(), last.tolist()
+    ([[[1.0, 3.0], [3.0, 2.0]]], [[3.0, 3.0]])
+    """
+    ahead, ahead_last = run(x, params["forward"], lengths)
+    back, back_last = run(turn(x, lengths), params["backward"], lengths)
+    return jnp.concatenate([ahead, turn(back, lengths)], axis=-1), jnp.concatenate([ahead_last, back_last], axis=-1)
+
+
+def lstm_from_zeros(
+    x: Float[Array, "B T I"], params: Mapping[str, Any], lengths: Int[AnyArray, " B"]
+) -> tuple[Float[Array, "B T C"], Float32[Array, "B C"]]:
+    """Return the outputs and the last hidden state of one direction of `init_bilstm`, read from a zero state.
+
+    >>> params = init_bilstm(jax.random.key(0), 5, 3)["forward"]
+    >>> lstm_from_zeros(jnp.ones((2, 4, 5)), params, jnp.array([4, 1]))[1].shape
+    (2, 3)
+    """
+    zero = jnp.zeros((len(x), params["state_kernel"].shape[0]), jnp.float32)
+    weights = params["input_kernel"], params["state_kernel"], params["bias"]
+    outputs, _, hidden = lstm(x, *weights, None, zero, zero, lengths)
+    return outputs, hidden
 
 
 def turn(x: Float[Array, "B T D"], lengths: Int[AnyArray, " B"]) -> Float[Array, "B T D"]:
@@ -157,37 +189,18 @@ def _inside(clipped: Array, gradient: Array, limit: float | None) -> Array:
     return gradient if limit is None else jnp.where(jnp.abs(clipped) < limit, gradient, 0.0)
 
 
-def _product(a: Float[Array, "B I"], b: Float[Array, "I O"]) -> Float32[Array, "B O"]:
-    a, (inputs, _) = a.astype(b.dtype), b.shape
-    if len(a) == 1 and inputs % 2 == 0:
-        # As a sum of two products. On a CPU, XLA 0.12 compiles a loop of products with one row into one function for
-        # one core; the sum prevents this, and both cores read the kernel.
-        halves = jnp.einsum("ki,kio->ko", a.reshape(2, inputs // 2), b.reshape(2, inputs // 2, -1),
-                            preferred_element_type=jnp.float32)  # fmt: skip
-        return halves.sum(0, keepdims=True)
-    return jnp.dot(a, b, preferred_element_type=jnp.float32)
-
-
-def _product_transposed(a: Float[Array, "B O"], b: Float[Array, "I O"]) -> Float32[Array, "B I"]:
-    """Return a · bᵀ."""
-    a = a.astype(b.dtype)
-    if len(a) == 1:  # for one row, XLA would transpose the kernel again in every step
-        return lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
-    return jnp.dot(a, b.T, preferred_element_type=jnp.float32)
-
-
 def _step(
     clips: Clips, kernel: Array, bias: Array, projection: Array | None, state: Steps, gates: Array
 ) -> tuple[Steps, Array]:
     """Return the new state and the activated gates of all rows."""
     cell, hidden = state
-    gates = gates.astype(jnp.float32) + _product(hidden, kernel) + bias[None, :]
+    gates = gates.astype(jnp.float32) + step_product(hidden, kernel) + bias[None, :]
     i, j, f, o = jnp.split(gates, 4, axis=-1)
     i, j, f, o = jax.nn.sigmoid(i), jnp.tanh(j), jax.nn.sigmoid(f + 1), jax.nn.sigmoid(o)
     cell = _clip(f * cell + i * j, clips[0])
     hidden = o * jnp.tanh(cell)
     if projection is not None:
-        hidden = _clip(_product(hidden, projection), clips[1])
+        hidden = _clip(step_product(hidden, projection), clips[1])
     return (cell, hidden), jnp.concatenate([i, j, f, o], axis=-1)
 
 
@@ -238,7 +251,7 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
             d_out = d_projected
         else:
             d_projected = _inside(output, d_projected, clips[1])
-            d_out = _product_transposed(d_projected, projection)
+            d_out = step_product_transposed(d_projected, projection)
         d_new = _inside(after, d_cell + d_out * o * (1 - squashed * squashed), clips[0])
         d_gates = jnp.concatenate(
             [
@@ -252,7 +265,7 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
         d_gates = jnp.where(live, d_gates, 0.0).astype(acts.dtype)
         d_projected = jnp.where(live, d_projected, 0.0).astype(acts.dtype)
         d_cell = jnp.where(live, d_new * f, d_cell)
-        d_hidden = jnp.where(live, _product_transposed(d_gates, kernel), d_hidden)
+        d_hidden = jnp.where(live, step_product_transposed(d_gates, kernel), d_hidden)
         return (d_cell, d_hidden), (d_gates, d_projected)
 
     steps = jnp.arange(len(activated), dtype=lengths.dtype)
@@ -260,11 +273,11 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
     (d_cell, d_hidden), (d_gates, d_projected) = lax.scan(step, (d_cell, d_hidden), over, reverse=True)
 
     hiddens_before = jnp.concatenate([hidden[None], hiddens])[:-1]
-    d_kernel = _summed_products(hiddens_before, d_gates, kernel)
+    d_kernel = sum_products(hiddens_before, d_gates, kernel)
     d_projection = None
     if projection is not None:
         outs = activated[..., -cell.shape[-1] :].astype(jnp.float32) * jnp.tanh(cells)
-        d_projection = _summed_products(outs, d_projected, projection)
+        d_projection = sum_products(outs, d_projected, projection)
     d_bias = d_gates.astype(jnp.float32).sum((0, 1))
     if table is not None:
         words, shape = table
@@ -272,12 +285,6 @@ def _backward(clips: Clips, kept: Any, gradients: tuple[Array, Array, Array]) ->
             lambda gates: look_up(gates, words), jax.ShapeDtypeStruct(shape, d_gates.dtype)
         )(d_gates)
     return d_gates, None, d_kernel, d_bias, d_projection, d_cell, d_hidden, None
-
-
-def _summed_products(a: Array, b: Array, weight: Array) -> Array:
-    """Return the sum over steps and rows of aᵀ·b, as one product."""
-    a, b = (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).astype(weight.dtype) for x in (a, b))
-    return jnp.dot(a.T, b, preferred_element_type=jnp.float32).astype(weight.dtype)
 
 
 _recurrence.defvjp(_forward, _backward)

@@ -20,6 +20,8 @@ NAMED = ("task", "train", "dev", "test", "encoding", "text", "pair", "label")
 PROGRAMS = {"pretrain": "family", "finetune": "task"}
 # One value of a list: everything up to the next comma outside of parentheses and quotes.
 VALUE = re.compile(r"""(?:^|,)(\((?:[^()]|\([^()]*\))*\)|"[^"]*"|'[^']*'|[^,]*)""")
+# Fields that belong to the model of another field, a path.
+OF_PATHS = {"encoder": ("directions", "layers")}
 BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
@@ -123,7 +125,18 @@ def override(config: ConfigDict, assignments: Iterable[str]) -> None:
 
 def set_field(config: ConfigDict, name: str, text: str) -> None:
     """Set one field of a config from a text; see `parse_value`."""
+    name = resolve_name(config, name)
     config.update_from_flattened_dict({name: parse_value(config, name, text)})
+
+
+def resolve_name(config: ConfigDict, name: str) -> str:
+    """Return the name of a field; `encoder.layers` is `layers` where `encoder` is a path and so no group of fields.
+
+    >>> resolve_name(ConfigDict({"encoder": "runs/elmo", "layers": ""}), "encoder.layers")
+    'layers'
+    """
+    group, _, last = name.partition(".")
+    return last if last in config and last in OF_PATHS.get(group, ()) and isinstance(config.get(group), str) else name
 
 
 def parse_value(config: ConfigDict, name: str, text: str) -> Any:

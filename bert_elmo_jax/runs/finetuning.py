@@ -23,7 +23,7 @@ from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, r
 from bert_elmo_jax.inference.task_model import TaskModel
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
-from bert_elmo_jax.runs.config_files import parse_values
+from bert_elmo_jax.runs.config_files import parse_values, resolve_name
 from bert_elmo_jax.runs.data_facts import describe_files, draw_data
 from bert_elmo_jax.runs.field_ranges import check_field, check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute, remark_warmup
@@ -31,6 +31,7 @@ from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_report import figures_of, remark_one_answer, score_name, task_sections
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
+from bert_elmo_jax.runs.with_network import ADDED as NETWORK_ADDED
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
 from bert_elmo_jax.train.devices import describe_devices
 from bert_elmo_jax.train.metrics import read_metrics
@@ -38,7 +39,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 # Fields that may change when a run is resumed: the places of the same data, and what affects speed and comfort only.
 FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache")
 # Fields that runs of earlier versions lack, with the values that these had.
-ADDED = {"transfer": "all", "head_epochs": 1.0}
+ADDED = {"transfer": "all", "head_epochs": 1.0, **NETWORK_ADDED}
 RESULT = "result.json"  # in the directory of a finished run; written last
 Setting = dict[str, Any]
 AnyStart = Start | NetworkStart
@@ -198,6 +199,7 @@ def list_settings(config: ConfigDict, grid: str | None, seeds: Sequence[str] | N
     fields: dict[str, list[Any]] = {}
     try:
         for name, texts in (given | ({"seed": ",".join(seeds)} if seeds else {})).items():
+            name = resolve_name(config, name)
             fields[name] = parse_values(config, name, texts)
             for value in fields[name]:
                 check_field(name, value, "")

@@ -17,13 +17,14 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.batches import Collate
 from bert_elmo_jax.data.tasks.labels import find_scheme
+from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families import find_family
-from bert_elmo_jax.inference.model_kinds import read_facts
+from bert_elmo_jax.inference.model_kinds import read_config, read_facts
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import describe_encoder, describe_run, is_run_directory, write_run_directory
 from bert_elmo_jax.inference.task_network import build_encode, build_layers
 from bert_elmo_jax.inference.task_networks import NETWORKS, check_task
-from bert_elmo_jax.inference.word_encoder import fill_cache, layer_shape, word_encoder
+from bert_elmo_jax.inference.word_encoder import fill_cache, find_columns, layer_shape, word_encoder
 from bert_elmo_jax.inference.word_layers import Encoder
 from bert_elmo_jax.networks import NetworkConfig
 from bert_elmo_jax.runs.initial_state import choose
@@ -33,6 +34,13 @@ from bert_elmo_jax.runs.transfer import build_transfer, hold
 from bert_elmo_jax.runs.with_head import Prepared, Put
 from bert_elmo_jax.text import Lexicon, WordVectors, read_vectors, width_of
 from bert_elmo_jax.text.lexicon import KEPT, places_of
+
+CHARACTERS = ("none", "cnn", "gru", "lstm")
+# The values that fields had before they were fields.
+ADDED = {
+    "directions": "both", "character_vectors": "", "character_size": 128, "character_embedding_size": 16,
+    "character_layers": 1, "cell": "lstm",
+}  # fmt: skip
 
 
 class NetworkStart(NamedTuple):
@@ -125,8 +133,21 @@ def build_lexicon(config: ConfigDict, texts: Iterable[Sequence[str]]) -> tuple[L
         if not there:
             raise ValueError(f"{config.vectors} has no vector for any word of {config.train}; give one of its language")
         later = read_vectors(config.vectors, None, most=KEPT) if config.unknown == "vectors" else None
-    build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed)
+    characters = choose_characters(config) != "none"
+    build = functools.partial(Lexicon.build, tuned=config.tune_words, seed=config.seed, characters=characters)
     return build(counts, config.unknown, size, known=known, later=later), known
+
+
+def choose_characters(config: ConfigDict) -> str:
+    """Return the network that reads the characters of each word: cnn, gru, lstm or none."""
+    name = config.character_vectors or ("cnn" if config.unknown == "characters" else "none")
+    if name not in CHARACTERS:
+        hint = did_you_mean(name, CHARACTERS)
+        raise ValueError(f"config.character_vectors={name!r} is not known; use {', '.join(CHARACTERS)}{hint}")
+    if name == "none" and config.unknown == "characters":
+        why = "and config.unknown=characters reads them: use another value of one of the two"
+        raise ValueError(f"config.character_vectors=none, {why}")
+    return name
 
 
 def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Encoder | None) -> NetworkConfig:
@@ -138,9 +159,12 @@ def build_config(config: ConfigDict, data: Data, lexicon: Lexicon, encoder: Enco
     layers, width = (0, 0) if encoder is None else layer_shape(encoder)
     found = {name: config[name] for name in known if name in config} | {
         "num_words": len(lexicon.words), "num_specials": len(lexicon.specials), "word_size": lexicon.width,
-        "characters": lexicon.unknown == "characters", "encoder_layers": layers, "encoder_width": width,
+        "characters": lexicon.characters, "encoder_layers": layers, "encoder_width": width,
+        "encoder_columns": find_columns(encoder, config.directions),
         "tuned": config.tune_encoder, "pairs": data.task.pairs, "unanswerable": data.task.unanswerable,
     }  # fmt: skip
+    if lexicon.characters:
+        found["character_encoder"] = choose_characters(config)
     if own.counted is not None:
         found[own.counted] = len(data.task.labels)
     if "scheme" in known and data.task.entities:
@@ -153,8 +177,9 @@ def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[s
     if not is_run_directory(workdir):
         return
     facts = read_facts(workdir / "model.json")
-    there = (facts["config"], facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
-    if there != (dataclasses.asdict(network), list(labels), words):
+    config = read_config(facts["config"], facts["family"], str(workdir / "model.json"))
+    there = (config, facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
+    if there != (network, list(labels), words):
         why = "its words, labels or sizes differ): resume with the same, or choose another run directory"
         raise ValueError(f"{workdir} was started with other training data, vectors or encoder ({why}")
 

@@ -18,11 +18,13 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.runs.config_files import CONFIGS, check_program, list_fields, read_config, set_field, show_value
+from bert_elmo_jax.runs.with_network import ADDED
 
 # The flags of each program that are not fields of its config.
 FLAGS = {"pretrain": ("init", "parallel"), "finetune": ("init", "tokenizer", "seeds")}
-# Fields that later versions added: left out where empty, so that finished runs keep their identity.
-LATER = ("compute", "attention_dropout")
+# Fields that later versions added, with the values that they had before: left out where they have these, so that
+# finished runs keep their identity.
+LATER: Mapping[str, Any] = {"compute": None, "attention_dropout": None, **ADDED}
 # Fields that change no number: where a run computes, what it reports, and what it keeps.
 COMFORT = ("mesh", "workers", "log_every", "checkpoint_every", "keep", "cache")
 
@@ -103,7 +105,7 @@ class Point:
         fields = {
             name: value
             for name, value in list_fields(self.resolved)
-            if name.partition(".")[0] not in COMFORT and not (name in LATER and value is None)
+            if name.partition(".")[0] not in COMFORT and not (name in LATER and value == LATER[name])
         }
         flags = {name: identify(value) for name, value in self.settings.items() if name in FLAGS[self.program]}
         text = json.dumps([self.program, fields, flags], sort_keys=True, ensure_ascii=False, default=str)

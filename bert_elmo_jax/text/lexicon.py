@@ -51,6 +51,8 @@ CLASSES: tuple[str, ...] = (*_SHAPES, *(f"-{suffix}" for suffix in SUFFIXES), *(
 class Lexicon:
     """Maps words to ids: 0 is `<UNK>`, followed by the word classes, if any, and the words.
 
+    With `characters`, the network also reads the characters of every word; `unknown="characters"` implies it.
+
     >>> Lexicon(["배", "river"], "unk", width=4).ids(["river", "1999", "배"]).tolist()
     [2, 0, 1]
     """
@@ -66,6 +68,7 @@ class Lexicon:
         seed: int = 0,
         scale: float | None = None,
         later: WordVectors | None = None,
+        characters: bool | None = None,
     ):
         if unknown not in get_args(Unknown):
             usual = get_args(Unknown)
@@ -79,6 +82,9 @@ class Lexicon:
             raise ValueError("the list repeats a word; give each word once")
         self.words, self.unknown, self.width, self.seed = tuple(words), unknown, width, seed
         self.scale = width**-0.5 if scale is None else scale
+        if characters is False and unknown == "characters":
+            raise ValueError("unknown='characters' reads the characters of words: leave out characters=False")
+        self.characters = unknown == "characters" if characters is None else characters
         self.specials = (UNK_WORD, *(f"<{name}>" for name in CLASSES)) if unknown == "classes" else (UNK_WORD,)
         self._later = later
         self._numbers = {word: number for number, word in enumerate(self.words, start=len(self.specials))}
@@ -96,6 +102,7 @@ class Lexicon:
         tuned: bool = True,
         seed: int = 0,
         later: WordVectors | None = None,
+        characters: bool | None = None,
     ) -> "Lexicon":
         """Build a lexicon from the word counts of training data, most frequent words first.
 
@@ -106,7 +113,7 @@ class Lexicon:
         kept = [word for word, row in zip(counts, places_of(list(counts), known)) if row >= 0 or counts[word] >= least]
         kept.sort(key=lambda word: (-counts[word], word))
         scale = float(known.vectors.std()) or None if known is not None and len(known.words) else None
-        return cls(kept, unknown, width, seed=seed, scale=scale, later=later)
+        return cls(kept, unknown, width, seed=seed, scale=scale, later=later, characters=characters)
 
     def __len__(self) -> int:
         return len(self.specials) + len(self.words)
@@ -173,15 +180,18 @@ class Lexicon:
                 if len(later.vectors) != len(names):
                     raise ValueError(f"vectors.npy has {len(later.vectors)} rows for {len(names)} words")
             return cls(
-                facts["words"], facts["unknown"], facts["width"], seed=facts["seed"], scale=facts["scale"], later=later
-            )
+                facts["words"], facts["unknown"], facts["width"], seed=facts["seed"], scale=facts["scale"], later=later,
+                characters=facts.get("characters"),
+            )  # fmt: skip
         except (KeyError, TypeError, OSError, ValueError, EOFError) as error:
             raise ValueError(f"{folder} holds an incomplete lexicon ({error}); copy it again from the run") from error
 
     def _facts(self) -> dict[str, Any]:
+        # Earlier lexicons have no such field, and their fingerprints stay.
+        own = {} if self.characters == (self.unknown == "characters") else {"characters": self.characters}
         return {
             "unknown": self.unknown, "width": self.width, "seed": self.seed, "scale": self.scale,
-            "words": list(self.words),
+            "words": list(self.words), **own,
         }  # fmt: skip
 
     def _id(self, word: str) -> int:

@@ -23,10 +23,12 @@ def get_config() -> ConfigDict:
     c = network.fields()
     c.network = "tagger"
     c.task = "uner"  # or conll, wnut17, klue_ner, ud_upos, ud_xpos; entities or tags of your own columns
-    c.places = "input"  # between (the BiLSTMs), output; or several with commas: each has a mixture of its own
+    # Or between (the first layer and the second), output; or several with commas: each has a mixture of its own.
+    c.places = "input"
+    c.cell = "lstm"  # of the layers, which read in both directions; or gru
     c.lstm_layers = 2
-    c.lstm_size = 200
-    c.dropout = 0.5  # at the input of each BiLSTM and of the output, the same for all words of a sentence
+    c.lstm_size = 200  # cells in each direction
+    c.dropout = 0.5  # at the input of each layer and of the output, the same for all words of a sentence
     c.output = "crf"  # softmax
     c.update(epochs=75.0, patience=10)
     return c

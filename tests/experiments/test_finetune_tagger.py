@@ -14,10 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from bert_elmo_jax import load
+from bert_elmo_jax import load, train
 from bert_elmo_jax.data.tasks.task import read_examples
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.runs.config_files import list_recipes, read_config
 from bert_elmo_jax.train.checkpoint import load_params
 from bert_elmo_jax.train.metrics import read_metrics
 
@@ -150,6 +151,90 @@ def test_an_encoder_and_what_it_does_not_belong_to(program, files, tmp_path):
         run_network(program, config, tmp_path / "run")
 
 
+GRU = {"cell": "gru", "lstm_layers": 2, "places": "between", "layers": "top", "mix_l2": 0.0, "character_size": 5}
+WAYS = {
+    "gru": {"character_vectors": "gru", "character_layers": 2, "directions": "forward"},
+    "cnn": {"character_vectors": "cnn", "directions": "backward", "unknown": "random"},
+    "lstm": {"character_vectors": "lstm", "cell": "lstm", "unknown": "characters"},
+}
+
+
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
+def test_cells_characters_and_directions_learn_and_are_loaded(program, files, way, tmp_path):
+    """From a file to predictions; a run that was lost ends as if left alone."""
+    fields = {**files["entities"], "epochs": 20.0, "dropout": 0.0, "mix_dropout": 0.0, "eval_every": 20}
+    config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(tmp_path / "vectors"))
+    config.optimizer.learning_rate = 0.02
+    config.checkpoint_every = 10
+    finetuning = program("bert_elmo_jax.runs.finetuning")
+    evaluations, figures_of = [], finetuning.figures_of
+
+    def breaks(*args):
+        evaluations.append(args)
+        if len(evaluations) == 2:
+            raise RuntimeError("lost")
+        return figures_of(*args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(finetuning, "figures_of", breaks)
+        with pytest.raises(RuntimeError, match="lost"):
+            run_network(program, config, tmp_path / "lost")
+    for name in ("lost", "alone"):
+        assert run_network(program, config, tmp_path / name) is None
+    lost, alone = tmp_path / "lost", tmp_path / "alone"
+    assert (lost / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
+    jax.tree.map(np.testing.assert_array_equal, load_params(lost)[1], load_params(alone)[1])
+
+    tagger = load(alone)
+    result = json.loads((alone / "result.json").read_text(encoding="utf-8"))
+    assert result["dev"]["f1"] > 0.8
+    assert ("state_bias" in tagger.params["layer_0"]["forward"]) == (config.cell == "gru")
+    assert tagger.config.character_encoder == config.character_vectors
+    columns = {"forward": (0, 12), "backward": (12, 24), "both": ()}[config.directions]
+    assert tagger.config.encoder_columns == columns
+    width = 10 if config.character_vectors != "cnn" else 5
+    kernels = [tagger.params[f"layer_{n}"]["forward"]["input_kernel"] for n in range(2)]
+    assert [len(kernel) for kernel in kernels] == [6 + width, 8 + (12 if columns else 24)]
+    dev = read_examples(files["entities"]["dev"], tagger.task)
+    for sentence, prediction in list(zip(dev, tagger.predict_examples(dev, batch_size=7)))[:3]:
+        [single] = tagger.predict([list(sentence.words)])
+        assert single.tags == prediction.tags
+        assert single.probabilities == pytest.approx(prediction.probabilities, abs=1e-4)
+    # The cache has whole layers, which other settings share.
+    other = config_of(fields, **{**GRU, **WAYS[way], "directions": "both", "layers": "0,1"}, encoder=ELMO)
+    other.update(epochs=1.0, cache=config.cache)
+    before = (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns
+    assert run_network(program, other, tmp_path / "other") is None
+    assert (tmp_path / "vectors" / "vectors.json").stat().st_mtime_ns == before
+    changed = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=config.cache)
+    changed.directions = {"forward": "backward", "backward": "forward", "both": "forward"}[config.directions]
+    with pytest.raises(ValueError, match="directions: "):
+        run_network(program, changed, alone)
+
+
+@pytest.mark.parametrize("name", list_recipes("experiments/configs/taglm.py")[0])
+def test_recipes_of_taglm_make_a_step(program, name, files, tmp_path):
+    """The recipe with other data: traced, not computed."""
+    config, said = read_config(f"experiments/configs/taglm.py:{name}")
+    for part in ("xpected score:", "Cost:", "Command:", "taglm.py" if name == "entities" else f"taglm.py:{name}"):
+        assert part in said
+    config.update({**files["entities"], "encoder": ELMO, "batch_size": 8, "directions": "forward"})
+    start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
+    data = program("bert_elmo_jax.runs.task_data").read_data(config)
+    ready = program("bert_elmo_jax.runs.with_network").prepare_network(config, data, start)
+    collate, _ = ready.begin(tmp_path)
+    kind, first, second = {"entities": ("gru", 100 + 160, 600 + 12), "chunks": ("lstm", 100 + 30, 400 + 12)}[name]
+    kernels = [ready.params[f"layer_{n}"]["forward"]["input_kernel"] for n in range(2)]
+    assert [kernel.shape[0] for kernel in kernels] == [first, second]
+    assert ("state_bias" in ready.params["layer_0"]["forward"]) == (kind == "gru")
+    step = train.make_step(ready.loss, ready.method, ready.coefficients)
+    state = train.new_state(ready.params, ready.method, jax.random.key(0))
+    after, metrics = jax.eval_shape(step, state, collate(ready.rows[:8], 8))
+    assert jax.tree.structure(after.params) == jax.tree.structure(ready.params)
+    assert metrics["loss"].shape == ()
+
+
 REFUSED = [
     ({}, {"network": "Taggr"}, "did you mean tagger?"),
     ({}, {"network": "poet"}, "config.network='poet' is not known; it is one of tagger"),
@@ -158,6 +243,16 @@ REFUSED = [
     ({}, {"unknown": "vectors"}, "config.unknown=vectors needs a file: give --config.vectors"),
     ({}, {"places": "top"}, "places='top': use input, between, output"),
     ({}, {"layer_decay": 0.9}, "config.layer_decay=0.9 is for the layers of a fine-tuned encoder"),
+    ({}, {"cell": "gur"}, r"cell='gur' is not known; use lstm or gru; did you mean gru\?"),
+    ({}, {"character_vectors": "rnn"}, "config.character_vectors='rnn' is not known; use none, cnn, gru, lstm"),
+    ({}, {"character_vectors": "none", "unknown": "characters"}, "config.character_vectors=none, and config.unknown"),
+    ({}, {"character_vectors": "cnn", "character_layers": 2}, "character_layers=2: the cnn has one layer"),
+    ({}, {"directions": "forward"}, "config.directions=forward needs an encoder"),
+    (
+        {"encoder": str(ROOT / "tests" / "goldens" / "bert_tiny")},
+        {"directions": "forward"},
+        "no direction of their own",
+    ),
     ({}, {"vectors": "/nowhere.txt"}, "/nowhere.txt: there is no such file of vectors"),
     ({"word_size": 50}, {"vectors": "…"}, r"config.word_size=50, and .*vectors.txt has vectors of 6 numbers"),
     ({"encoder": "/nowhere/at/all"}, {}, "nowhere"),

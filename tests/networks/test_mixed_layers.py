@@ -20,7 +20,9 @@ def scores(config, params, layers):
     return Tagger(config).apply({"params": params}, words, lengths, layers=layers, deterministic=True)
 
 
-@pytest.mark.parametrize(("layers", "numbers"), [("", (0, 1, 2)), ("-1", (2,)), ("2,0", (2, 0)), ("1, -1", (1, 2))])
+@pytest.mark.parametrize(
+    ("layers", "numbers"), [("", (0, 1, 2)), ("-1", (2,)), ("top", (2,)), ("2,0", (2, 0)), ("1, -1", (1, 2))]
+)
 def test_only_these_are_read(layers, numbers):
     config, params = tagger(layers)
     assert config.mixed_layers == numbers
@@ -33,7 +35,7 @@ def test_only_these_are_read(layers, numbers):
         assert same == (n not in numbers)
 
 
-@pytest.mark.parametrize("layers", ["3", "-4", "last", "0,0", "2,-1", ","])
+@pytest.mark.parametrize("layers", ["3", "-4", "last", "0,0", "2,-1", "top,2", ","])
 def test_layers_that_are_not_there(layers):
     with pytest.raises(ValueError, match=r"use different numbers with commas, of the 3 layers of this encoder: 0 to 2"):
         tagger(layers)

@@ -78,6 +78,57 @@ def test_where_an_encoder_comes_in(places):
         assert float(jnp.abs(mix["gamma"])) > 0, place
 
 
+CHARACTERS = [("cnn", 1, 7), ("gru", 1, 14), ("lstm", 2, 14)]
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize(("encoder", "layers", "width"), CHARACTERS)
+def test_cells_and_characters(cell, encoder, layers, width):
+    """Every word has a vector of its characters behind its own, and every parameter has a gradient."""
+    config = dataclasses.replace(
+        CONFIG, cell=cell, places="between", characters=True, character_encoder=encoder, character_size=7,
+        character_embedding_size=3, character_layers=layers,
+    )  # fmt: skip
+    params, batch = params_of(config), batch_of(config)
+    first = params["layer_0"]["forward"]
+    assert first["input_kernel"].shape == (4 + width, {"lstm": 20, "gru": 15}[cell])
+    assert ("state_bias" in first) == (cell == "gru")
+    assert params["layer_1"]["backward"]["input_kernel"].shape[0] == 10 + WIDTH
+    reader = params["words"]["characters"]
+    assert sum(name.startswith(("layer", "conv")) for name in reader) == layers
+    assert reader["embedding"].shape == (261, 3)
+
+    def total(params, characters):
+        return tagger_loss(config)(params, {**batch, "characters": characters}, None, None)[0]["crf"][0]
+
+    value, gradient = jax.jit(jax.value_and_grad(total))(params, batch["characters"])
+    gradient.pop("mix")  # of the only layer; its other parts are in test_where_an_encoder_comes_in
+    named = jax.tree_util.tree_flatten_with_path(gradient)[0]
+    assert all(np.isfinite(leaf).all() and np.asarray(leaf).any() for _, leaf in named), named
+    other = batch["characters"].copy()
+    other[0, 4] = 1 + other[0, 4] % 255
+    assert abs(float(jax.jit(total)(params, other)) - float(value)) > 1e-5
+    other = batch["characters"].copy()
+    other[0, 5], other[2] = 7, 7  # behind the end of a row
+    assert float(jax.jit(total)(params, other)) == pytest.approx(float(value), abs=1e-6)
+
+
+def test_columns_of_an_encoder():
+    """With some columns it computes what it computes of an encoder that has no others."""
+    for columns in ((0, 3), (3, 6)):
+        config = dataclasses.replace(CONFIG, places="between", encoder_columns=columns, layers="top")
+        params, batch = params_of(config), batch_of(config)
+        assert params["layer_1"]["forward"]["input_kernel"].shape[0] == 13
+        assert params["mix"]["between"]["weights"].shape == (1,)
+        narrow = dataclasses.replace(config, encoder_columns=(), encoder_width=3, encoder_layers=1)
+        own = {**batch, "layers": batch["layers"][:, -1:, :, slice(*columns)]}
+        found, expected = (scores_of(c, params, b)[0] for c, b in ((config, batch), (narrow, own)))
+        np.testing.assert_array_equal(found, expected)
+        wild = batch["layers"].copy()
+        wild[..., slice(*columns)] = 0.0
+        assert not np.array_equal(scores_of(config, params, {**batch, "layers": wild})[0], found)
+
+
 def test_company_padding_and_what_stands_there_change_nothing():
     params, batch = params_of(CONFIG), batch_of(CONFIG)
     score = jax.jit(lambda batch: scores_of(CONFIG, params, batch)[0])
@@ -190,12 +241,17 @@ def test_words_that_bring_their_vectors():
         ({"places": "top"}, "places='top': use input, between, output"),
         ({"places": "input,input"}, "or several of them with commas"),
         ({"places": ""}, "places=''"),
-        ({"places": "between", "lstm_layers": 1}, "`between` needs two BiLSTMs"),
+        ({"places": "between", "lstm_layers": 1}, "`between` needs two layers"),
         ({"encoder_width": 0}, "set both or neither"),
         ({"dropout": 1.0}, "dropout=1.0: a rate must be at least 0 and below 1"),
         ({"mix_l2": -1.0}, "mix_l2=-1.0"),
         ({"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),
         ({"num_words": -1}, "num_words is -1"),
+        ({"character_layers": 2}, "character_layers=2: the cnn has one layer; use gru or lstm"),
+        ({"character_size": 0}, "character_size is 0; it must be at least 1"),
+        ({"encoder_columns": (0, 7)}, r"encoder_columns=\(0, 7\): expected a first and an end of the 6 columns"),
+        ({"encoder_columns": (3, 3)}, "expected a first and an end"),
+        ({"encoder_columns": (3,)}, "expected a first and an end"),
     ],
 )
 def test_what_cannot_be_meant(changes, message):

@@ -15,6 +15,7 @@ from bert_elmo_jax.runs.config_files import (
     parse_values,
     read_config,
     read_flags,
+    resolve_name,
     show_value,
 )
 
@@ -52,6 +53,19 @@ def test_example_of_override():
     config = ConfigDict({"steps": 1, "optimizer": {"clip": 1.0}})
     override(config, ["steps=3", "optimizer.clip=5"])
     assert (config.steps, config.optimizer.clip) == (3, 5.0)
+
+
+def test_fields_of_an_encoder_by_its_name():
+    config = ConfigDict({"encoder": "runs/elmo", "layers": "", "directions": "both", "places": "input"})
+    override(config, ["encoder.layers=top", "encoder.directions=forward", "encoder=runs/other"])
+    assert (config.layers, config.directions, config.encoder) == ("top", "forward", "runs/other")
+    for name in ("encoder.places", "places.layers", "encoder", "layers"):
+        assert resolve_name(config, name) == name
+    with pytest.raises(ValueError, match=re.escape("no field 'encoder.places'; did you mean places?")):
+        override(config, ["encoder.places=output"])
+    group = ConfigDict({"encoder": {"layers": 3}, "layers": 4})
+    override(group, ["encoder.layers=5"])
+    assert (group.encoder.layers, group.layers) == (5, 4)
 
 
 def test_example_of_parse_values():

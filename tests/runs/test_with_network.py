@@ -107,3 +107,36 @@ def test_example_of_save_encoder():
         "elmo",
         True,
     )
+
+
+def test_a_run_of_an_earlier_version(tmp_path):
+    """Its config lacks the fields that came later; it loads and resumes with what they meant."""
+    write(tmp_path / "run")
+    file = tmp_path / "run" / "model.json"
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    for name in TaggerConfig.ADDED:
+        del facts["config"][name]
+    file.write_text(json.dumps(facts), encoding="utf-8")
+    assert load(tmp_path / "run").config == CONFIG
+    check_same_network(tmp_path / "run", CONFIG, ("ADV", "NOUN"), LEXICON.fingerprint)
+    with pytest.raises(ValueError, match="was started with other training data, vectors or encoder"):
+        check_same_network(
+            tmp_path / "run", dataclasses.replace(CONFIG, cell="gru"), ("ADV", "NOUN"), LEXICON.fingerprint
+        )
+
+
+def test_columns_survive_the_run_directory(tmp_path):
+    sizes = {"encoder_layers": 3, "encoder_width": 24, "encoder_columns": (12, 24)}
+    config = dataclasses.replace(
+        CONFIG, cell="gru", characters=True, character_encoder="gru", character_size=3, **sizes
+    )
+    lexicon = Lexicon(LEXICON.words, "unk", width=4, characters=True)
+    elmo = word_encoder("tests/goldens/elmo_tiny")
+    described = save_encoder(tmp_path / "run" / "encoder", elmo)
+    params = params_of(config)
+    write_run_directory(tmp_path / "run", config, params, lexicon, run={}, task=TASK, encoder=described)
+    network = load(tmp_path / "run")
+    assert (network.config, network.lexicon.characters) == (config, True)
+    check_same_network(tmp_path / "run", config, ("ADV", "NOUN"), lexicon.fingerprint)
+    [tags] = network.predict([["배", "처음", "river"]])
+    assert len(tags.tags) == 3

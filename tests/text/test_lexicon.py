@@ -24,6 +24,20 @@ def test_words_seen_five_times_have_a_row():
     assert lexicon.ids(["the", "강", "배", "Walking", "눈"]).tolist() == [1, 2, 0, 0, 0]
 
 
+def test_characters_of_all_words_beside_any_way(tmp_path):
+    for way in WAYS:
+        plain, reads = build(way), build(way, characters=True)
+        assert (plain.characters, reads.characters) == (way == "characters", True)
+        assert (plain.fingerprint == reads.fingerprint) == (way == "characters")
+        assert plain.ids(["the", "배", "눈"]).tolist() == reads.ids(["the", "배", "눈"]).tolist()
+        for lexicon in (plain, reads):
+            lexicon.save(tmp_path / way)
+            again = Lexicon.load(tmp_path / way)
+            assert (again.characters, again.fingerprint) == (lexicon.characters, lexicon.fingerprint)
+    with pytest.raises(ValueError, match="unknown='characters' reads the characters of words"):
+        build("characters", characters=False)
+
+
 def test_words_with_a_pretrained_vector_have_a_row():
     lexicon = build("unk", known=KNOWN)
     assert lexicon.words == ("the", "강", "배", "Walking")

@@ -75,7 +75,7 @@ def collate_words(
     for n, row in enumerate(rows):
         batch["words"][n, : row.width] = row.ids
         batch["lengths"][n] = row.width
-    if lexicon.unknown == "characters":
+    if lexicon.characters:
         batch["characters"] = characters_of(rows, height, width, cuts)
     if lexicon.brings_vectors:
         batch["brought"] = np.zeros((height, width, lexicon.width), np.float32)

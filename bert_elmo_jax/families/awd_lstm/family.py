@@ -32,4 +32,5 @@ FAMILY = Family(
     init=lambda config, key, heads: init_awd_lstm_params(config, key, "lm" in heads, "classifier" in heads),
     reads_pieces=True,
     find_vocabulary=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "find_vocabulary"),
+    directions=lambda config: {config.direction: (0, config.hidden_size)},
 )

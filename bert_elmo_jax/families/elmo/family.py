@@ -34,4 +34,5 @@ FAMILY = Family(
     init=lambda config, key, heads: init_elmo_params(config, key, lm="lm" in heads),
     # Characters need no vocabulary, unless a head predicts words.
     reads_vocabulary=lambda config, heads: config.input == "words" or "lm" in heads,
+    directions=lambda config: {"forward": (0, config.width), "backward": (config.width, 2 * config.width)},
 )
