@@ -71,7 +71,7 @@ def same_run(
         return
     try:
         there = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
     then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (there, asked))
     then = {name: json.dumps(value) for name, value in added.items() if name in now} | then

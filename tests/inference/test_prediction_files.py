@@ -23,7 +23,7 @@ def test_example_of_json_lines():
 
 
 def test_example_of_table_rows():
-    rows = table_rows({})
+    rows = table_rows({}, [])
     assert list(rows([TextExample("좋다", None, None, None, "-", 1)], [Label("1", 0.75, {"0": 0.25, "1": 0.75})])) == [
         ["text", "predicted", "probability"],
         ["좋다", "1", "0.7500"],

@@ -161,7 +161,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"{path} has format {manifest['format']}, this version reads {FORMAT}; prepare it again")
         if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
             raise KeyError(f"no {', '.join(sorted(missing))}")
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
 
