@@ -73,6 +73,4 @@ def check_machine_limits() -> None:
     if not enough and (hard == resource.RLIM_INFINITY or hard >= OPEN_FILES):
         resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
     elif not enough:
-        raise OSError(
-            f"{soft} files may be open at once, and {OPEN_FILES} are needed: raise the limit (ulimit -n)"
-        )
+        raise OSError(f"{soft} files may be open at once, and {OPEN_FILES} are needed: raise the limit (ulimit -n)")

@@ -58,6 +58,8 @@ def pretrain(
     train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
     first = jax.process_index() == 0
+    if first and program == "pretrain":  # the folder of an adaptation has its texts
+        train.refuse_other_files(workdir)
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}
         added = added_fields(family)

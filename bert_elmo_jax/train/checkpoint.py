@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -237,7 +238,16 @@ def damage(folder: Path) -> list[str]:
 
 
 def _folder(run: str | Path, step: int) -> Path:
-    return Path(run).absolute() / "checkpoints" / str(step)
+    """Return the folder of a checkpoint; raise if orbax cannot take its name."""
+    folder = Path(run).absolute() / "checkpoints" / str(step)
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the name of {os.fsencode(run).decode(errors='replace')} is not text in the encoding of this system's "
+            f"file names, {sys.getfilesystemencoding()}: set PYTHONUTF8=1, or a locale such as C.UTF-8"
+        ) from None
+    return folder
 
 
 def _facts(run: str | Path, step: int) -> dict[str, Any]:
