@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from jax.experimental import multihost_utils
 from bert_elmo_jax.files import UNWRITABLE, hash_file, read_json, write_json
 
 FILES = "files.json"
+_BEFORE: list[Callable[..., object]] = []  # the hooks for errors that `_show_ours` replaces
 
 
 def save_params(run: str | Path, step: int, params: Mapping[str, Any]) -> Path:
@@ -198,6 +199,15 @@ def quiet_orbax() -> None:
     """Leave out what orbax and asyncio log about a write that failed, dozens of tracebacks: we raise its error."""
     for name in ("absl", "asyncio"):
         logging.getLogger(name).addFilter(_is_ours)  # once: a second time changes nothing
+    if sys.unraisablehook is not _show_ours:
+        _BEFORE.append(sys.unraisablehook)
+        sys.unraisablehook = _show_ours
+
+
+def _show_ours(told: Any) -> None:
+    # Other writes of the checkpoint end after the failed one, and the library finds its event loop closed.
+    if str(told.exc_value) != "Event loop is closed":
+        _BEFORE[-1](told)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

@@ -150,7 +150,7 @@ def write_results(search: Search, study: Any, command: str) -> str:
     drawn = draw_figures([Lines("The best so far", "trial", search.score, {"best": curve}, note=note)] if curve else [])
     for row in rows:
         page = f"trials/{row['run']}/report.html"
-        link = f'<a href="{html.escape(page)}">its report</a>' if (search.workdir / page).is_file() else ""
+        link = f'<a href="{page}">its report</a>' if (search.workdir / page).is_file() else ""
         trials += draw_details(f"trial {row['trial']}", draw_code(row["command"]) + link)
     sections = [("", draw_table(head, cells) + drawn), ("The search", draw_code(command)), ("The trials", trials)]
     write_page(search.workdir / "report.html", f"Search for {search.score}", sections)
