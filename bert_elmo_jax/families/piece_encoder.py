@@ -252,7 +252,7 @@ class PieceEncoder(Encoder):
         pieces: Literal["mean", "first", "last"] = "mean",
         batch_size: int = 32,
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words, in windows if it is too long; words without pieces have zeros."""
+        """Yield the layers of each sentence's words, in windows if it is too long."""
         # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
         waiting: deque[int | None] = deque()
 

@@ -164,16 +164,14 @@ class Tokenizer(ABC):
     ) -> Encoding:
         """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
 
-        A word that normalises to "" (a zero-width space, say) becomes the unknown piece; "" itself raises.
+        A word that normalises to "" (a zero-width space, say) becomes the unknown piece; "" itself has none.
         """
         return self._join(self._encode_each(words), None if pair is None else self._encode_each(pair), specials)
 
     def _encode_each(self, words: Sequence[str]) -> Encoding:
-        """Encode words so that each has a piece: a vector and a tag need a place."""
-        if "" in words:
-            raise ValueError(f"word {list(words).index('')} of {len(words)} is empty: remove it")
+        """Encode words so that each has a piece, because its vector and its tag need a place."""
         found = self._encode(list(words))
-        if lost := sorted(set(range(len(words))) - set(found.word_ids.tolist())):
+        if lost := sorted({n for n, word in enumerate(words) if word} - set(found.word_ids.tolist())):
             at = np.searchsorted(found.word_ids, lost)
             tokens = list(found.tokens)
             for place in at[::-1]:

@@ -207,8 +207,16 @@ def _pieces(sentence: TaggedSentence, tokenizer: Tokenizer, characters: bool) ->
         places[starts[first]] = first
         return encoding.ids, places
     encoding = tokenizer.encode_words(sentence.words, specials=False)
-    places[:] = np.unique(encoding.word_ids, return_index=True)[1]
-    return encoding.ids, places
+    known, first = np.unique(encoding.word_ids, return_index=True)
+    if len(known) == len(places) and not (known < 0).any():
+        places[:] = first
+        return encoding.ids, places
+    # A word without pieces, such as a control character, becomes [UNK] so that it can be tagged.
+    ids: list[int] = []
+    for word in range(len(places)):
+        places[word] = len(ids)
+        ids += encoding.ids[encoding.word_ids == word].tolist() or [tokenizer.unk_id]
+    return np.array(ids, np.int32), places
 
 
 def _parts(begin: int, end: int, total: int, room: int) -> Iterator[tuple[int, int]]:
