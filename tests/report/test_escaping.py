@@ -14,6 +14,7 @@ from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.task import Task, task_named
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.inference.predictions import Label, Number, Tags
+from bert_elmo_jax.quickstart.run_quickstart import list_lessons
 from bert_elmo_jax.report.figures import Bars, Curve, Dots, Grid, Lines, Scatter
 from bert_elmo_jax.report.page import draw_code, draw_details, draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.results import Result
@@ -130,3 +131,7 @@ def test_attention_to_a_source(tmp_path, monkeypatch):
     monkeypatch.setattr(source_attention, "attention_to_source", lambda *given: maps)
     page = source_attention.write_source_attention(tmp_path / "a.html", None, [(BAD, BAD)])
     check(page.read_text(encoding="utf-8"))
+
+
+def test_lessons_of_the_quickstart():
+    check(list_lessons([(BAD, BAD)]))
