@@ -125,9 +125,9 @@ def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None
             assert second is None or isinstance(second, str)
             return tokenizer.encode(first, second)
         assert second is None or isinstance(second, list)
-        for part in filter(None, (first, second)):
-            if "" in part:
-                raise BadText(number, f"holds an empty word, word {part.index('')} of {len(part)}: remove it")
+        for words in filter(None, (first, second)):
+            if "" in words:
+                raise BadText(number, f"holds an empty word, word {words.index('')} of {len(words)}: remove it")
         return tokenizer.encode_words(first, second)
     except BadText:
         raise

@@ -67,11 +67,11 @@ class PieceEncoder(Encoder):
 
     # Compiled once for each shape of batch and each set of outputs.
     @functools.cached_property
-    def _run(self) -> Callable[..., ForwardOutput]:
+    def _run(self) -> Callable[..., Any]:
         return jax.jit(functools.partial(run, self.family, self.config), static_argnames="wanted")
 
     @functools.cached_property
-    def _run_turned(self) -> Callable[..., ForwardOutput]:
+    def _run_turned(self) -> Callable[..., Any]:
         return jax.jit(functools.partial(run_turned, self.family, self.config), static_argnames="wanted")
 
     def __repr__(self) -> str:

@@ -93,11 +93,12 @@ class LineFile(Lines):
     ...     out.begin({"model": "0a1b"})
     ...     out.add(["{}"], 1)
     >>> path.read_text(), [file.name for file in path.parent.iterdir()]
-    ('{}\\n', ['out.jsonl'])
+    ('{}\n', ['out.jsonl'])
     """
 
     def __init__(self, path: Path, *, mark: bytes = b"", overwrite: bool = False):
-        self.path, self.mark, self.overwrite = path, mark, overwrite
+        self.path: Path | None = path
+        self.target, self.mark, self.overwrite = path, mark, overwrite
         self.folder = path.with_name(path.name + ".partial")
         self._passed, self._asked, self._names = 0, dict[str, Any](), list[str]()
         self._held = contextlib.ExitStack()
@@ -108,11 +109,11 @@ class LineFile(Lines):
             self._held.enter_context(lock(self.folder / "lock"))
         except Held as error:
             raise ValueError(
-                f"process {error.holder} is writing {self.path}: wait for it, or give another --output"
+                f"process {error.holder} is writing {self.target}: wait for it, or give another --output"
             ) from None
-        if self.path.exists() and not self.overwrite:  # another process has finished in the meantime
+        if self.target.exists() and not self.overwrite:  # another process has finished in the meantime
             self._clean()
-            raise FileExistsError(f"{self.path} exists: give another name, or --overwrite to replace it")
+            raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
         return self
 
     def begin(self, asked: Mapping[str, Any] | None) -> None:
@@ -161,7 +162,7 @@ class LineFile(Lines):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            (self.folder / "lines").replace(self.path)
+            (self.folder / "lines").replace(self.target)
         if error is None or not (self.folder / PROGRESS).is_file():  # else the same request continues from here
             self._clean()
         else:
