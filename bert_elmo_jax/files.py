@@ -1,6 +1,7 @@
 """Atomic writing, JSON, hashes and locks. The only module that knows how the platform does these."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -11,6 +12,8 @@ from tokenize import TokenError
 from typing import IO, Any
 
 SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
+# Errors of a write: the disk is full, the quota or the limit of a file reached, the disk read-only or damaged.
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 
 class Held(BlockingIOError):
@@ -19,6 +22,23 @@ class Held(BlockingIOError):
     def __init__(self, path: Path, holder: str):
         super().__init__(f"{path} is held by process {holder}")
         self.holder = holder
+
+
+@contextlib.contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Add a path to an error of the system that names no file, such as that of a write to a full disk.
+
+    >>> with naming("out.csv"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'out.csv'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
 @contextlib.contextmanager
@@ -32,7 +52,8 @@ def open_atomically(path: str | Path, encoding: str | None = None) -> Iterator[I
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        with open(partial, "w" if encoding else "wb", encoding=encoding, newline="" if encoding else None) as file:
+        mode, ends = ("w", "") if encoding else ("wb", None)
+        with naming(path), open(partial, mode, encoding=encoding, newline=ends) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -77,6 +98,8 @@ def read_json(path: str | Path, default: dict[str, Any] | None = None) -> dict[s
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is not JSON that can be read: it is nested too deeply") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} should hold a JSON object {{…}}; it holds a {type(content).__name__}")
     return content
@@ -159,7 +182,8 @@ def lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
     except Timeout:
         raise Held(Path(path), Path(path).read_text(encoding="ascii").strip() or "another") from None
     try:
-        Path(path).write_text(str(os.getpid()), encoding="ascii")
+        with naming(path):
+            Path(path).write_text(str(os.getpid()), encoding="ascii")
         yield
     finally:
         held.release()

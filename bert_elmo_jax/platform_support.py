@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+OPEN_FILES = 64  # at once: enough for checkpoints and worker processes
 # Limits of the thread pools of XLA and of the usual BLAS libraries.
 THREAD_LIMITS = ("PJRT_NPROC", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -56,3 +57,20 @@ def has_amx() -> bool:
     except OSError:
         return False
     return "amx_bf16" in flags.split()
+
+
+def check_machine_limits() -> None:
+    """Raise if the process may open so few files that checkpoints would wait forever; raise its soft limit if it can.
+
+    Only Unix has this limit (`ulimit -n`).
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = soft == resource.RLIM_INFINITY or soft >= OPEN_FILES
+    if not enough and (hard == resource.RLIM_INFINITY or hard >= OPEN_FILES):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
+    elif not enough:
+        raise OSError(f"{soft} files may be open at once, and {OPEN_FILES} are needed: raise the limit (ulimit -n)")

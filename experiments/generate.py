@@ -26,6 +26,7 @@ def define() -> None:
     flags.DEFINE_string("prompt", None, "One prompt.")
     flags.DEFINE_string("input", "-", "A file with one prompt per line, or - for stdin.")
     flags.DEFINE_string("output", "-", "The file of JSON lines to write; - for standard output.")
+    flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
     flags.DEFINE_integer("max_new", 64, "The largest number of new pieces.", lower_bound=1)
     flags.DEFINE_multi_string("stop", [], "A text that ends a text, and is left out; may be repeated.")
     flags.DEFINE_integer("beams", 1, "Beams of a search.", lower_bound=1)
@@ -42,9 +43,9 @@ def define() -> None:
 
 def main() -> None:
     """Write the texts."""
-    values = read_values((*OPTIONS, "stop", "seed", "batch_size", "dtype"))
+    values = read_values((*OPTIONS, "stop", "seed", "batch_size", "dtype", "overwrite"))
     generate_file(FLAGS.model, prompt=FLAGS.prompt, source=FLAGS.input, target=FLAGS.output, **values)
 
 
 if __name__ == "__main__":
-    start("generate", define, main, headings=HEADINGS, stopped="stopped")
+    start("generate", define, main, headings=HEADINGS)

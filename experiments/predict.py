@@ -10,6 +10,9 @@ line: a text, or words with spaces; pairs, questions (question, context) and cho
 between their parts. The output has the order of the input. A .csv or .tsv has the columns of the input, or its text,
 and then `predicted` and `probability`. Any other file has JSON lines: the id, the text, and, by task, the label and
 probabilities, a number, tags and probabilities, the choice, or the answer with its characters and the n best.
+
+An existing file is replaced only with --overwrite. A stopped prediction keeps its lines in `<output>.partial/`, and the
+same command continues from there, unless it read standard input.
 """
 
 from absl import flags
@@ -26,6 +29,8 @@ def define() -> None:
     flags.DEFINE_string("model", None, "The run directory of a fine-tuning run.", required=True)
     flags.DEFINE_string("input", "-", "A file like the task's, a .txt with one example per line, or - for stdin.")
     flags.DEFINE_string("output", "-", "The file to write, .csv, .tsv or .jsonl; - for JSON lines on standard output.")
+    flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
+    flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of a table that a spreadsheet would compute.")
     flags.DEFINE_integer("n_best", 20, "Candidates for each question.", lower_bound=1)
     flags.DEFINE_integer("batch_size", 32, "Rows per batch.", lower_bound=1)
     flags.DEFINE_string("encoding", None, "Of the input file; by default as in the run's files.")
@@ -35,9 +40,9 @@ def define() -> None:
 def main() -> None:
     """Write the predictions."""
     check_ending(FLAGS.output)
-    options = read_values(("n_best", "batch_size", "encoding", "dtype"))
+    options = read_values(("n_best", "batch_size", "encoding", "dtype", "overwrite", "guard_formulas"))
     predict_file(FLAGS.model, FLAGS.input, FLAGS.output, **options)
 
 
 if __name__ == "__main__":
-    start("predict", define, main, stopped="stopped")
+    start("predict", define, main)

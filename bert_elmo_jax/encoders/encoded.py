@@ -72,9 +72,8 @@ class Encoded:
     ) -> list[Float32[np.ndarray, "words D"]]:
         """Return one vector per word, from its pieces; in a pair, the second text's words come last.
 
-        `values` replace the last layer, for example `encoding.layers[8]`. Every word has a row: zeros for a word
-        without pieces (a control character) and for words cut off by `overflow="truncate"`. The word at the cut is
-        made of its remaining pieces.
+        `values` replace the last layer, for example `encoding.layers[8]`. Every word has a row: zeros for words cut off
+        by `overflow="truncate"`. The word at the cut is made of its remaining pieces.
         """
         if how not in ("mean", "first", "last"):
             raise ValueError(f"words({how!r}) is not known; use 'mean', 'first' or 'last'")

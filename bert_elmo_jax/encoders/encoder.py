@@ -1,7 +1,9 @@
 """The base of the encoders of all families: fingerprints (equal for equal numbers, from any file) and streams."""
 
 import dataclasses
+import functools
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -20,6 +22,7 @@ BAR_FROM = 300  # texts: below, a bar would only flicker
 R = TypeVar("R")
 E = TypeVar("E")
 _COUNTING = threading.Lock()
+Made = functools.cached_property
 
 
 @dataclasses.dataclass
@@ -48,14 +51,45 @@ class Work:
         return f"{self.pieces:,} pieces in {self.positions:,} positions ({self.padding:.1%} padding)"
 
 
-class Encoder:
+class Loaded:
+    """A model that `load` returns: it can be pickled, and it computes only in the process that loaded it.
+
+    Compiled functions and what else is a `cached_property` are not pickled: they are made anew where they are needed.
+    """
+
+    _params: dict[str, Any]
+    _process: int | None = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters."""
+        self.check_process()
+        return self._params
+
+    def check_process(self) -> None:
+        """Raise in a fork of the process that loaded the model: JAX would wait forever for threads that it lacks."""
+        if self._process not in (None, os.getpid()):
+            raise RuntimeError(
+                f"this model was loaded in process {self._process}, and JAX cannot compute in a fork of it: load the "
+                'model after the fork, or start processes with multiprocessing.get_context("spawn")'
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = {name for kind in type(self).__mro__ for name, value in vars(kind).items() if isinstance(value, Made)}
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update({**state, "_process": os.getpid()})
+
+
+class Encoder(Loaded):
     """Configuration, weights, and the tokenizer or vocabulary; a family's encoder adds `encode` and `extract`."""
 
     ROUND: ClassVar[int] = READ_AHEAD  # batches: texts before and after a multiple of these are not computed together
 
     def __init__(self, config: Any, params: Mapping[str, Any], reads: Any, source: str):
         self.config, self.source, self._reads = config, source, reads
-        self.params: dict[str, Any] = jax.device_put(dict(params))
+        self._params, self._process = jax.device_put(dict(params)), os.getpid()
         self.work = Work()  # since this encoder was made; ELMo's is not counted
 
     @property

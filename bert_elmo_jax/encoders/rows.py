@@ -125,7 +125,12 @@ def _encode(tokenizer: Tokenizer, first: str | Words, second: str | Words | None
             assert second is None or isinstance(second, str)
             return tokenizer.encode(first, second)
         assert second is None or isinstance(second, list)
+        for words in filter(None, (first, second)):
+            if "" in words:
+                raise BadText(number, f"holds an empty word, word {words.index('')} of {len(words)}: remove it")
         return tokenizer.encode_words(first, second)
+    except BadText:
+        raise
     except ValueError as error:
         # The tokenizer does not know the number of the text in the list.
         for part in (first, second or ""):

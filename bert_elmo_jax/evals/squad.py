@@ -220,5 +220,5 @@ def _load(source: Any, what: str) -> Any:
         raise FileNotFoundError(f"{what}: there is no file {path}; give the path of a JSON file, or its content")
     try:
         return json.loads(path.read_bytes())
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ValueError(f"{what}: {path} is not JSON in UTF-8 ({problem}); give the official file") from None

@@ -41,6 +41,8 @@ HARMLESS = frozenset(
     """.split()
 )
 
+MOST_LAYERS = 10_000  # more than any model has; a list of them is made
+
 # Other programs' names for the width of an attention head, which follows from two other fields.
 HEAD_SIZES = ("head_dim", "head_size", "attention_head_size", "size_per_head")
 KINDS: dict[Any, str] = {
@@ -91,6 +93,10 @@ class ConfigFile:
         }
         sizes = (values.get(name, getattr(config, name)) for name in ("hidden_size", "num_heads", "num_layers"))
         hidden_size, num_heads, num_layers = sizes
+        if num_layers > MOST_LAYERS:
+            raise ValueError(
+                f"{where}: {self.names['num_layers']} is {num_layers:,}; at most {MOST_LAYERS:,} are possible"
+            )
         further, problems = self.more.read(fields, num_layers)
         values |= further
         problems += self._problems(fields, hidden_size, num_heads)

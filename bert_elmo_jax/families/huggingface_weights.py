@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from bert_elmo_jax.families import Family, get_family
 from bert_elmo_jax.families.huggingface_config import ConfigFile
 from bert_elmo_jax.families.huggingface_format import CLASSIFIERS
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, read_model_type, tokenizer_files
+from bert_elmo_jax.weights.huggingface_files import (
+    WEIGHTS,
+    read_folder,
+    read_model_type,
+    tokenizer_files,
+    write_safetensors,
+)
 from bert_elmo_jax.weights.parameter_tree import (
     Report,
     ancestors,
+    check_depth,
     check_shapes,
     collect,
     encoder_prefix,
@@ -127,6 +133,7 @@ class WeightFile:
 
         plain = self._name_words(_plain_names(stored, report.source))
         prefix = encoder_prefix(plain, f"{self.tables['embeddings/word']}.weight", ".", report.source)
+        check_depth(config.num_layers, stored, report.source)
         table = self.names(config.num_layers, classifier)
         if self._only_classifier(plain):
             gone = self.heads["mlm"].keys() - self.heads.get(classifier or "", {}).keys()
@@ -189,7 +196,7 @@ class WeightFile:
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
         # The weights appear last and at once, so a folder that can be loaded is complete.
         unfinished = folder / "model.safetensors.unfinished"
-        save_file(tensors, unfinished, metadata={"format": "pt"})
+        write_safetensors(unfinished, tensors, {"format": "pt"})
         unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
         unfinished.replace(folder / WEIGHTS[0])
 

@@ -64,9 +64,15 @@ class PieceEncoder(Encoder):
             )
         super().__init__(config, params, tokenizer, source)
         self.family = family
-        # Compiled once for each shape of batch and each set of outputs.
-        self._run = jax.jit(functools.partial(run, family, config), static_argnames="wanted")
-        self._run_turned = jax.jit(functools.partial(run_turned, family, config), static_argnames="wanted")
+
+    # Compiled once for each shape of batch and each set of outputs.
+    @functools.cached_property
+    def _run(self) -> Callable[..., Any]:
+        return jax.jit(functools.partial(run, self.family, self.config), static_argnames="wanted")
+
+    @functools.cached_property
+    def _run_turned(self) -> Callable[..., Any]:
+        return jax.jit(functools.partial(run_turned, self.family, self.config), static_argnames="wanted")
 
     def __repr__(self) -> str:
         heads = f", heads {', '.join(self.heads)}" if self.heads else ""
@@ -90,11 +96,16 @@ class PieceEncoder(Encoder):
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads that the weights have."""
-        return tuple(name for name in self.params if name != "encoder")
+        return tuple(name for name in self._params if name != "encoder")
 
-    @functools.cached_property
+    @property
     def working_params(self) -> dict[str, Any]:
         """The parameters as `encode` reads them: the encoder's kernels are cast to the type of the computation once."""
+        self.check_process()
+        return self._cast_params
+
+    @functools.cached_property
+    def _cast_params(self) -> dict[str, Any]:
         return {**self.params, "encoder": cast_kernels(self.params["encoder"], jnp.dtype(self.config.dtype))}
 
     @functools.cached_property
@@ -241,7 +252,7 @@ class PieceEncoder(Encoder):
         pieces: Literal["mean", "first", "last"] = "mean",
         batch_size: int = 32,
     ) -> Iterator[Float32[np.ndarray, "L words D"]]:
-        """Yield the layers of each sentence's words, in windows if it is too long; words without pieces have zeros."""
+        """Yield the layers of each sentence's words, in windows if it is too long."""
         # The number of words of each sentence that was read and not yielded, if it has no pieces at all.
         waiting: deque[int | None] = deque()
 
@@ -387,6 +398,7 @@ class PieceEncoder(Encoder):
         """Return the outputs of a batch; `pooled` has one vector per window of a row."""
         if self.family.packs:
             plain = self.config.dtype == "float32" and jax.default_backend() == "cpu"
+            self.check_process()
             if plain and arrays.tokens.size <= SMALL:
                 return self._run_turned(self._turned_params, *arrays, wanted=wanted)
             return self._run(self.working_params, *arrays, wanted=wanted)

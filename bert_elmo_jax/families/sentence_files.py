@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.heads.sentence_head import MODES, NAME, Dense, SentenceHead
-from bert_elmo_jax.weights.huggingface_files import read_folder
+from bert_elmo_jax.weights.huggingface_files import read_folder, write_safetensors
 
 MODULES = "modules.json"
 SETTINGS = "config_sentence_transformers.json"
@@ -79,7 +78,7 @@ def _read_modules(file: Path) -> Any:
     """Yield the kind and the folder of each module."""
     try:
         modules = json.loads(read_text(file))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): copy it again") from None
     if not isinstance(modules, list) or not all(isinstance(m, dict) and {"type", "path"} <= m.keys() for m in modules):
         raise ValueError(f"{file} is not a list of modules, each with a type and a path: copy it again")
@@ -212,7 +211,7 @@ def write_sentence_files(folder: Path, head: SentenceHead, params: Mapping[str, 
             own = params[NAME][f"dense_{dense}"]
             theirs = {"linear.weight": own["kernel"].T, **({"linear.bias": own["bias"]} if layer.bias else {})}
             tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in theirs.items()}
-            save_file(tensors, folder / path / "model.safetensors", metadata={"format": "pt"})
+            write_safetensors(folder / path / "model.safetensors", tensors, {"format": "pt"})
             dense += 1
         else:
             files[f"{path}/config.json"] = {}

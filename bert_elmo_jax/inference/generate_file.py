@@ -7,12 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 from tqdm import tqdm
 
-from bert_elmo_jax.data.tasks.files import read_lines
+from bert_elmo_jax.data.tasks.files import check_file, read_lines
 from bert_elmo_jax.families.generate import Written
-from bert_elmo_jax.files import open_atomically
+from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.inference.output_file import STDIN, Lines, find_output, open_lines
 from bert_elmo_jax.train.devices import describe_devices
 
 AHEAD = 8  # batches of prompts that are sorted together
@@ -27,6 +29,7 @@ def generate_file(
     target: str = "-",
     batch_size: int = 32,
     dtype: Literal["float32", "bfloat16"] = "float32",
+    overwrite: bool = False,
     **options: Any,
 ) -> int:
     """Write the texts for one prompt, or for each line of `source`, and return the number of prompts.
@@ -36,22 +39,26 @@ def generate_file(
     """
     if source != "-" and prompt is not None:
         raise ValueError(f"--prompt and --input={source} were both given: choose one")
-    if "-" not in (source, target) and Path(source).resolve() == Path(target).resolve():
-        raise ValueError(f"--output={target} would replace the input: give another name")
-    encoder = load(model, dtype=dtype)
-    if not hasattr(encoder, "generate"):
-        raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
-    print(f"{model}, on {describe_devices()}", file=sys.stderr)
-    plain = options["beams"] == options["n_best"] == 1 and encoder.reads is not None
-    if prompt is not None and plain and target == "-":
-        return stream_prompt(encoder, prompt, options)
-    lines = _read(source) if prompt is None else iter([prompt])
-    size = 1 if prompt is None and source == "-" and sys.stdin.isatty() else AHEAD * batch_size
-    options = {**options, "batch_size": batch_size}
-    if target == "-":
-        return write_lines(encoder, lines, sys.stdout, size, options)
-    with open_atomically(target, encoding="utf-8") as out:
-        return write_lines(encoder, lines, out, size, options, bar=True)
+    source = "-" if source in STDIN else source
+    if source != "-":
+        check_file(source)
+    path = find_output(target, source, overwrite=overwrite)
+    with open_lines(path, overwrite=overwrite) as out:
+        encoder = load(model, dtype=dtype)
+        if not hasattr(encoder, "generate"):
+            raise ValueError(f"--model={model} was fine-tuned for a task, and does not write: give the model itself")
+        print(f"{model}, on {describe_devices()}", file=sys.stderr)
+        plain = options["beams"] == options["n_best"] == 1 and encoder.reads is not None
+        if prompt is not None and plain and path is None:
+            return stream_prompt(encoder, prompt, options)
+        lines = _read(source) if prompt is None else iter([prompt])
+        size = 1 if prompt is None and source == "-" and sys.stdin.isatty() else AHEAD * batch_size
+        options = {**options, "batch_size": batch_size}
+        kept = prompt is None and Path(source).is_file()  # a pipe can be read only once
+        device = jax.devices()[0].device_kind
+        own = {"dtype": dtype, "model": encoder.fingerprint, "jax": jax.__version__, "device": device}
+        out.begin({**options, **own, "content": hash_file(source)} if kept else None)
+        return write_lines(encoder, lines, out, size, options, bar=path is not None)
 
 
 def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:
@@ -65,16 +72,19 @@ def stream_prompt(encoder: Any, prompt: str, options: Mapping[str, Any]) -> int:
 
 
 def write_lines(
-    encoder: Any, prompts: Iterator[str], out: Any, size: int, options: Mapping[str, Any], bar: bool = False
+    encoder: Any, prompts: Iterator[str], out: Lines, size: int, options: Mapping[str, Any], bar: bool = False
 ) -> int:
     """Write a JSON line for each prompt, in their order, `size` at a time, and return their number."""
     count = 0
     with tqdm(desc="writing", unit="prompts", disable=not bar) as shown:
         while some := list(islice(prompts, size)):
-            read = [to_prompt(encoder, line, count + number) for number, line in enumerate(some, start=1)]
-            for line, texts in zip(some, encoder.generate(read, **options)):
-                entry = {"prompt": line, "texts": [describe_text(text) for text in texts]}
-                print(json.dumps(entry, ensure_ascii=False), file=out, flush=True)
+            if not out.skip(len(some)):
+                read = [to_prompt(encoder, line, count + number) for number, line in enumerate(some, start=1)]
+                entries = [
+                    {"prompt": line, "texts": [describe_text(text) for text in texts]}
+                    for line, texts in zip(some, encoder.generate(read, **options))
+                ]
+                out.add((json.dumps(entry, ensure_ascii=False) for entry in entries), len(some))
             count += len(some)
             shown.update(len(some))
     return count

@@ -240,7 +240,7 @@ def read_facts(file: Path) -> dict[str, Any]:
     """Return the fields of a `model.json`; raise on a missing field or a wrong type."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}); copy it again from the run") from error
     check_kind(str(file), "the whole", facts, "an object")
     _check_fields(facts, FIELDS, str(file))

@@ -1,7 +1,5 @@
 """Predictions for the examples of a file or of standard input, as JSON lines or as a table with the input's columns."""
 
-import csv
-import io
 import json
 import re
 import sys
@@ -9,15 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 from tqdm import tqdm
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, TextExample
-from bert_elmo_jax.data.tasks.files import BadRow, read_lines
+from bert_elmo_jax.data.tasks.files import BadRow, check_file, read_lines
 from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
 from bert_elmo_jax.data.tasks.task import Task, read_examples
-from bert_elmo_jax.files import open_atomically, read_json
+from bert_elmo_jax.encoders.encoder import fingerprint
+from bert_elmo_jax.files import hash_file, read_json
 from bert_elmo_jax.inference.load_model import load
+from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, to_json
 from bert_elmo_jax.inference.task_model import TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
@@ -27,6 +28,8 @@ Cells = dict[str, Any]
 Writer = Callable[[Sequence[Any], Sequence[Prediction]], Iterator[str]]
 
 AHEAD = 64  # batches that are sorted together
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with one of these in front, spreadsheets compute a cell
+QUOTED = re.compile(r'[",\r\n]|^\s|\s$')  # cells of a csv that need quotes
 
 
 def predict_file(
@@ -38,46 +41,59 @@ def predict_file(
     batch_size: int = 32,
     encoding: str | None = None,
     dtype: Literal["float32", "bfloat16"] = "float32",
+    overwrite: bool = False,
+    guard_formulas: bool = False,
 ) -> int:
     """Predict each example of `source`, write the predictions to `target`, and return their number.
 
-    "-" is standard input or output. A file appears under its name only when it is complete. `encoding` is the
-    source's; by default the encoding of the run's own files.
+    "-" is standard input or output. A file appears under its name only when it is complete; the same call continues
+    one that was stopped, unless its input was standard input. `encoding` is the source's; by default the encoding of
+    the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
     """
-    if "-" not in (source, target) and Path(source).resolve() == Path(target).resolve():
-        raise ValueError(f"--output={target} would replace the input: give another name")
-    loaded = load(model, dtype=dtype)
-    if not isinstance(loaded, TaskModel | TaskNetwork):
-        raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
-    encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
-    names = "standard input" if source == "-" else source, "standard output" if target == "-" else target
-    print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
-    lines = choose_writer(loaded.task, source, encoding, target)
-
-    def write(out: Any) -> int:
+    source = "-" if source in STDIN else source
+    if source != "-":
+        check_file(source)
+    path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
+    if guard_formulas and ending not in (".csv", ".tsv"):
+        raise ValueError(f"--guard_formulas is for tables, and --output={target} has JSON lines: leave it out")
+    mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8
+    with open_lines(path, mark=mark, overwrite=overwrite) as out:
+        loaded = load(model, dtype=dtype)
+        if not isinstance(loaded, TaskModel | TaskNetwork):
+            raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
+        encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
+        names = "standard input" if source == "-" else source, "standard output" if path is None else target
+        print(f"{model} ({loaded.task.name}): {' -> '.join(names)}, on {describe_devices()}", file=sys.stderr)
+        columns = read_columns(loaded.task, source, encoding) if ending in (".csv", ".tsv") else {}
+        asked = {"n_best": n_best, "batch_size": batch_size, "encoding": encoding, "dtype": dtype, "ending": ending}
+        kept = Path(source).is_file()  # a pipe can be read only once
+        out.begin({**asked, "guard": guard_formulas, **_facts(loaded, source)} if kept else None)
+        lines = choose_writer(ending, columns, out.header, guard_formulas)
         count = 0
-        with tqdm(desc="predicting", unit="examples", disable=target == "-") as bar:
+        with tqdm(desc="predicting", unit="examples", disable=path is None) as bar:
             for some in _read_examples(loaded.task, source, encoding, AHEAD * batch_size):
-                found = loaded.predict_examples(some, batch_size=batch_size, n_best=n_best, progress=False)
-                out.writelines(f"{line}\n" for line in lines(some, found))
-                out.flush()
+                if not out.skip(len(some)):
+                    found = loaded.predict_examples(some, batch_size=batch_size, n_best=n_best, progress=False)
+                    out.add(lines(some, found), len(some))
                 bar.update(len(some))
                 count += len(some)
-        return count
+    if path is not None:
+        before = f"; {out.done:,} of them are from a stopped run" if out.done else ""
+        print(f"{count:,} predictions in {target}{before}", file=sys.stderr)
+    print_work(loaded)
+    return count
 
-    try:
-        if target == "-":
-            count = write(sys.stdout)
-            print_work(loaded)
-            return count
-        marked = Path(target).suffix.lower() == ".csv"  # the mark tells Excel that it is UTF-8
-        with open_atomically(target, encoding="utf-8-sig" if marked else "utf-8") as out:
-            count = write(out)
-        print(f"{count:,} predictions in {target}", file=sys.stderr)
-        print_work(loaded)
-        return count
-    except UnicodeDecodeError as error:  # of standard input; files report the line themselves
-        raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
+
+def _facts(model: TaskModel | TaskNetwork, source: str) -> dict[str, Any]:
+    """Return what the predictions depend on: the model, the content of the input, JAX and the device."""
+    if isinstance(model, TaskModel):
+        parts = [model.fingerprint, str(model.head)]
+    else:
+        parts = [fingerprint(model.config, model.params, model.lexicon.fingerprint)]
+        parts += [] if model.encoder is None else [model.encoder.fingerprint]
+    device = jax.devices()[0].device_kind
+    own = {"model": parts, "task": str(model.task), "content": hash_file(source)}
+    return {**own, "jax": jax.__version__, "device": device}
 
 
 def print_work(model: TaskModel | TaskNetwork) -> None:
@@ -94,13 +110,20 @@ def _read_examples(task: Task, source: str, encoding: str, size: int) -> Iterato
         return
     size = 1 if source == "-" and sys.stdin.isatty() else size
     some: list[Any] = []
-    for number, line in enumerate(sys.stdin if source == "-" else read_lines(source, encoding), start=1):
+    for number, line in enumerate(_standard_input() if source == "-" else read_lines(source, encoding), start=1):
         some.append(_read_line(task, line.rstrip("\n"), source, number))
         if len(some) == size:
             yield some
             some = []
     if some:
         yield some
+
+
+def _standard_input() -> Iterator[str]:
+    try:
+        yield from sys.stdin
+    except UnicodeDecodeError as error:  # files report the line themselves
+        raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
 
 
 def _read_line(task: Task, line: str, source: str, number: int) -> Any:
@@ -118,13 +141,15 @@ def _read_line(task: Task, line: str, source: str, number: int) -> Any:
         raise BadRow(name, number, problem, "fix or delete the line") from None
 
 
-def choose_writer(task: Task, source: str, encoding: str, target: str) -> Writer:
-    """Return a function that turns examples and predictions into the lines of a file of this name."""
-    ending = Path(target).suffix.lower()
+def choose_writer(ending: str, columns: Mapping[int, Cells], header: list[str], guarded: bool = False) -> Writer:
+    """Return a function that turns examples and predictions into the lines of a file with this ending.
+
+    `columns` are those of `read_columns`. `header` is empty, or has the names that a table already begins with.
+    """
     if ending not in (".csv", ".tsv"):
         return json_lines
-    rows = table_rows(read_columns(task, source, encoding))
-    return lambda examples, predictions: map(_csv if ending == ".csv" else _tsv, rows(examples, predictions))
+    rows, join = table_rows(columns, header, guarded), _csv if ending == ".csv" else _tsv
+    return lambda examples, predictions: map(join, rows(examples, predictions))
 
 
 def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[str]:
@@ -133,22 +158,33 @@ def json_lines(examples: Sequence[Any], predictions: Sequence[Prediction]) -> It
         yield json.dumps({**input_cells(example), **to_json(prediction)}, ensure_ascii=False)
 
 
-def table_rows(columns: Mapping[int, Cells]) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
-    """Return a function that yields rows of input and prediction, after the names; a `_` keeps equal names apart."""
+def table_rows(
+    columns: Mapping[int, Cells], header: list[str], guarded: bool = False
+) -> Callable[[Sequence[Any], Sequence[Prediction]], Iterator[list[str]]]:
+    """Return a function that yields rows of input and prediction; a `_` keeps equal names apart.
+
+    The names come first, unless `header` has them already; it is filled in. `guarded` cells are no formulas.
+    """
     before = list(dict.fromkeys(name for cells in columns.values() for name in cells))
-    names: list[str] = []
 
     def rows(examples: Sequence[Any], predictions: Sequence[Prediction]) -> Iterator[list[str]]:
         for example, prediction in zip(examples, predictions):
             cells = columns[example.line] if columns else input_cells(example)
-            found = {name + "_" * (name in cells): value for name, value in output_cells(prediction).items()}
-            if not names:
-                names.extend(dict.fromkeys([*(before or cells), *found]))
-                yield names
+            taken = before or list(cells)
+            found = {_free(name, taken): value for name, value in output_cells(prediction).items()}
+            if not header:
+                header.extend([*taken, *found])
+                yield [_cell(name, guarded) for name in header]
             row = {**cells, **found}
-            yield [_cell(row.get(name, "")) for name in names]
+            yield [_cell(row.get(name, ""), guarded) for name in header]
 
     return rows
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def input_cells(example: Any) -> Cells:
@@ -193,16 +229,17 @@ def read_columns(task: Task, source: str, encoding: str) -> Mapping[int, Cells]:
 
 
 def _csv(cells: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
+    # Not csv.writer, which until Python 3.13 leaves some line breaks unquoted.
+    return ",".join('"' + cell.replace('"', '""') + '"' if QUOTED.search(cell) else cell for cell in cells)
 
 
 def _tsv(cells: Sequence[str]) -> str:
     return "\t".join(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, guarded: bool) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()  # NUL and half characters are no text
+    return f"'{text}" if guarded and text.startswith(FORMULA) else text

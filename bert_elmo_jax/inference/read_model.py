@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,15 @@ from bert_elmo_jax.inference.model_kinds import find_kind
 from bert_elmo_jax.inference.run_directory import StoredModel, is_run_directory, read_run_directory
 from bert_elmo_jax.inference.verify import check_listed, verify_folder
 from bert_elmo_jax.lazy_imports import lazy_function
-from bert_elmo_jax.weights.hub import resolve
+from bert_elmo_jax.text import Tokenizer
+from bert_elmo_jax.weights.hub import check_path, resolve
 from bert_elmo_jax.weights.parameter_tree import Report
 
 TORCH_FILES = (".pth", ".pt")  # single files in which some models are released; their tensors tell them apart
+FEW_PIECES = (
+    "%s: the tokenizer has %s pieces, the model embeddings for %s; if its file is cut short, known words become "
+    "unknown: copy it again"
+)
 _torch_names = lazy_function("bert_elmo_jax.weights.torch_pickle", "read_torch_pickle")
 
 
@@ -34,7 +40,7 @@ def read_model(
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none. `verify` first checks the hashes beside the files.
     """
-    run_of, step = _checkpoint_of(Path(path).expanduser())
+    run_of, step = _checkpoint_of(check_path(path))
     try:
         found = run_of if step is not None else resolve(path)
     except OSError as error:
@@ -78,6 +84,10 @@ def _read_folder(found: Path, format: str | None, classifier: str | None, lowerc
         raise
     params, config, report = read_weights(found, format=format, classifier=classifier)
     report.raise_if_unusable()
+    if report.unexpected:
+        logging.getLogger(__name__).warning(
+            "%s: the model of the configuration has no place for %s", *report.left_over()
+        )
     kind, family = find_kind(config), find_family(config)
     if lowercase is not None and not kind.folds_case:
         raise ValueError(
@@ -86,8 +96,20 @@ def _read_folder(found: Path, format: str | None, classifier: str | None, lowerc
     folder = found if found.is_dir() else found.parent
     needed = family.reads_vocabulary(config, report.heads)
     tokenizer = kind.find_tokenizer(folder, config, lowercase) if needed else None
+    _check_rows(tokenizer, config, folder)
     labels, problem_type = report.extras.get("labels"), report.extras.get("problem_type")
     return StoredModel(kind.name, config, params, tokenizer, report, labels, problem_type)
+
+
+def _check_rows(tokenizer: Any, config: Any, folder: Path) -> None:
+    """Log it if a tokenizer has far fewer pieces than the model embeddings: its file may be cut short.
+
+    Many models have up to 127 unused embeddings, to fill a multiple of 64 or 128.
+    """
+    if isinstance(tokenizer, Tokenizer):
+        pieces, rows = tokenizer.vocab_size, config.vocab_size
+        if rows > -(-pieces // 128) * 128 and rows - pieces > rows // 100:
+            logging.getLogger(__name__).warning(FEW_PIECES, folder, f"{pieces:,}", f"{rows:,}")
 
 
 def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
@@ -194,6 +216,10 @@ def _explain(path: Path) -> Iterator[str]:
     listed = f"{', '.join(looked[:-1])} and {looked[-1]}"
     yield f"{path} holds no weights. Looked for {listed}. Found {shown or 'nothing'}."
     yield from filter(None, (format.advice(path) for format in formats))
+    broken = [child.name for child in sorted(path.iterdir()) if child.is_symlink() and not child.exists()]
+    if broken:
+        targets = ", ".join(f"{name} to {(path / name).readlink()}" for name in broken[:3])
+        yield f"{len(broken)} of these are links to files that do not exist ({targets}): copy the files themselves."
     inside = [child.name for child in sorted(path.iterdir()) if child.is_dir() and _find(child)]
     if inside:
         yield f"Subfolders with weights: {', '.join(inside)}; give that path."

@@ -17,7 +17,7 @@ from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.inference.model_kinds import Reads, find_kind, get_kind, read_config, read_facts, read_features
 from bert_elmo_jax.lazy_imports import lazy_function
 from bert_elmo_jax.text import WordVocabulary
-from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, flatten
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, flatten
 
 if TYPE_CHECKING:
     from bert_elmo_jax.data.tasks.task import Task
@@ -165,7 +165,6 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     written = (facts["tokenizer"] or {}).get("fingerprint")
     if written and (tokenizer is None or tokenizer.fingerprint != written):
         raise ValueError(f"{folder / 'tokenizer'} is another tokenizer than this model was written with; copy it again")
-    expected = family.shapes(config, facts, str(file))
     task = task_from_json(facts["task"], str(file)) if "task" in facts else None
     if task is not None and step is None:
         step = best_step(folder)
@@ -176,7 +175,9 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     else:
         at, params = averaged[0][-1], averaged[1]
         source = f"{folder}, the mean of steps {', '.join(map(str, averaged[0]))}"
-    check_shapes({name: np.shape(value) for name, value in flatten(params).items()}, expected, source)
+    found = {name: np.shape(value) for name, value in flatten(params).items()}
+    check_depth(getattr(config, "num_layers", 0), found, source)  # before shapes are made for every layer
+    check_shapes(found, family.shapes(config, facts, str(file)), source)
     check_finite(params, source)
     if task is not None and (tuned := read_figures(folder, at).get("dev/null_threshold")) is not None:
         task = dataclasses.replace(task, null_threshold=tuned)

@@ -39,7 +39,6 @@ class Predictor:
     """`predict` for the models of a task."""
 
     task: Task
-    params: dict[str, Any]
     rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
     predictions: Callable[..., Any]  # (examples, rows, outputs of each row, n_best) -> predictions
 
@@ -90,10 +89,12 @@ class TaskModel(Predictor, PieceEncoder):
         self.head = make_head(task, features, config, sentences)
         if sentences is not None:
             self.sentence_head = sentences
-        module = family.build(config, pooler=self.head.pooled)
         self.row_shapes = RowShapes.of(task, self.head, family, config)
-        # Compiled once for each shape of batch.
-        self._scores = jax.jit(functools.partial(task_outputs, module, self.head))
+
+    @functools.cached_property
+    def _scores(self) -> Callable[..., Any]:
+        module = self.family.build(self.config, pooler=self.head.pooled)
+        return jax.jit(functools.partial(task_outputs, module, self.head))  # compiled once for each shape of batch
 
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their scores."""

@@ -1,6 +1,7 @@
 """A trained task network: examples in, predictions out."""
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import jax
 
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.data.tasks.word_rows import Layers
+from bert_elmo_jax.encoders.encoder import Loaded
 from bert_elmo_jax.inference.predictions import Prediction
 from bert_elmo_jax.inference.row_outputs import compute_outputs
 from bert_elmo_jax.inference.run_directory import StoredModel
@@ -21,7 +23,7 @@ from bert_elmo_jax.networks.word_network import Encode
 from bert_elmo_jax.text import Lexicon
 
 
-class TaskNetwork(Predictor):
+class TaskNetwork(Predictor, Loaded):
     """A network with its lexicon and the encoder that it reads, if any; made by `load` from a run directory."""
 
     def __init__(
@@ -35,10 +37,17 @@ class TaskNetwork(Predictor):
     ):
         check_parts(config, lexicon, task, encoder, source)
         self.config, self.lexicon, self.source, self.task, self.encoder = config, lexicon, source, task, encoder
-        self.params: dict[str, Any] = jax.device_put(dict(params))
-        self.network = NETWORKS[network_name(config)]
-        # Compiled once for each shape of batch.
-        self._outputs = jax.jit(self.network.outputs(config, task, build_encode(config, encoder)))
+        self._params, self._process = jax.device_put(dict(params)), os.getpid()
+
+    @functools.cached_property
+    def network(self) -> Any:
+        """The functions of this kind of network."""
+        return NETWORKS[network_name(self.config)]
+
+    @functools.cached_property
+    def _outputs(self) -> Callable[..., Any]:
+        outputs = self.network.outputs(self.config, self.task, build_encode(self.config, self.encoder))
+        return jax.jit(outputs)  # compiled once for each shape of batch
 
     def rows_of(self, examples: Sequence[Example]) -> tuple[Sequence[Any], Callable[..., list[Any]]]:
         """Return the rows of examples, and the function that computes their outputs."""

@@ -62,6 +62,7 @@ def finetune(
     keep_freed_memory()
     config = apply_compute(config)
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
+    train.refuse_other_files(workdir)
     adapt = wants_adaptation(config, settings)
     data = read_data(config)
     start: AnyStart = (start_network if "network" in config else start_head)(config, init, tokenizer)

@@ -64,6 +64,8 @@ def pretrain(
     if init is None:  # or the sizes are those of the given weights
         build_objective(config, family.vocab_size)  # raises before the data are read, or generated
     first = jax.process_index() == 0
+    if first and program == "pretrain":  # the folder of an adaptation has its texts
+        train.refuse_other_files(workdir)
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
         asked = {"program": program, "init": init, **config.to_dict()}
         added = added_fields(family)

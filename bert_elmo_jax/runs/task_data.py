@@ -9,7 +9,15 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.data.tasks.examples import a_number
-from bert_elmo_jax.data.tasks.task import Task, check_labels, read_examples, task_named, with_labels, with_top_score
+from bert_elmo_jax.data.tasks.task import (
+    Task,
+    check_labels,
+    read_examples,
+    task_named,
+    with_labels,
+    with_spelling,
+    with_top_score,
+)
 from bert_elmo_jax.runs.start_run import say
 
 SCORED = ("regression", "sentences")  # kinds that are evaluated by a correlation
@@ -63,9 +71,12 @@ def read_data(config: ConfigDict) -> Data:
         raise ValueError(f"config.stride={task.stride}: expected 1 or more")
     train = read_examples(config.train, task, encoding=config.encoding)
     task = with_labels(task, train)
+    train = with_spelling(task, train)
     share = parse_share(config.dev)
     files = (None if share else config.dev, config.test)
-    dev, test = (read_examples(file, task, encoding=config.encoding) if file else [] for file in files)
+    dev, test = (
+        with_spelling(task, read_examples(file, task, encoding=config.encoding)) if file else [] for file in files
+    )
     if share:
         train, dev = hold_out(train, task, share)
         say(f"--dev={config.dev}: {len(dev):,} examples of {config.train} are held out by a fixed shuffle; "

@@ -1,5 +1,6 @@
 """The end of a run that learned to translate: held-out texts are translated and scored, and shown in the report."""
 
+import html
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -93,4 +94,4 @@ def describe_translations(texts: Translated, figures: Mapping[str, float]) -> tu
     told = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
     rows = list(zip(texts.sources, texts.found, texts.references))[:SHOWN]
     table = draw_table(("source", "translation", "reference"), rows)
-    return "Translations of held-out texts", f"<p>{len(texts.found):,} texts: {told}.</p>{table}"
+    return "Translations of held-out texts", f"<p>{len(texts.found):,} texts: {html.escape(told)}.</p>{table}"

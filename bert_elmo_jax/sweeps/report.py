@@ -171,7 +171,7 @@ def write_sweep_report(table: Table, folders: Folders, folder: Path, command: st
     ready = sum(bool(line["done"]) for line in costs)
     about = f"{ready} of {len(costs)} runs done. {html.escape(describe_columns(sweep))}"
     sections = [
-        ("", f"<p>Scale <b>{sweep.scale}</b>: {about}</p>"),
+        ("", f"<p>Scale <b>{html.escape(sweep.scale)}</b>: {about}</p>"),
         ("", f"{draw_table(head, rows)}{drawn}<ul>{said}</ul>"),
         ("", f"<p>{html.escape(sweep.notes)}</p>" if sweep.notes else ""),
         ("What it cost", f"<p>{spent:,.0f} seconds of runs, one after the other. The whole sweep:</p>"),

@@ -164,9 +164,26 @@ class Tokenizer(ABC):
     ) -> Encoding:
         """Encode pre-split words; `word_ids` index the given words, and offsets are relative to each word.
 
-        A word that normalises to "" (a control character, say) has no piece.
+        A word that normalises to "" (a zero-width space, say) becomes the unknown piece; "" itself has none.
         """
-        return self._join(self._encode(list(words)), None if pair is None else self._encode(list(pair)), specials)
+        return self._join(self._encode_each(words), None if pair is None else self._encode_each(pair), specials)
+
+    def _encode_each(self, words: Sequence[str]) -> Encoding:
+        """Encode words so that each has a piece, because its vector and its tag need a place."""
+        found = self._encode(list(words))
+        if lost := sorted({n for n, word in enumerate(words) if word} - set(found.word_ids.tolist())):
+            at = np.searchsorted(found.word_ids, lost)
+            tokens = list(found.tokens)
+            for place in at[::-1]:
+                tokens.insert(place, self.tokens[self.unk_id])
+            return Encoding(
+                ids=np.insert(found.ids, at, self.unk_id),
+                types=np.insert(found.types, at, 0),
+                offsets=np.insert(found.offsets, at, [(0, len(words[word])) for word in lost], axis=0),
+                word_ids=np.insert(found.word_ids, at, lost),
+                tokens=tuple(tokens),
+            )
+        return found
 
     def encode_target(self, text: str, *, specials: bool = True) -> Encoding:
         """Encode a text as a translation, which some tokenizers read with other rules than the text to translate."""

@@ -7,9 +7,12 @@ carried state, key, counters) and `facts.json` (the position in the data and oth
 
 import contextlib
 import json
+import logging
 import math
+import os
 import shutil
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +23,22 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
-from bert_elmo_jax.files import hash_file, read_json, write_json
+from bert_elmo_jax.files import UNWRITABLE, hash_file, read_json, write_json
 
 FILES = "files.json"
+_BEFORE: list[Callable[..., object]] = []  # the hooks for errors that `_show_ours` replaces
 
 
 def save_params(run: str | Path, step: int, params: Mapping[str, Any]) -> Path:
     """Write a parameter tree as the checkpoint of a step."""
     folder = _folder(run, step)
-    with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
-        checkpointer.save(folder / "params", jax.tree.map(np.asarray, dict(params)))
-    write_file_list(folder)
+    quiet_orbax()
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
+            checkpointer.save(folder / "params", jax.tree.map(np.asarray, dict(params)))
+        write_file_list(folder)
+    except (OSError, ValueError) as error:
+        raise OSError(f"{folder} could not be written: {_short(error)}") from error
     return folder
 
 
@@ -88,6 +96,7 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"keep={keep}: keep at least 1 checkpoint to resume from")
         self.run, self.keep = Path(run), keep
+        quiet_orbax()
         self._writers = {name: ocp.StandardCheckpointer() for name in ("params", "rest")}
         self._background = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
@@ -186,6 +195,26 @@ class Checkpoints:
         return None
 
 
+def quiet_orbax() -> None:
+    """Leave out what orbax and asyncio log about a write that failed, dozens of tracebacks: we raise its error."""
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).addFilter(_is_ours)  # once: a second time changes nothing
+    if sys.unraisablehook is not _show_ours:
+        _BEFORE.append(sys.unraisablehook)
+        sys.unraisablehook = _show_ours
+
+
+def _show_ours(told: Any) -> None:
+    # Other writes of the checkpoint end after the failed one, and the library finds its event loop closed.
+    if str(told.exc_value) != "Event loop is closed":
+        _BEFORE[-1](told)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    orbax = "orbax" in record.pathname or (record.name == "asyncio" and "orbax" in record.getMessage())
+    return not (orbax and record.levelno >= logging.ERROR)
+
+
 def meet(where: str) -> None:
     """Wait until all processes of the run get here."""
     if jax.process_count() > 1:
@@ -204,7 +233,7 @@ def damage(folder: Path) -> list[str]:
     try:
         listed = json.loads((folder / FILES).read_bytes()).items()
         facts = {str(name): (int(size), str(digest)) for name, (size, digest) in listed}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return [f"{FILES} is not a list of files"]
     wrong = []
     for name, (size, digest) in facts.items():
@@ -219,7 +248,16 @@ def damage(folder: Path) -> list[str]:
 
 
 def _folder(run: str | Path, step: int) -> Path:
-    return Path(run).absolute() / "checkpoints" / str(step)
+    """Return the folder of a checkpoint; raise if orbax cannot take its name."""
+    folder = Path(run).absolute() / "checkpoints" / str(step)
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the name of {os.fsencode(run).decode(errors='replace')} is not text in the encoding of this system's "
+            f"file names, {sys.getfilesystemencoding()}: set PYTHONUTF8=1, or a locale such as C.UTF-8"
+        ) from None
+    return folder
 
 
 def _facts(run: str | Path, step: int) -> dict[str, Any]:
@@ -254,5 +292,8 @@ def _few(wrong: Sequence[str]) -> str:
 
 
 def _short(error: Exception) -> str:
+    for number in UNWRITABLE:  # orbax has pages of text around it
+        if os.strerror(number) in str(error):
+            return os.strerror(number)
     text = (str(error).splitlines() or [""])[0][:200]
     return text or type(error).__name__

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,30 @@ class Diverged(RuntimeError):
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+# What a start that was stopped before `run.json` may have left, or a sweep or the shell has put there.
+OWN_FILES = re.compile(
+    r"\..*|lost\+found|lock|costs\.jsonl|point\.json|log\.txt|toyworld(\..*)?|adapted|.*\.partial|.*\.(log|out|err)"
+)
+
+
+def refuse_other_files(run: str | Path) -> None:
+    """Raise if a run directory without a run has files of something else, among which a run would write.
+
+    >>> import tempfile
+    >>> run = tempfile.mkdtemp()
+    >>> (Path(run) / "thesis.docx").touch()
+    >>> refuse_other_files(run)
+    Traceback (most recent call last):
+    FileExistsError: ... holds other files than a run's (thesis.docx): give a new folder
+    """
+    folder = Path(run)
+    if not folder.is_dir() or (folder / "run.json").is_file():
+        return
+    others = sorted(path.name for path in folder.iterdir() if not OWN_FILES.fullmatch(path.name))
+    if others:
+        raise FileExistsError(f"{folder} holds other files than a run's ({', '.join(others[:5])}): give a new folder")
 
 
 @contextlib.contextmanager
@@ -71,7 +96,7 @@ def same_run(
         return
     try:
         there = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): restore it, or choose another run directory") from error
     then, now = (_flat({k: v for k, v in values.items() if k not in free}) for values in (there, asked))
     then = {name: json.dumps(value) for name, value in added.items() if name in now} | then

@@ -25,13 +25,30 @@ def hub_cache() -> Path:
     return Path(home).expanduser() / "hub"
 
 
+def check_path(path: str | Path) -> Path:
+    """Return a path with the home folder of `~`; raise if it is none.
+
+    >>> check_path("runs/bert").name
+    'bert'
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a path or a hub name is expected, but {path!r:.60} was given: write it as text")
+    if not str(path).strip():
+        raise ValueError("a path or a hub name is expected, but an empty text was given")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        user = str(path).partition("/")[0]
+        raise FileNotFoundError(f"{path}: there is no user {user.removeprefix('~')} with a home folder") from None
+
+
 def resolve(name_or_path: str | Path, *, revision: str = "main") -> Path:
     """Return the local path of a model: an existing path unchanged, a hub name from the cache or else downloaded.
 
     >>> resolve("tests/goldens/bert_tiny").name
     'bert_tiny'
     """
-    path = Path(name_or_path).expanduser()
+    path = check_path(name_or_path)
     if path.exists() or path.with_name(path.name + ".index").is_file():
         return path
     name = str(name_or_path)

@@ -1,6 +1,8 @@
 """Files that every Hugging Face model has: weights (safetensors or pickles, maybe in shards) and vocabulary."""
 
 import json
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from bert_elmo_jax.files import read_json
 from bert_elmo_jax.lazy_imports import lazy_function
@@ -84,7 +87,7 @@ def read_shards(index: str | Path, read_one: Callable[[Path], dict[str, StoredTe
         places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         files = sorted(set(places.values()))
         foreign = [file for file in files if file != Path(file).name or file in ("", ".", "..") or "\\" in file]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f'{index} is not an index of weights: expected {{"weight_map": {{tensor: file}}}}') from None
     if foreign:
         raise ValueError(f"{index} lists files outside its folder, which is refused: {', '.join(map(repr, foreign))}")
@@ -123,3 +126,15 @@ def tokenizer_files(
         "vocab.txt": "".join(f"{piece}\n" for piece in vocab),
         "tokenizer_config.json": json.dumps(content, indent=2, ensure_ascii=False) + "\n",
     }
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
+    """Write a file of safetensors; a full disk is an `OSError` with the file's name, and leaves no file."""
+    try:
+        save_file(dict(tensors), path, metadata=metadata)
+    except SafetensorError as problem:
+        path.unlink(missing_ok=True)
+        found = re.search(r"\(os error (\d+)\)", str(problem))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from problem

@@ -40,6 +40,16 @@ class Report:
         """The names of the heads that were read."""
         return tuple(dict.fromkeys(name for path in self.mapped if (name := path.split("/")[0]) != "encoder"))
 
+    def left_over(self) -> tuple[str, str]:
+        """Return the source, and a text about the tensors of the file that are not used.
+
+        >>> Report("a.bin", unexpected=["layer.1.bias"]).left_over()
+        ('a.bin', '1 tensor of the file, which is left out: layer.1.bias')
+        """
+        count = len(self.unexpected)
+        verb = "s of the file, which are" if count > 1 else " of the file, which is"
+        return self.source, f"{count} tensor{verb} left out: {_few(self.unexpected)}"
+
     def raise_if_unusable(self) -> None:
         """Raise one error for all missing and mis-shaped tensors and contradictions; a head without tensors is fine."""
         if self.missing or self.misshaped or self.contradictions:
@@ -200,3 +210,17 @@ def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tu
     if any(problems.values()):
         listed = "\n".join(f"{kind} ({len(names)}): {', '.join(names)}" for kind, names in problems.items() if names)
         raise ValueError(f"{source}: parameters do not fit the configuration:\n{listed}")
+
+
+def check_depth(layers: int, stored: Collection[str], source: str) -> None:
+    """Raise if a model has more layers than its file has tensors, before anything is made for each layer.
+
+    >>> check_depth(10**9, ["encoder.layer.0.output.dense.bias"], "model.safetensors")
+    Traceback (most recent call last):
+    ValueError: the weights in model.safetensors do not fit: the configuration has 1,000,000,000 layers, ...
+    """
+    if layers > max(len(stored), 1):
+        raise ValueError(
+            f"the weights in {source} do not fit: the configuration has {layers:,} layers, the file {len(stored):,} "
+            "tensors in all; does the configuration belong to these weights?"
+        )

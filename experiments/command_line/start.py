@@ -12,6 +12,8 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.compilation_cache import share_compiled
 from bert_elmo_jax.did_you_mean import did_you_mean
+from bert_elmo_jax.files import UNWRITABLE
+from bert_elmo_jax.platform_support import check_machine_limits
 from bert_elmo_jax.runs.config_files import (
     CONFIGS,
     check_program,
@@ -147,6 +149,7 @@ def start(
         if "jax" in sys.modules:  # not in programs that never compute
             share_compiled()
         try:
+            check_machine_limits()
             return main(*given, *([argv[1:]] if words else []))
         except Diverged as error:
             refuse(program, error, DIVERGED)
@@ -155,7 +158,9 @@ def start(
             return 0
         except MemoryError as error:
             refuse(program, f"out of memory: {error}")
-        except (ValueError, TypeError, OSError, ImportError) as error:
+        except OSError as error:
+            refuse(program, explain(error, own))
+        except (ValueError, TypeError, ImportError) as error:
             refuse(program, error)
         except KeyboardInterrupt:
             refuse(program, stopped, INTERRUPTED)
@@ -252,6 +257,15 @@ def describe_numbers(parser: flags.IntegerParser | flags.FloatParser) -> str:
     if high is not None:
         return f"{kind} from {low or 0:,} to {high:,}"
     return kind if low is None else f"{kind} of at least {low:,}"
+
+
+def explain(error: OSError, known: Sequence[str]) -> str:
+    """Return the message of an error of the system; one of a write says where to make room."""
+    if error.errno not in UNWRITABLE:
+        return str(error)
+    folders = [f"--{name}={FLAGS[name].value}" for name in ("workdir", "output", "to") if name in known]
+    where = "" if error.filename is not None or not folders else f" ({folders[0]})"
+    return f"{error}{where}; make room there, or name another place, and run the command again"
 
 
 def refuse(program: str, message: object, status: int = REFUSED) -> NoReturn:

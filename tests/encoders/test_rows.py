@@ -25,7 +25,8 @@ def test_a_text_that_fits_is_one_window():
     assert single.words == (3, 0)
     pair = row((["a"], ["b", "배를", "\u200b"]))
     assert pair.prefix == 3
-    assert pair.columns(0).tolist() == list(range(7))
+    assert pair.columns(0).tolist() == list(range(8))
+    assert pair.encoding.tokens[-2] == "[UNK]", "a word that the tokenizer has no piece for"
     assert pair.words == (1, 3)
 
 

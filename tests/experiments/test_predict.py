@@ -2,11 +2,13 @@
 
 import json
 import re
+from typing import NamedTuple
 
 import pytest
 
 from bert_elmo_jax import load
 from bert_elmo_jax.data.tasks.task import read_examples
+from bert_elmo_jax.inference import TaskModel, predict_file
 from bert_elmo_jax.runs.task_report import figures_of, task_sections
 
 from ..inference.test_task_model import write
@@ -42,9 +44,15 @@ def runs(tmp_path_factory):
     }
 
 
+class Predicted(NamedTuple):
+    status: int
+    lines: list
+    said: str
+
+
 def predict(stdin="", **given):
     status, out, said = run_program("predict", *(f"--{name}={value}" for name, value in given.items()), stdin=stdin)
-    return status, [json.loads(line) for line in out.splitlines()], said
+    return Predicted(status, [json.loads(line) for line in out.splitlines()], said)
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -133,3 +141,90 @@ def test_what_is_refused(name, stdin, more, message, runs):
     assert (status, lines) == (2, [])
     assert message in said
     assert "Traceback" not in said
+
+
+def write_lines(file, count):
+    file.write_text("".join(f"the film {n} 좋다\n" * (1 + n % 3) for n in range(count)), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
+    """It ends with the bytes of one that was not stopped, and computes nothing twice."""
+    source, model = str(write_lines(tmp_path / "in.txt", 20)), runs["sst2"]
+    monkeypatch.setattr(predict_file, "AHEAD", 1)
+    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
+    assert predict_file.predict_file(model, source, str(whole), batch_size=4) == 39
+    calls, predict_examples = [], TaskModel.predict_examples
+
+    def stop(self, examples, **options):
+        calls.append(len(examples))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return predict_examples(self, examples, **options)
+
+    monkeypatch.setattr(TaskModel, "predict_examples", stop)
+    with pytest.raises(KeyboardInterrupt):
+        predict_file.predict_file(model, source, str(target), batch_size=4)
+    assert not target.exists() and len(calls) == 4
+    status, _, said = predict(model=model, input=source, output=str(target), batch_size=4)
+    assert status == 0, said
+    assert "12 of them are from a stopped run" in said
+    assert target.read_bytes() == whole.read_bytes()
+    assert sum(calls[4:]) == 39 - 12
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(["in.txt", whole.name, target.name])
+
+
+def test_another_input_or_model_begins_again(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(predict_file, "AHEAD", 1)
+    source, target = write_lines(tmp_path / "in.txt", 8), tmp_path / "out.jsonl"
+    for name, content in (("sst2", None), ("qnli", "a\tb\n"), ("sst2", "좋다\n"), ("sst2", None)):
+        monkeypatch.setattr(target.__class__, "replace", fail_once(target.__class__.replace))
+        source.write_text(content or "the film\n" * 3, encoding="utf-8")
+        with pytest.raises(OSError, match="stopped"):
+            predict_file.predict_file(runs[name], str(source), str(target), batch_size=1)
+        assert (tmp_path / "out.jsonl.partial" / "progress.json").is_file()
+    monkeypatch.undo()
+    source.write_text("영화\n좋다\n", encoding="utf-8")
+    status, _, said = predict(model=runs["sst2"], input=str(source), output=str(target))
+    assert status == 0 and "stopped run" not in said
+    assert [json.loads(line)["text"] for line in target.read_text(encoding="utf-8").splitlines()] == ["영화", "좋다"]
+
+
+def fail_once(replace):
+    def moved(self, target):
+        if self.name == "lines":
+            raise OSError("stopped")
+        return replace(self, target)
+
+    return moved
+
+
+def test_outputs_that_exist(runs, tmp_path):
+    source, thesis = write_lines(tmp_path / "in.txt", 2), tmp_path / "thesis.docx"
+    thesis.write_text("a thesis")
+    given = {"model": runs["sst2"], "input": str(source), "output": str(thesis)}
+    status, _, said = predict(**given)
+    assert (status, thesis.read_text()) == (2, "a thesis")
+    assert said.endswith("thesis.docx exists: give another name, or --overwrite to replace it\n")
+    assert predict(**given, overwrite=True).status == 0
+    assert len(thesis.read_text(encoding="utf-8").splitlines()) == 3
+    status, _, said = predict(**{**given, "output": "/dev/stdout"})
+    assert status == 0 and "standard output" in said
+    status, _, said = predict(**given, guard_formulas=True, overwrite=True)
+    assert status == 2 and "--guard_formulas is for tables, and --output=" in said
+    status, _, said = predict(**{**given, "output": str(tmp_path)})
+    assert status == 2 and "is a folder: give the name of a file" in said
+
+
+def test_inputs_that_cannot_be_read(runs, tmp_path):
+    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
+    (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    for name, message in {
+        "a.xlsx": "a zip or Excel file, expected text; save the sheet as CSV in UTF-8",
+        "a.xls": "an old Excel or Word file, expected text; save the sheet as CSV",
+        ".": "a folder, expected a file; name the file in it",
+        "none": "there is no such file",
+    }.items():
+        status, _, said = predict(model=runs["stsb"], input=str(tmp_path / name))
+        assert status == 2 and message in said, (name, said)

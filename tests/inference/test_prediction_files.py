@@ -1,11 +1,18 @@
 """Examples of `bert_elmo_jax.inference.predict_file`."""
 
+import csv
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bert_elmo_jax.data.tasks.examples import TextExample
 from bert_elmo_jax.data.tasks.layouts import Layout
+from bert_elmo_jax.data.tasks.tables import read_records
 from bert_elmo_jax.data.tasks.task import Task
 from bert_elmo_jax.inference.predict_file import (
+    choose_writer,
     input_cells,
     json_lines,
     output_cells,
@@ -23,7 +30,7 @@ def test_example_of_json_lines():
 
 
 def test_example_of_table_rows():
-    rows = table_rows({})
+    rows = table_rows({}, [])
     assert list(rows([TextExample("좋다", None, None, None, "-", 1)], [Label("1", 0.75, {"0": 0.25, "1": 0.75})])) == [
         ["text", "predicted", "probability"],
         ["좋다", "1", "0.7500"],
@@ -52,3 +59,55 @@ def test_the_input_is_never_replaced(tmp_path):
     (tmp_path / "new.csv").write_text("text\n")
     with pytest.raises(ValueError, match="would replace the input: give another name"):
         predict_file("a model", str(tmp_path / "new.csv"), str(tmp_path / "." / "new.csv"))
+
+
+CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+TEXTS = st.text(st.sampled_from(" ,\"\t\r\n;'=a가\u2028\x85\ufeff") | CHARACTERS, min_size=1, max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4), st.sampled_from(["csv", "tsv", "jsonl"]))
+def test_what_is_written_is_read_back(tmp_path_factory, texts, ending):
+    file = tmp_path_factory.getbasetemp() / f"predictions.{ending}"
+    examples = [TextExample(text, None, None, None, "-", n) for n, text in enumerate(texts)]
+    lines = choose_writer(f".{ending}", {}, [])(examples, [Label("a", 0.75, {"a": 0.75})] * len(texts))
+    file.write_bytes((b"\xef\xbb\xbf" if ending == "csv" else b"") + "".join(f"{line}\n" for line in lines).encode())
+    found = [record.cells["text"] for record in read_records(file, ["text"])]
+    # A tsv of this kind has no quotes: what separates cells and rows becomes a space.
+    assert found == ([re.sub(r"[\t\r\n]+", " ", text) for text in texts] if ending == "tsv" else texts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=3))
+def test_other_programs_read_our_csv(tmp_path_factory, texts):
+    file = tmp_path_factory.getbasetemp() / "others.csv"
+    examples = [TextExample(text, None, None, None, "-", n) for n, text in enumerate(texts)]
+    lines = choose_writer(".csv", {}, [])(examples, [Number(0.5)] * len(texts))
+    file.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    with open(file, encoding="utf-8", newline="") as opened:
+        assert [row["text"] for row in csv.DictReader(opened)] == texts
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_formulas_are_guarded_on_request(first):
+    example, label = TextExample(f"{first}1+1", None, None, None, "-", 1), Label("=a", 0.5, {})
+    for ending in (".csv", ".tsv"):
+        plain, guarded = (list(choose_writer(ending, {}, [], on)([example], [label]))[1] for on in (False, True))
+        assert guarded.strip('"').startswith("'") and not plain.strip('"').startswith("'")
+        assert "'=a" in guarded and "'=a" not in plain and "'0" not in guarded
+    rows = table_rows({}, [], True)
+    assert list(rows([example], [Number(-0.5)]))[1][-1] == "-0.5000", "a number is no formula"
+
+
+def test_names_that_are_taken_get_a_mark():
+    columns = {2: {"text": "a", "predicted": "x"}, 3: {"text": "b", "predicted_": "y"}}
+    header = []
+    rows = table_rows(columns, header)
+    examples = [TextExample("a", None, None, None, "-", line) for line in columns]
+    assert list(rows(examples, [Number(1.0), Number(2.0)]))[1:] == [["a", "x", "", "1.0000"], ["b", "", "y", "2.0000"]]
+    assert header == ["text", "predicted", "predicted_", "predicted__"]
+
+
+def test_half_characters_and_nul_do_not_stop_a_table():
+    rows = table_rows({2: {"text": "a", "note": "\ud800\0"}}, [])
+    assert list(rows([TextExample("a", None, None, None, "-", 2)], [Number(1.0)]))[1] == ["a", "?\ufffd", "1.0000"]

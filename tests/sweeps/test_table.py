@@ -200,3 +200,13 @@ def test_example_of_compare_paired():
 
 def test_example_of_find_least_difference():
     assert (round(find_least_difference(3), 2), round(find_least_difference(5), 2)) == (2.48, 1.24)
+
+
+def test_a_report_escapes_what_it_shows(sweeps, made, tmp_path):
+    bad = "<script>alert(1)</script>"
+    table = made(SCORES)
+    sweep = dataclasses.replace(table.sweep, scale=bad, notes=bad, about=f"{bad}\n\n{bad}")
+    sweeps.report.write_sweep_report(dataclasses.replace(table, sweep=sweep), made.folders, tmp_path, bad)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 6, "the title twice, the scale, the notes, the command, the description"

@@ -146,12 +146,17 @@ def test_word_ids_index_the_given_words(tokenizer, words):
         assert 0 <= start <= end <= len(words[word])
     for number, word in enumerate(words):
         mine = encoding.ids[encoding.word_ids == number]
-        assert mine.tolist() == tokenizer.encode(word, specials=False).ids.tolist()
+        unknown = [tokenizer.unk_id] if word else []
+        assert mine.tolist() == (tokenizer.encode(word, specials=False).ids.tolist() or unknown)
 
 
-def test_word_that_normalises_to_nothing_has_no_piece(tokenizer):
+def test_word_that_normalises_to_nothing_is_unknown(tokenizer):
     encoding = tokenizer.encode_words(["river", "\x07", "", "배를"])
-    assert set(encoding.word_ids.tolist()) == {-1, 0, 3}
+    assert set(encoding.word_ids.tolist()) == {-1, 0, 1, 3}
+    [place] = np.flatnonzero(encoding.word_ids == 1)
+    assert (encoding.ids[place], encoding.tokens[place]) == (tokenizer.unk_id, tokenizer.tokens[tokenizer.unk_id])
+    assert encoding.offsets[place].tolist() == [0, 1] and len(encoding.types) == len(encoding)
+    assert (np.diff(encoding.word_ids[1:-1]) >= 0).all()
     pair = tokenizer.encode_words([], ["river"])
     assert pair.types.tolist() == [0, 0, *[1] * (len(pair) - 2)]
 

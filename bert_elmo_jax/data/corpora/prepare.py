@@ -106,6 +106,7 @@ def prepare(request: Request, runner: Runner, phase: Phase) -> dict[str, Any]:
     if not files:
         raise _no_text(request)
     output.mkdir(parents=True, exist_ok=True)
+    _refuse_others(output)  # before the lock, which would be left there
     try:
         with lock(output / ".lock"):
             return _prepare_files(request, output, files, tally, runner, phase)
@@ -184,14 +185,19 @@ def _has_columns(path: str, tally: Tally) -> bool:
     return True
 
 
+def _refuse_others(output: Path) -> None:
+    """Raise if a folder without a plan has files of something else."""
+    own = re.compile(r"\.lock|plan\.json(\.\d+\.partial)?")
+    others = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
+    if others and not (output / "plan.json").exists():
+        raise OtherPlan(f"{output} has other files ({', '.join(others[:5])}); give an empty --output")
+
+
 def _check_plan(output: Path, plan: dict[str, Any]) -> None:
     """Write the plan, or raise if the folder was started with another one."""
     path = output / "plan.json"
     if not path.exists():
-        own = re.compile(r"\.lock|plan\.json\.\d+\.partial")
-        strangers = sorted(p.name for p in output.iterdir() if not own.fullmatch(p.name))
-        if strangers:
-            raise OtherPlan(f"{output} has other files ({', '.join(strangers[:5])}); give an empty --output")
+        _refuse_others(output)
         write_json(path, plan)
         return
     old = read_json(path)

@@ -27,6 +27,8 @@ MANY_UNKNOWN = {
 
 def prepare_from_flags(values: Mapping[str, Any], given: Collection[str] = ()) -> None:
     """Prepare a corpus, or verify it, by the values of the program's flags; `given` are those that the user set."""
+    if not values["output"].strip():
+        raise ValueError("--output= is empty: give the folder to write")
     if values["verify"]:
         print(f"{values['output']}: {verify(values['output'])} files are unchanged")
         return

@@ -162,7 +162,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if missing := KEYS - set(manifest) or {p for s in manifest["shards"] for p in ("name", *PARTS) if p not in s}:
             raise KeyError(f"no {', '.join(sorted(missing))}")
         _check_values(folder, manifest)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedStore(f"{path} cannot be read ({error}); copy it again, or prepare the corpus again") from error
     return manifest
 

@@ -17,6 +17,7 @@ _FORMATS = (
     (b"\x28\xb5\x2f\xfd", "compressed (zstd)", "unpack it with zstd -d"),
     (b"PAR1", "a Parquet file", "write its rows as JSON lines"),
     (b"%PDF", "a PDF", "export its text"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file", "save the sheet as CSV in UTF-8"),
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -37,16 +38,25 @@ class BadRow(ValueError):
         return f"{self.file}:{self.line}: {self.what}; {self.remedy}"
 
 
-def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> str:
-    r"""Return the text of a task file: not empty, without NUL and byte-order mark, lines ending in `\n`.
-
-    `fallback` is the encoding of official files that also circulate in UTF-8.
-    """
+def check_file(path: str | Path) -> Path:
+    """Return the path of a file; raise if there is none, or a folder."""
     path = Path(path)
     if path.is_dir():
         raise BadRow(path, 1, "a folder, expected a file", "name the file in it")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file{near_file(path) or '; check the path'}")
+    return path
+
+
+def read_text(
+    path: str | Path, encoding: str = "utf-8", fallback: str | None = None, *, keep_ends: bool = False
+) -> str:
+    r"""Return the text of a task file: not empty, without NUL and byte-order mark, lines ending in `\n`.
+
+    `fallback` is the encoding of official files that also circulate in UTF-8. `keep_ends` keeps each `\r\n`, which may
+    be inside a quoted cell.
+    """
+    path = check_file(path)
     data = path.read_bytes()
     for sign, what, remedy in _FORMATS:
         if data.startswith(sign):
@@ -57,7 +67,7 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
         raise ValueError(f"encoding={encoding!r} is not known; use one of Python's, such as utf-8 or cp949") from None
     except UnicodeDecodeError as problem:
         if fallback is not None:
-            return read_text(path, fallback)
+            return read_text(path, fallback, keep_ends=keep_ends)
         raise _undecodable(path, data, encoding, problem) from None
     text = text.removeprefix("\ufeff")
     if "\0" in text:
@@ -67,7 +77,9 @@ def read_text(path: str | Path, encoding: str = "utf-8", fallback: str | None = 
         raise BadRow(path, line, "a NUL byte, expected text", "remove it, or give a text file")
     if not text.strip():
         raise BadRow(path, 1, "an empty file, expected examples", "check that it was written or downloaded completely")
-    return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+    if "\n" not in text:
+        return text.replace("\r", "\n")
+    return text if keep_ends else text.replace("\r\n", "\n")
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8", fallback: str | None = None) -> list[str]:

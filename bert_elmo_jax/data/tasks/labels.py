@@ -1,5 +1,6 @@
 """Labels, tags and entity tagging schemes: collect them from training data, check them, turn them into ids."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -19,7 +20,7 @@ def find_labels(examples: Sequence[TextExample]) -> list[str]:
     >>> find_labels([TextExample("…", None, label, None, "train.csv", 2) for label in ("10", "2", "10")])
     ['2', '10']
     """
-    labels = sorted(set(map(_label, examples)))
+    labels = sorted(first_spellings(map(_label, examples)))
     if not examples:
         raise ValueError("no examples to find labels in; give a file with some")
     if len(labels) < 2:
@@ -27,6 +28,27 @@ def find_labels(examples: Sequence[TextExample]) -> list[str]:
         remedy = "check the column of the label, and that the file is not part of a file sorted by label"
         raise BadRow(examples[0].file, examples[0].line, what, remedy)
     return _sorted_by_value(labels)
+
+
+def compose(name: str) -> str:
+    r"""Return a name in NFC, in which labels and columns are compared: macOS writes Hangul and accents in parts.
+
+    >>> compose("\u1100\u1161")
+    '가'
+    """
+    return unicodedata.normalize("NFC", name)
+
+
+def first_spellings(names: Iterable[str]) -> list[str]:
+    r"""Return different names in the order of their first use; names that are equal in NFC have the first spelling.
+
+    >>> first_spellings(["가", "나", "\u1100\u1161"])
+    ['가', '나']
+    """
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        found.setdefault(compose(name), name)
+    return list(found.values())
 
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> Int32[np.ndarray, "N"]:
@@ -48,7 +70,7 @@ def find_tags(sentences: Sequence[TaggedSentence], *, entities: bool = False) ->
     >>> find_tags([sentence]), find_tags([sentence], entities=True)
     (['B-LOC', 'B-PER', 'I-LOC'], ['B-LOC', 'B-PER', 'I-LOC', 'I-PER', 'O'])
     """
-    tags = {tag for sentence in sentences for tag in sentence.tags or ()}
+    tags = set(first_spellings(tag for sentence in sentences for tag in sentence.tags or ()))
     if not tags:
         raise ValueError("no tags in these sentences; read a file that has some, with tagged=True")
     if entities:
@@ -72,6 +94,10 @@ def _ids(
 ) -> Int32[np.ndarray, "N"]:
     index = {name: number for number, name in enumerate(known)}
     for name, place in zip(names, places):
+        if name not in index:  # it may be spelled otherwise
+            same = next((label for label in known if compose(label) == compose(name)), None)
+            if same is not None:
+                index[name] = index[same]
         if name not in index:
             shown = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
             what = f"the {kind} {name!r} is not in the training data ({shown})"

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bert_elmo_jax.data.tasks.files import BadRow, lines_of, parse_json, read_text
+from bert_elmo_jax.data.tasks.labels import compose
 
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+LONGEST = 2**31 - 1  # characters of a cell; by default Python refuses those of more than 131,072
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,12 @@ def read_records(
     label, a space and the text.
     """
     layout = layout or FORMATS.get(Path(path).suffix.lower())
+    # Before its name is judged: spreadsheets, folders and missing files have messages of their own.
+    text = read_text(path, encoding, fallback, keep_ends=layout == "csv")
     if layout is None:
-        what = f"a file with the ending {Path(path).suffix!r}, expected {', '.join(FORMATS)}"
-        raise BadRow(path, 1, what, "rename the file; a spreadsheet must be saved as .csv")
-    text = read_text(path, encoding, fallback)
+        ending = Path(path).suffix
+        what = f"a file with the ending {ending!r}" if ending else "a file without an ending"
+        raise BadRow(path, 1, f"{what}, expected {', '.join(FORMATS)}", "rename it to say what it is")
     if layout == "jsonl":
         return [_record(parse_json(line, path, n), path, n, wanted) for n, line in _lines(text, path)]
     if layout == "json":
@@ -71,7 +75,8 @@ def _lines(text: str, path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def _csv(text: str, path: str | Path) -> Rows:
-    reader = csv.reader(io.StringIO(text.rstrip("\n"), newline="\n"), strict=True)
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
+    reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), strict=True)
     line = 1
     try:
         for cells in reader:
@@ -89,7 +94,7 @@ def _table(
     rows: Rows, path: str | Path, wanted: Sequence[str], bare: Sequence[str], spare: int, tolerance: float
 ) -> list[Record]:
     first_line, first = next(rows)
-    names = [name.strip() for name in first]
+    names = _spell([name.strip() for name in first], wanted)
     records = []
     if set(wanted) <= set(names):
         doubled = next((name for name in names if name and names.count(name) > 1), None)
@@ -118,6 +123,12 @@ def _table(
     return records
 
 
+def _spell(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return the names of columns with the spelling of those wanted that are equal in NFC."""
+    spelled = {compose(name): name for name in wanted}
+    return [spelled.get(compose(name), name) for name in names]
+
+
 def _no_header(path: str | Path, line: int, first: Sequence[str], wanted: Sequence[str], bare: Sequence[str]) -> BadRow:
     shown = ", ".join(repr(name if len(name) < 40 else f"{name[:39]}…") for name in first)
     missing = ", ".join(repr(name) for name in wanted if name not in first)
@@ -138,8 +149,8 @@ def _record(item: Any, path: str | Path, line: int, wanted: Sequence[str]) -> Re
         raise BadRow(path, line, f"a JSON {_kind(item)}, expected an object {{…}}", "write one object per line")
     cells = dict(item)
     for name in wanted:
-        value: Any = item
-        for part in (name,) if name in item else name.split("."):
+        value: Any = item if name in item else dict(zip(_spell(list(item), [name]), item.values()))
+        for part in (name,) if name in value else name.split("."):
             if not isinstance(value, dict) or part not in value:
                 keys = ", ".join(map(repr, item)) or "nothing"
                 raise BadRow(path, line, f"no {name!r} among {keys}", "add it, or give the name of another key")

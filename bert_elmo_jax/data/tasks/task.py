@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from bert_elmo_jax.data.tasks.examples import ChoiceExample, Question, SentenceExample, TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.labels import find_labels, find_tags, label_ids, tag_ids
+from bert_elmo_jax.data.tasks.labels import compose, find_labels, find_tags, label_ids, tag_ids
 from bert_elmo_jax.data.tasks.layouts import LAYOUTS, Layout, read_swag, read_texts
 from bert_elmo_jax.data.tasks.question_files import read_qamr, read_squad
 from bert_elmo_jax.data.tasks.sentence_files import choose_loss, find_top_score, read_sentences
@@ -165,6 +165,20 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
     if task.kind == "sentences":
         return dataclasses.replace(task, loss=choose_loss(task.loss, train))
     return task
+
+
+def with_spelling(task: Task, examples: Sequence[Any]) -> Sequence[Any]:
+    """Return the examples with the task's spelling of labels and tags that are equal in NFC, but not as they are."""
+    known, spelled = set(task.labels), {compose(label): label for label in task.labels}
+
+    def spell(label: str) -> str:
+        return label if label in known else spelled.get(compose(label), label)
+
+    if task.kind == "classification" and any(example.label not in known for example in examples):
+        return [dataclasses.replace(example, label=spell(example.label)) for example in examples]
+    if task.kind == "tags" and any(tag not in known for example in examples for tag in example.tags):
+        return [dataclasses.replace(example, tags=tuple(map(spell, example.tags))) for example in examples]
+    return examples
 
 
 def with_top_score(task: Task, examples: Sequence[Any]) -> Task:

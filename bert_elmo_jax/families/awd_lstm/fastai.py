@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
-from safetensors.numpy import save_file
 
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.files import FIRST, WRITTEN, direction_of, find_weights, read_tensors
 from bert_elmo_jax.families.awd_lstm.model import awd_lstm_shapes
-from bert_elmo_jax.weights.parameter_tree import FLOATS, Report, nest
+from bert_elmo_jax.weights.huggingface_files import write_safetensors
+from bert_elmo_jax.weights.parameter_tree import FLOATS, Report, check_depth, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 Tensors = Mapping[str, StoredTensor]
@@ -102,6 +102,7 @@ def find_names(stored: Tensors, source: str) -> Names:
     layers = (
         max(int(found[1]) for name in stored if (found := re.match(re.escape(prefix) + r"rnns\.(\d+)\.", name))) + 1
     )
+    check_depth(layers, stored, source)
     words = prefix + "encoder.weight"
     copies = [prefix + name for name in COPIES if prefix + name in stored]
     if words not in stored and copies:
@@ -203,7 +204,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: AwdLstmConfig, 
         if config.output_bias:
             tensors["1.decoder.bias"] = np.asarray(params["lm"]["bias"], np.float32)
     Path(folder).mkdir(parents=True, exist_ok=True)
-    save_file(tensors, Path(folder) / WRITTEN[config.direction])
+    write_safetensors(Path(folder) / WRITTEN[config.direction], tensors)
 
 
 def _ours(path: str, arrays: list[Float32[np.ndarray, "..."]]) -> Float32[np.ndarray, "..."]:

@@ -46,8 +46,6 @@ def read_words(
 ) -> tuple[Int32[np.ndarray, "N"], Int32[np.ndarray, "W"]]:
     """Return the ids of words in reading order, and the place of each word: its piece that is read last.
 
-    A word without pieces is read as an unknown one.
-
     >>> words = FastaiVocabulary(["xxunk", "the", "bank"])
     >>> [array.tolist() for array in read_words(words, ["the", "bank", "of"], backward=True)]
     [[0, 2, 1], [2, 1, 0]]
@@ -56,9 +54,6 @@ def read_words(
     if isinstance(vocabulary, Tokenizer):
         encoding = vocabulary.encode_words(words, specials=False)
         ids, owners = encoding.ids, encoding.word_ids
-        lost = np.setdiff1d(numbers, owners)
-        at = np.searchsorted(owners, lost)
-        ids, owners = np.insert(ids, at, vocabulary.unk_id), np.insert(owners, at, lost)
     else:
         ids, owners = vocabulary.ids(words), numbers
     if backward:
@@ -77,7 +72,7 @@ def read_list(file: Path) -> list[str]:
     else:
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{file} is not JSON ({error}); expected a list of words") from None
     if isinstance(content, dict) and len(content) == 1:  # {"itos": [...]}
         [content] = content.values()

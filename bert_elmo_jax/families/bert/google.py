@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_elmo_jax.families.bert import huggingface
 from bert_elmo_jax.families.bert.config import BertConfig
-from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
 WORD_EMBEDDINGS = "embeddings/word_embeddings"
@@ -77,6 +77,7 @@ def read_weights(
             "convert it with the program that wrote it"
         )
     scope = encoder_prefix(weights, WORD_EMBEDDINGS, "/", report.source)
+    check_depth(config.num_layers, stored, report.source)
     table = names(config.num_layers, classifier)
     found, expected = locate(table, {name: name for name in weights}, scope, "/")
     transposed = {ours for ours, name in table.items() if name.endswith("output_weights")}

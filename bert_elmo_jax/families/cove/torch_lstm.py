@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
-from safetensors.numpy import save_file
 
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.files import FIRST, WRITTEN, find_weights
 from bert_elmo_jax.families.cove.model import DIRECTIONS
-from bert_elmo_jax.weights.huggingface_files import read_safetensors
+from bert_elmo_jax.weights.huggingface_files import read_safetensors, write_safetensors
 from bert_elmo_jax.weights.parameter_tree import FLOATS, Report, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 from bert_elmo_jax.weights.torch_pickle import read_torch_pickle
@@ -115,7 +114,7 @@ def write(folder: str | Path, params: Mapping[str, Any], config: CoveConfig, **t
         tensors[first] = array
         tensors |= {name: np.zeros_like(array) for name in second}
     Path(folder).mkdir(parents=True, exist_ok=True)
-    save_file(tensors, Path(folder) / WRITTEN)
+    write_safetensors(Path(folder) / WRITTEN, tensors)
 
 
 def _names(config: CoveConfig) -> dict[str, dict[str, tuple[int, ...]]]:

@@ -56,6 +56,7 @@ TRAINING = frozenset(
     learning_rate
     """.split()
 )
+MOST_CHARACTERS = 10_000  # of a word; every word of a batch takes as much memory
 # 261 while training; a released file counts the mask of a padded word too.
 NUM_CHARACTERS = (261, 262)
 
@@ -125,6 +126,8 @@ class ElmoConfig:
             raise ValueError(f"num_highways is {self.num_highways}; it must be at least 0")
         if self.max_characters < 3:
             raise ValueError(f"max_characters is {self.max_characters}; two are marks, so it must be at least 3")
+        if self.max_characters > MOST_CHARACTERS:
+            raise ValueError(f"max_characters is {self.max_characters:,}; at most {MOST_CHARACTERS:,} are possible")
         if not self.filters:
             raise ValueError("filters is empty; it holds pairs (width, number of filters), such as (3, 64)")
         for width, number in self.filters:

@@ -245,6 +245,7 @@ class ElmoEncoder(Encoder):
         adds them to the result too, "given" takes rows that have them. Word input without a vocabulary does not know
         the ids of the marks: only "given", then the default, is possible.
         """
+        self.check_process()
         reads, other = ("words", "characters") if self.config.input == "words" else ("characters", "words")
         given = {"characters": characters, "words": words}
         if given[reads] is None or given[other] is not None:
@@ -274,6 +275,7 @@ class ElmoEncoder(Encoder):
         return ElmoEncoded(whole, mask.astype(np.int32), None, after)
 
     def _wishes(self, batch_size: int, warmup: int) -> tuple[int, int]:
+        self.check_process()
         self.check_words()
         return check_whole("batch_size", batch_size, 1), check_whole("warmup", warmup, 0)
 

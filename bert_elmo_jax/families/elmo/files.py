@@ -92,7 +92,7 @@ def read_options(path: Path) -> Mapping[str, Any]:
     """Return the content of an `options.json`."""
     try:
         options = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         what = what_is(path)
         instead = "" if what == "a JSON text" else f" but {what}"
         raise ValueError(f"{path} is not a JSON file{instead}: {problem}") from None

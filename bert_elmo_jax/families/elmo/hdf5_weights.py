@@ -20,7 +20,7 @@ from bert_elmo_jax.families.elmo.model import DIRECTIONS, elmo_shapes
 from bert_elmo_jax.files import write_json
 from bert_elmo_jax.nn.char_cnn import NUM_IDS
 from bert_elmo_jax.weights.hdf5 import Disk, read_hdf5
-from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, flatten, nest
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, collect, flatten, nest
 from bert_elmo_jax.weights.stored import StoredTensor
 
 WEIGHTS, OPTIONS = "weights.hdf5", "options.json"  # the files that `write` creates
@@ -73,6 +73,7 @@ def read_weights(path: str | Path, *, config: ElmoConfig | None = None) -> tuple
     found = _find(path)
     config = config or _config(found)
     report = Report(str(found.weights), skipped=dict(found.skipped))
+    check_depth(config.num_layers, found.tensors, report.source)
     report.contradictions += files.contradictions(config, found.shapes)
     # Without a vocabulary size the shapes of the head are unknown; `contradictions` reports that.
     shapes = their_shapes(config, lm=config.vocab_size is not None)

@@ -19,7 +19,7 @@ from bert_elmo_jax.families.gpt.formats import SHAPES, SIZES
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.files import read_array, read_json, read_text
 from bert_elmo_jax.text.tokenizer_specs import END
-from bert_elmo_jax.weights.parameter_tree import Report, collect, encoder_prefix, locate
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, collect, encoder_prefix, locate
 from bert_elmo_jax.weights.stored import StoredTensor, what_is
 from bert_elmo_jax.weights.tensor_bundle import checkpoint_prefix, read_tensor_bundle
 
@@ -102,6 +102,7 @@ def read_weights(path: str | Path, *, config: GptConfig | None = None) -> tuple[
             report.skipped[name] = "optimiser state"
         elif not tensor.shape or tensor.dtype == "string":
             report.skipped[name] = "a counter" if tensor.dtype != "string" else "not numeric"
+    check_depth(config.num_layers, stored, report.source)
     weights = dict(_split({name: tensor for name, tensor in stored.items() if name not in report.skipped}))
     scope = encoder_prefix(weights, "wte", "/", report.source)
     found, expected = locate(names(config.num_layers, config.norm_first), {n: n for n in weights}, scope, "/")
@@ -155,7 +156,7 @@ def _read_shapes(folder: Path) -> list[list[int]]:
     file = folder / SHAPES
     try:
         shapes = json.loads(read_text(file))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON: {error}") from None
     if not (
         isinstance(shapes, list)

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import param_shapes
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import sinusoids
 from bert_elmo_jax.families.transformer.marian_config import FILE, generation_fields, read_fields
-from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder
-from bert_elmo_jax.weights.parameter_tree import Report, check_shapes, collect, encoder_prefix, flatten
+from bert_elmo_jax.weights.huggingface_files import WEIGHTS, read_folder, write_safetensors
+from bert_elmo_jax.weights.parameter_tree import Report, check_depth, check_shapes, collect, encoder_prefix, flatten
 from bert_elmo_jax.weights.stored import StoredTensor
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -72,6 +71,7 @@ def read_weights(
     config = config or read_config(folder)
     source, stored = read_folder(folder)
     report = Report(source)
+    check_depth(max(config.num_layers, config.target.num_layers), stored, source)
     prefix = encoder_prefix(stored, "encoder.layers.0.fc1.weight", ".", source)
     layers = {path: prefix + name for path, name in layer_names(config).items()}
     found = {path: name for path, name in layers.items() if name in stored}
@@ -169,7 +169,7 @@ def write(
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     # The weights appear last and at once, so a folder that can be loaded is complete.
     unfinished = folder / "model.safetensors.unfinished"
-    save_file(tensors, unfinished, metadata={"format": "pt"})
+    write_safetensors(unfinished, tensors, {"format": "pt"})
     unfinished.chmod((folder / "config.json").stat().st_mode)  # safetensors makes its files private
     unfinished.replace(folder / WEIGHTS[0])
 

@@ -1,7 +1,7 @@
 """The encoder object of a Transformer: vectors from its encoder, translations from its decoder."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -39,7 +39,10 @@ class Translator(PieceEncoder):
         self, config: TransformerConfig, params: Mapping[str, Any], tokenizer: Tokenizer | None, source: str = "weights"
     ):
         super().__init__(FAMILY, config, params, tokenizer, source)
-        self._run_pair = jax.jit(functools.partial(run_pair, config), static_argnames=("every", "maps"))
+
+    @functools.cached_property
+    def _run_pair(self) -> Callable[..., PairOutput]:
+        return jax.jit(functools.partial(run_pair, self.config), static_argnames=("every", "maps"))
 
     @property
     def has_decoder(self) -> bool:

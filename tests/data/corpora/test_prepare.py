@@ -262,6 +262,7 @@ def test_folder_with_other_files_raises(tmp_path, corpus, tokenizer_folder):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(OtherPlan, match=r"has other files \(thesis\.tex\)"):
         prepare(ask(corpus, tmp_path, tokenizer_folder), inline, no_bar)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"], "and no lock"
     with pytest.raises(BadInput, match="the output is a file"):
         prepare(ask(corpus, tmp_path / "thesis.tex", tokenizer_folder), inline, no_bar)
 

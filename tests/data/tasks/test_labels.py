@@ -1,12 +1,14 @@
 """Examples of `bert_elmo_jax.data.tasks.labels`."""
 
 import re
+import unicodedata
 
 import pytest
 
-from bert_elmo_jax.data.tasks.examples import TaggedSentence
+from bert_elmo_jax.data.tasks.examples import TaggedSentence, TextExample
 from bert_elmo_jax.data.tasks.files import BadRow
-from bert_elmo_jax.data.tasks.labels import check_tags
+from bert_elmo_jax.data.tasks.labels import check_tags, label_ids, tag_ids
+from bert_elmo_jax.data.tasks.task import check_labels, task_named, with_labels, with_spelling
 
 
 def test_example_of_check_tags():
@@ -18,3 +20,30 @@ def test_example_of_check_tags():
         ),
     ):
         check_tags(TaggedSentence(("서울",), ("LOC",), "train.conll", (3,), 0))
+
+
+NFC, NFD = "감동", unicodedata.normalize("NFD", "감동")
+
+
+@pytest.mark.parametrize("first", [NFC, NFD])
+def test_labels_and_tags_are_compared_in_nfc(first):
+    other = NFD if first == NFC else NFC
+    train = [TextExample("a", None, label, None, "train.csv", 2) for label in (first, "노잼", other)]
+    task = with_labels(task_named("classification"), train)
+    assert set(task.labels) == {first, "노잼"}, "the first spelling"
+    assert [example.label for example in with_spelling(task, train)] == [first, "노잼", first]
+    assert label_ids(train, task.labels).tolist() == [task.labels.index(name) for name in (first, "노잼", first)]
+    check_labels(task, train)
+    tagged = [TaggedSentence(("a", "b"), (f"B-{first}", f"B-{other}"), "train.conll", (1, 2), 0)]
+    tags = with_labels(task_named("entities", file="train.conll"), tagged)
+    assert f"B-{first}" in tags.labels and f"B-{other}" not in tags.labels
+    assert with_spelling(tags, tagged)[0].tags == (f"B-{first}",) * 2
+    assert len(set(tag_ids(tagged[0], tags.labels).tolist())) == 1
+
+
+def test_a_model_of_both_spellings_keeps_them():
+    """Of an earlier version."""
+    examples = [TextExample("a", None, label, None, "train.csv", 2) for label in (NFC, NFD)]
+    assert label_ids(examples, (NFC, NFD)).tolist() == [0, 1]
+    with pytest.raises(BadRow, match="is not in the training data"):
+        label_ids(examples, ("a", "b"))

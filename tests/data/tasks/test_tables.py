@@ -1,7 +1,69 @@
-"""Examples of `bert_elmo_jax.data.tasks.tables`."""
+"""Tables: examples, cells of any length and with any line break, names of columns in NFD, files that are no table."""
 
-from bert_elmo_jax.data.tasks.tables import Record
+import unicodedata
+
+import pytest
+
+from bert_elmo_jax.data.tasks.files import BadRow
+from bert_elmo_jax.data.tasks.tables import Record, read_records
+
+NFC, NFD = "감상", unicodedata.normalize("NFD", "감상")
 
 
 def test_example_of_record():
     assert Record(2, {"text": "좋다", "label": "1"}).cells["text"] == "좋다"
+
+
+@pytest.mark.parametrize("size", [131_072, 131_073, 300_000])
+def test_long_cells(tmp_path, size):
+    file = tmp_path / "a.csv"
+    file.write_text(f'text,label\n"{"가" * size}",1\nb,2\n', encoding="utf-8")
+    assert [len(record.cells["text"]) for record in read_records(file, ["text"])] == [size, 1]
+
+
+def test_line_breaks_in_quotes_are_kept(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b'text,label\r\n"a\r\nb",1\r\n"c\nd\re",2\r\n\r\n')
+    assert [record.cells for record in read_records(file, ["text"])] == [
+        {"text": "a\r\nb", "label": "1"},
+        {"text": "c\nd\re", "label": "2"},
+    ]
+    file.write_bytes(b"text,label\ra,1\rb,2\r")  # as on old Macs
+    assert [record.cells["text"] for record in read_records(file, ["text"])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("written", "wanted"), [(NFD, NFC), (NFC, NFD)])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json"])
+def test_columns_are_compared_in_nfc(tmp_path, ending, written, wanted):
+    sign = {"csv": ",", "tsv": "\t"}.get(ending)
+    text = f'{{"{written}": "a", "b": {{"{written}": "c"}}}}'
+    text = f"[{text}]" if ending == "json" else text
+    text = f"{written}{sign}b\na{sign}c\n" if sign else text
+    (tmp_path / f"a.{ending}").write_text(text, encoding="utf-8")
+    [record] = read_records(tmp_path / f"a.{ending}", [wanted])
+    assert record.cells[wanted] == "a"
+
+
+def test_two_columns_that_are_equal_in_nfc(tmp_path):
+    (tmp_path / "a.csv").write_text(f"{NFC},{NFD}\na,b\n", encoding="utf-8")
+    with pytest.raises(BadRow, match="two columns called"):
+        read_records(tmp_path / "a.csv", [NFC])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("plain", b"text\na\n", "a file without an ending, expected .tsv, .csv, .jsonl"),
+        ("a.doc", b"text\na\n", "a file with the ending '.doc', expected .tsv, .csv, .jsonl"),
+        ("a.xlsx", b"PK\x03\x04", "a zip or Excel file, expected text; save the sheet as CSV in UTF-8"),
+        ("a.xls", b"\xd0\xcf\x11\xe0", "an old Excel or Word file, expected text; save the sheet as CSV"),
+    ],
+)
+def test_files_that_are_no_table(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadRow, match=message):
+        read_records(tmp_path / name, ["text"])
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        read_records(tmp_path / "none", ["text"])
+    with pytest.raises(BadRow, match="a folder, expected a file; name the file in it"):
+        read_records(tmp_path, ["text"])

@@ -233,10 +233,13 @@ def test_words_are_pooled_from_their_pieces():
     assert np.allclose(mean[0], [last[0, 1], last[0, 2:4].mean(0), last[0, 4:6].mean(0)])
     assert np.allclose(first[0], last[0, [1, 2, 4]])
     assert np.allclose(final[0], last[0, [1, 3, 5]])
-    assert np.allclose(mean[1], [last[1, 1:3].mean(0), np.zeros(64), last[1, 4], last[1, 5:7].mean(0)])
+    assert np.allclose(mean[1], [last[1, 1:3].mean(0), last[1, 3], last[1, 5], last[1, 6:8].mean(0)])
     assert encoding.offsets[0].tolist() == [[0, 0], [0, 1], [2, 3], [3, 4], [5, 9], [9, 12], [0, 0]]
     layers = encoder.encode(["a 배를"], layers=[0]).layers
     assert encoder.encode(["a 배를"]).words("mean", layers[0])[0].shape == (2, 64)
+    assert np.abs(encoder.encode([["\u200b", "a"]]).words()[0]).sum(1).all(), "no word has a vector of zeros"
+    with pytest.raises(ValueError, match="text 1 holds an empty word, word 1 of 2: remove it"):
+        encoder.encode([["a"], ["a", ""]])
     with pytest.raises(ValueError, match="'mean', 'first' or 'last'"):
         encoding.words("sum")
 

@@ -383,3 +383,14 @@ def test_real_trials(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert text.count("| done |") + text.count("| ended early |") == 4 and text.count("| done |") >= 3
+
+
+def test_a_report_escapes_what_it_shows(go, parts):
+    bad = "<script>alert(1)</script>"
+    *_, study, _, _, workdir = go("w", trials=2)
+    space = parts.trials.read_space("optimizer.learning_rate=1e-4..1e-2", CONFIG)
+    asked = parts.trials.Search("finetune", f"{bad}.py", space, bad, False, workdir, {"train": bad})
+    parts.run_search.write_results(asked, study, bad)
+    page = (workdir / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 6, "the title twice, a column, the command, and in the command of each trial"

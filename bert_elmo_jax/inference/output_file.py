@@ -1,0 +1,188 @@
+"""The file of a program's lines: standard output, a pipe or a device, or a file that appears when it is complete.
+
+A file is written in a folder next to it, `predictions.csv.partial/`: its `lines` so far, a `lock`, and, if the program
+can continue it, `progress.json`. At the end the lines get their name and the folder is deleted.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from bert_elmo_jax.files import Held, lock, naming, read_json, write_json
+
+STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+PROGRESS = "progress.json"
+
+
+def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> Path | None:
+    """Return the file that `--output` names, links followed, or None for standard output.
+
+    Raise if it is a folder, the file `source` by any of its names, or, unless `overwrite`, a file that exists.
+
+    >>> find_output("/dev/stdout") is None, find_output("predictions.csv").name
+    (True, 'predictions.csv')
+    """
+    if not output.strip():
+        raise ValueError("--output= is empty: give the name of a file, or - for standard output")
+    if output in STDOUT:
+        return None
+    path = Path(os.path.realpath(Path(output).expanduser()))
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"--output={output} is a folder: give the name of a file, such as {path.name}/out.jsonl"
+        )
+    there = path.exists()
+    if there and source != "-" and Path(source).exists() and path.samefile(source):
+        raise ValueError(f"--output={output} would replace the input: give another name")
+    if there and path.is_file() and not overwrite:
+        raise FileExistsError(f"--output={output} exists: give another name, or --overwrite to replace it")
+    return path
+
+
+class Lines:
+    """Lines for a stream: standard output, a pipe or a device. A context manager, like `LineFile`."""
+
+    done = 0  # examples whose lines an earlier process has written
+
+    def __init__(self, path: Path | None):
+        self.path, self._file = path, None if path is None else _open(path)
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None and self.path is not None:
+            with naming(self.path), contextlib.suppress(*[OSError] if error else []):
+                self._file.close()
+
+    def begin(self, asked: Mapping[str, Any] | None) -> None:
+        """Begin to write the lines of a request."""
+
+    def skip(self, count: int) -> bool:
+        """Return True if the lines of the next `count` examples are already written."""
+        return False
+
+    @property
+    def header(self) -> list[str]:
+        """The header of a table, to be filled in by who writes it; an earlier run may have written it."""
+        return []
+
+    def add(self, lines: Iterable[str], count: int) -> None:
+        """Write the lines of the next `count` examples."""
+        out: IO[Any] = self._file or sys.stdout
+        with naming(self.path) if self.path else contextlib.nullcontext():
+            for line in lines:
+                out.write(f"{line}\n")
+            out.flush()
+
+
+class LineFile(Lines):
+    r"""Lines for a file. With the same request, it continues where an earlier process was stopped.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "out.jsonl"
+    >>> with LineFile(path) as out:
+    ...     out.begin({"model": "0a1b"})
+    ...     out.add(["{}"], 1)
+    >>> path.read_text(), [file.name for file in path.parent.iterdir()]
+    ('{}\n', ['out.jsonl'])
+    """
+
+    def __init__(self, path: Path, *, mark: bytes = b"", overwrite: bool = False):
+        self.path: Path | None = path
+        self.target, self.mark, self.overwrite = path, mark, overwrite
+        self.folder = path.with_name(path.name + ".partial")
+        self._passed, self._asked, self._names = 0, dict[str, Any](), list[str]()
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self) -> "Lines":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._held.enter_context(lock(self.folder / "lock"))
+        except Held as error:
+            raise ValueError(
+                f"process {error.holder} is writing {self.target}: wait for it, or give another --output"
+            ) from None
+        if self.target.exists() and not self.overwrite:  # another process has finished in the meantime
+            self._clean()
+            raise FileExistsError(f"{self.target} exists: give another name, or --overwrite to replace it")
+        return self
+
+    def begin(self, asked: Mapping[str, Any] | None) -> None:
+        """Begin to write the lines of a request, or continue its earlier lines; None is never continued."""
+        asked = None if asked is None else json.loads(json.dumps(asked))  # as it is read back
+        file, lines = self.folder / PROGRESS, self.folder / "lines"
+        known: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):  # a damaged file
+            known = read_json(file, default={})
+        same = asked is not None and known.get("asked") == asked and lines.is_file()
+        if same and lines.stat().st_size >= known["bytes"]:
+            os.truncate(lines, known["bytes"])  # a line may be half written
+            self.done, self._names = known["examples"], list(known["names"])
+        if not self.done:
+            file.unlink(missing_ok=True)
+            with naming(lines):
+                lines.write_bytes(self.mark)
+        self._asked = {} if asked is None else dict(asked)
+
+    @property
+    def header(self) -> list[str]:
+        """The header of a table, to be filled in by who writes it; an earlier run may have written it."""
+        return self._names
+
+    def skip(self, count: int) -> bool:
+        """Return True if the lines of the next `count` examples are already written."""
+        if self._passed + count > self.done:
+            return False
+        self._passed += count
+        return True
+
+    def add(self, lines: Iterable[str], count: int) -> None:
+        """Write the lines of the next `count` examples; they survive a kill from here on."""
+        where = self.folder / "lines"
+        self._passed += count
+        with naming(where), open(where, "ab") as file:
+            file.writelines(f"{line}\n".encode() for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        if self._asked:
+            progress = {"asked": self._asked, "examples": self._passed, "bytes": size, "names": self._names}
+            write_json(self.folder / PROGRESS, progress)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            (self.folder / "lines").replace(self.target)
+        if error is None or not (self.folder / PROGRESS).is_file():  # else the same request continues from here
+            self._clean()
+        else:
+            self._held.close()
+
+    def _clean(self) -> None:
+        self._held.close()
+        for name in ("lines", PROGRESS, "lock"):
+            (self.folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it holds files of someone else
+            self.folder.rmdir()
+
+
+def open_lines(path: Path | None, *, mark: bytes = b"", overwrite: bool = False) -> Lines:
+    """Return the writer of lines to a path of `find_output`."""
+    if path is None or (path.exists() and not path.is_file()):
+        return Lines(path)
+    return LineFile(path, mark=mark, overwrite=overwrite)
+
+
+def _open(path: Path) -> IO[str]:
+    with naming(path):
+        return open(path, "w", encoding="utf-8", newline="")

@@ -1,0 +1,177 @@
+"""Outputs are never destroyed, are written by one process at a time, and continue after a kill."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from bert_elmo_jax.files import naming
+from bert_elmo_jax.inference.output_file import LineFile, Lines, find_output, open_lines
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1"])
+def test_names_of_standard_output(name, capsys):
+    assert find_output(name) is None
+    with open_lines(None) as out:
+        out.add(["a", "b"], 2)
+    assert capsys.readouterr().out == "a\nb\n"
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    (tmp_path / "new.csv").symlink_to("later.csv")
+    with open_lines(find_output(str(tmp_path / "link.csv"), overwrite=True), overwrite=True) as out:
+        out.begin(None)
+        out.add(["new"], 1)
+    with open_lines(find_output(str(tmp_path / "new.csv"))) as out:
+        out.begin(None)
+        out.add(["later"], 1)
+    assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "real.csv").read_text() == "new\n"
+    assert (tmp_path / "new.csv").is_symlink() and (tmp_path / "later.csv").read_text() == "later\n"
+
+
+def test_a_pipe_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    with open_lines(find_output(str(tmp_path / "pipe"))) as out:
+        out.begin({"model": "a"})
+        out.add(["a", "b"], 2)
+    reader.join()
+    assert got == ["a\nb\n"]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+def test_a_full_device_is_an_error_that_names_it():
+    before = Path("/dev/full").stat().st_mode
+    out = open_lines(find_output("/dev/full"))
+    assert type(out) is Lines
+    with pytest.raises(OSError, match=r"\[Errno 28\] No space left on device: '/dev/full'"), out:
+        out.add(["a"], 1)
+    assert Path("/dev/full").stat().st_mode == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "--output= is empty: give the name of a file, or - for standard output"),
+        (" ", "--output= is empty"),
+        ("folder", "folder is a folder: give the name of a file, such as folder/out.jsonl"),
+        ("thesis.docx", "thesis.docx exists: give another name, or --overwrite to replace it"),
+        ("input.csv", "input.csv would replace the input: give another name"),
+        ("hard.csv", "hard.csv would replace the input"),
+        ("soft.csv", "soft.csv would replace the input"),
+    ],
+)
+def test_what_is_refused(name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("thesis.docx").write_text("a thesis")
+    Path("input.csv").write_text("text\n")
+    os.link("input.csv", "hard.csv")
+    Path("soft.csv").symlink_to("input.csv")
+    with pytest.raises((ValueError, OSError), match=message):
+        find_output(name, "input.csv")
+    if "input" in message:  # not even with --overwrite
+        with pytest.raises(ValueError, match=message):
+            find_output(name, "input.csv", overwrite=True)
+    assert Path("thesis.docx").read_text() == "a thesis"
+
+
+def test_one_process_at_a_time(tmp_path):
+    path = tmp_path / "out.csv"
+    with LineFile(path) as first:
+        first.begin(None)
+        with (
+            pytest.raises(ValueError, match=rf"process {os.getpid()} is writing .*out.csv: wait for it"),
+            LineFile(path),
+        ):
+            pass
+        first.add(["a"], 1)
+    assert path.read_text() == "a\n"
+    with pytest.raises(FileExistsError, match="exists"), LineFile(path):  # written while this process came here
+        pass
+    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
+
+
+def stop_after(path, groups, asked):
+    with pytest.raises(KeyboardInterrupt), LineFile(path, mark=b"\xef\xbb\xbf") as out:
+        out.begin(asked)
+        for lines in groups:
+            if not out.skip(len(lines)):
+                out.add(lines, len(lines))
+        out.header.append("late")
+        raise KeyboardInterrupt
+
+
+def test_a_stopped_output_continues(tmp_path):
+    path, asked = tmp_path / "out.csv", {"model": "0a", "stop": ("a",)}
+    with pytest.raises(KeyboardInterrupt), LineFile(path, mark=b"\xef\xbb\xbf") as out:
+        out.begin(asked)
+        out.header.append("text")
+        assert not out.skip(2)
+        out.add(["a", "b"], 2)
+        raise KeyboardInterrupt
+    assert not path.exists()
+    with open(tmp_path / "out.csv.partial" / "lines", "ab") as file:
+        file.write("half a 글".encode()[:-1])  # as after a kill
+    with LineFile(path, mark=b"\xef\xbb\xbf") as out:
+        out.begin(asked)
+        assert (out.done, out.header) == (2, ["text"])
+        assert out.skip(2) and not out.skip(1)
+        out.add(["c"], 1)
+    assert path.read_bytes() == b"\xef\xbb\xbfa\nb\nc\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
+
+
+@pytest.mark.parametrize("asked", [{"model": "1b"}, None])
+def test_another_request_begins_again(tmp_path, asked):
+    path = tmp_path / "out.csv"
+    stop_after(path, [["a"], ["b"]], {"model": "0a"})
+    with LineFile(path) as out:
+        out.begin(asked)
+        assert out.done == 0 and not out.skip(1)
+        out.add(["c"], 1)
+    assert path.read_text() == "c\n"
+
+
+@pytest.mark.parametrize("damage", ["progress.json", "lines"])
+def test_a_damaged_partial_file_begins_again(tmp_path, damage):
+    path, asked = tmp_path / "out.csv", {"model": "0a"}
+    stop_after(path, [["a"]], asked)
+    (tmp_path / "out.csv.partial" / damage).write_bytes(b"{")
+    with LineFile(path) as out:
+        out.begin(asked)
+        assert out.done == 0
+        out.add(["c"], 1)
+    assert path.read_text() == "c\n"
+
+
+def test_nothing_is_left_of_what_never_began(tmp_path):
+    with pytest.raises(KeyError), LineFile(tmp_path / "out.csv") as out:
+        out.begin({"model": "0a"})
+        raise KeyError
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_someone_else_stay(tmp_path):
+    (tmp_path / "out.csv.partial").mkdir()
+    (tmp_path / "out.csv.partial" / "thesis.docx").touch()
+    with LineFile(tmp_path / "out.csv") as out:
+        out.begin(None)
+        out.add(["a"], 1)
+    assert [file.name for file in (tmp_path / "out.csv.partial").iterdir()] == ["thesis.docx"]
+
+
+def test_only_errors_of_writes_get_a_name():
+    with pytest.raises(OSError, match=r"\[Errno 30\] Read-only file system: 'a'"), naming("a"):
+        raise OSError(30, "Read-only file system")
+    with pytest.raises(OSError, match=r"^a socket$"), naming("a"):
+        raise OSError("a socket")
+    with pytest.raises(FileNotFoundError, match="'b'"), naming("a"):
+        raise FileNotFoundError(2, "No such file", "b")

@@ -1,0 +1,31 @@
+"""Limits of the machine that are raised, or refused in one line."""
+
+import pytest
+
+from bert_elmo_jax.platform_support import OPEN_FILES, check_machine_limits
+
+resource = pytest.importorskip("resource", reason="only Unix has limits on open files")
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        ((1024, 4096), None),
+        ((OPEN_FILES, OPEN_FILES), None),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), None),
+        ((24, 4096), (OPEN_FILES, 4096)),
+        ((24, resource.RLIM_INFINITY), (OPEN_FILES, resource.RLIM_INFINITY)),
+    ],
+)
+def test_a_low_limit_is_raised(limits, asked, monkeypatch):
+    set_to = []
+    monkeypatch.setattr(resource, "getrlimit", lambda what: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda what, new: set_to.append(new))
+    check_machine_limits()
+    assert set_to == ([asked] if asked else [])
+
+
+def test_a_limit_that_cannot_be_raised(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (24, 24))
+    with pytest.raises(OSError, match="24 files may be open at once, and 64 are needed: raise the limit"):
+        check_machine_limits()
