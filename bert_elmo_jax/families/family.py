@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.families.documents import DocumentReader
 
 Params = dict[str, Any]
 # The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.
@@ -163,6 +164,8 @@ class Family:
     special_ids: Callable[[Any], dict[str, Any]] = lambda tokenizer: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
+    # How documents are read part by part; None for a family that has no classifier of documents.
+    documents: DocumentReader | None = None
 
     def build(self, config: Any, *, pooler: bool = False) -> nn.Module:
         """Return the module of a configuration, with the pooler if the family has one."""

@@ -19,8 +19,7 @@ from bert_elmo_jax.data.tasks.task import Task, read_examples
 from bert_elmo_jax.files import open_atomically, read_json
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, to_json
-from bert_elmo_jax.inference.task_model import TaskModel, to_example
-from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
 from bert_elmo_jax.train.devices import describe_devices
 
 Cells = dict[str, Any]
@@ -47,7 +46,7 @@ def predict_file(
     if "-" not in (source, target) and Path(source).resolve() == Path(target).resolve():
         raise ValueError(f"--output={target} would replace the input: give another name")
     loaded = load(model, dtype=dtype)
-    if not isinstance(loaded, TaskModel | TaskNetwork):
+    if not isinstance(loaded, Predictor):
         raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
     encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
     names = "standard input" if source == "-" else source, "standard output" if target == "-" else target
@@ -80,7 +79,7 @@ def predict_file(
         raise ValueError(f"standard input is not {error.encoding}: {error}; convert it first") from error
 
 
-def print_work(model: TaskModel | TaskNetwork) -> None:
+def print_work(model: Predictor) -> None:
     """Print the pieces that a model with a head has read, and its share of padding; networks read words."""
     if isinstance(model, TaskModel):
         print(model.work, file=sys.stderr)

@@ -28,7 +28,7 @@ def read_model(
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none.
     """
-    run_of, step = _checkpoint_of(Path(path).expanduser())
+    run_of, step = checkpoint_of(Path(path).expanduser())
     try:
         found = run_of if step is not None else resolve(path)
     except OSError as error:
@@ -79,7 +79,7 @@ def _read_folder(found: Path, format: str | None, classifier: str | None, lowerc
     return StoredModel(kind.name, config, params, tokenizer, report, labels, problem_type)
 
 
-def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
+def checkpoint_of(path: Path) -> tuple[Path, int | None]:
     """Return the run directory and the step of a checkpoint's folder, or any other path and None."""
     if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
         return path.parent.parent, int(path.name)

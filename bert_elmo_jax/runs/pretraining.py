@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import optax
 from ml_collections import ConfigDict
-from optax import GradientTransformation
 
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
@@ -229,13 +229,15 @@ def build_objective(config: ConfigDict, vocab_size: int | None, *, teacher: bool
 
 def build_step(
     config: ConfigDict, objective: Objective, axis: str | None = None
-) -> tuple[Schedule, GradientTransformation, Step]:
+) -> tuple[Schedule, optax.GradientTransformation, Step]:
     """Return the learning rate, the optimizer and the training step of a config; `axis` is the axis of `pmap`."""
     options: Mapping[str, Any] = objective.step
     if config.optimizer.name not in ROW_SPARSE:
         options = {name: value for name, value in options.items() if name != "touched"}
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
+    if (config.get("layer_decay") or 1) != 1:
+        method = optax.chain(method, optim.scale_by_depth(config.layer_decay, get_family(config.family).depth_of))
     if objective.frozen:
         method = optim.freeze(method, objective.frozen)
     step = train.make_step(
