@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from bert_elmo_jax.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from bert_elmo_jax.optim.masks import decayed, depths, freeze, join_later, scale_by_depth
+    from bert_elmo_jax.optim.masks import decayed, depths, freeze, scale_by_depth
     from bert_elmo_jax.optim.optimizers import adagrad, adamw, bert_adam, lamb
     from bert_elmo_jax.optim.paths import average, matches
     from bert_elmo_jax.optim.rows import Rows, as_rows, find_rows, places, put_rows, take_rows, values
@@ -21,5 +21,6 @@ if TYPE_CHECKING:
         slanted_triangular,
         warmup_stable_decay,
     )
+    from bert_elmo_jax.optim.unfreezing import Spans, join_later, train_during
 
 __all__, __getattr__ = lazy_names(__name__, __file__)

@@ -1,4 +1,8 @@
-"""Ways of transfer: which parameters of an encoder and its task's parts are trained, and from which step."""
+"""Ways of transfer: which parameters of an encoder and of its task's parts are trained, and in which steps.
+
+Four are ways of the papers: `all` (Devlin et al. 2018), `frozen` (features), `top_down` (gradual unfreezing, Howard and
+Ruder 2018, https://arxiv.org/abs/1801.06146) and `chain_thaw` (Felbo et al. 2017, https://arxiv.org/abs/1708.00524).
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +13,12 @@ import optax
 from ml_collections import ConfigDict
 
 from bert_elmo_jax import optim
-from bert_elmo_jax.optim.paths import path_name
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
+from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Length
 
-WAYS = ("all", "frozen", "head_first", "top_down")  # values of `config.transfer`
+# Values of `config.transfer`; `gradual` is another name of `top_down`.
+WAYS = ("all", "frozen", "head_first", "top_down", "gradual", "chain_thaw", "upper")
 DepthOf = Callable[[str], int | None]
 
 
@@ -33,7 +38,7 @@ def build_transfer(
     fresh: Sequence[str] = (),
     frozen: Sequence[str] = (),
 ) -> Transfer:
-    """Return the training of `config.transfer` and `config.layer_decay`.
+    """Return the training of `config.transfer`, `config.upper_layers` and `config.layer_decay`.
 
     `params["encoder"]` is the pretrained encoder, with the layers of `depth_of`; everything else is new. Without an
     `encoder`, everything is trained. `fresh` are patterns of the paths of new parameters inside the encoder, such as
@@ -44,25 +49,36 @@ def build_transfer(
     o = config.optimizer
     rate = build_schedule(o, length.steps)
     if "encoder" not in params or depth_of is None:
-        check_no_encoder(config)
-        method = build_optimizer(o, rate)
-        return Transfer(rate, optim.freeze(method, frozen) if frozen else method, tuple(frozen))
-    if config.transfer in ("head_first", "top_down"):
-        unclipped = ConfigDict({**o, "clip": float("inf")})
-        starts = plan_unfreezing(config, depth_of, params, length.epoch, fresh)
-        method = optim.join_later(starts, rate, lambda later: build_optimizer(unclipped, later), o.clip)
+        check_no_encoder(config, depth_of is not None)
+        spans = jax.tree.map(lambda _: optim.Spans(), dict(params))
     else:
+        spans = plan_unfreezing(config, depth_of, params, length.epoch, fresh)
+    spans = jax.tree.map(lambda own, off: NEVER if off else own, spans, optim.matches(spans, frozen))
+    leaves = jax.tree.leaves(spans)
+    if all(own.never for own in leaves):
+        raise ValueError(f"config.transfer={config.transfer} leaves nothing to train")
+    still = tuple(list_frozen(spans))
+    if all(own.always or own.never for own in leaves):
         method = build_optimizer(o, rate)
-    patterns = (*frozen, *(list_old(params, fresh) if config.transfer == "frozen" else ()))
-    if patterns:
-        method = optim.freeze(method, patterns)
-    if config.layer_decay != 1:
+        method = optim.freeze(method, still) if still else method
+    else:
+        report_late(config, leaves, length)
+        unclipped = ConfigDict({**o, "clip": float("inf")})
+        # Gradients are clipped here, before each group's optimizer scales them.
+        clip = o.clip / o.gradient_scale if o.gradient_scale > 0 else o.clip
+        method = optim.train_during(spans, rate, lambda now: build_optimizer(unclipped, now), clip)
+    if config.layer_decay != 1 and depth_of is not None:
         method = optax.chain(method, optim.scale_by_depth(config.layer_decay, depth_of))
-    return Transfer(rate, method, patterns)
+    return Transfer(rate, method, still)
 
 
 def hold(loss: Callable[..., Any], frozen: Sequence[str]) -> Callable[..., Any]:
-    """Return a loss without gradients of the parameters that a pattern matches, which are then not computed."""
+    """Return a loss without gradients of the parameters that a pattern matches, which are then not computed.
+
+    >>> held = hold(lambda params: (params["encoder"] * params["head"]).sum(), ["encoder"])
+    >>> {name: float(x) for name, x in jax.grad(held)({"encoder": 2.0, "head": 3.0}).items()}
+    {'encoder': 0.0, 'head': 2.0}
+    """
     if not frozen:
         return loss
 
@@ -73,33 +89,96 @@ def hold(loss: Callable[..., Any], frozen: Sequence[str]) -> Callable[..., Any]:
     return held
 
 
-def check_no_encoder(config: ConfigDict) -> None:
-    """Raise ValueError for a field that needs a fine-tuned encoder."""
-    why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
-    if config.layer_decay != 1:
-        raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
-    if config.transfer != "all":
-        raise ValueError(f"config.transfer={config.transfer} {why}")
-
-
-def list_old(params: Mapping[str, Any], fresh: Sequence[str]) -> list[str]:
-    """Return patterns of the pretrained parameters: the paths of the encoder that no pattern of `fresh` matches."""
-    new = jax.tree_util.tree_leaves_with_path(optim.matches(dict(params), fresh))
-    names = (path_name(path) for path, is_new in new if not is_new)
-    return [re.escape(name) for name in names if name.startswith("encoder/")]
+NEVER = optim.Spans(())
 
 
 def plan_unfreezing(
     config: ConfigDict, depth_of: DepthOf, params: Mapping[str, Any], epoch: int, fresh: Sequence[str] = ()
 ) -> Any:
-    """Return the step from which each parameter is trained: 0 for new parts, last layer for what is above it."""
+    """Return a tree of the `optim.Spans` of steps in which each parameter is trained, for epochs of so many steps.
+
+    New parts are everything outside the encoder, and what `fresh` matches. A part above the last layer, such as a
+    pretrained pooler, is trained with the last layer.
+    """
+    way = choose("transfer", config.transfer, {name: name for name in WAYS} | {"gradual": "top_down"})
+    if config.get("upper_layers") is not None and way != "upper":
+        why = "is for transfer=upper: give both, or leave it out"
+        raise ValueError(f"config.upper_layers={config.upper_layers} with transfer={config.transfer} {why}")
     depths = optim.depths(dict(params), depth_of)
     top = max(jax.tree.leaves(depths))
+    layers = sorted({depth for depth in jax.tree.leaves(depths["encoder"]) if depth < top})  # 0 are embeddings
     first = round(config.head_epochs * epoch)
-    if first < 1:
+    if first < 1 and way in ("head_first", "top_down", "chain_thaw"):
         raise ValueError(f"config.head_epochs={config.head_epochs} is less than a step; use more, or transfer=all")
+    head = optim.Spans()
+    if way == "all":
+        plan = dict.fromkeys(layers, optim.Spans())
+    elif way == "frozen":
+        plan = dict.fromkeys(layers, NEVER)
+    elif way == "upper":
+        lower = layers[: -count_upper(config, layers)]
+        plan = {depth: NEVER if depth in lower else optim.Spans() for depth in layers}
+    elif way == "chain_thaw":
+        head = optim.Spans(((0, first), (first * (1 + len(layers)), None)))
+        plan = {
+            depth: optim.Spans(((first * n, first * (n + 1)), (first * (1 + len(layers)), None)))
+            for n, depth in enumerate(layers, start=1)
+        }
+    else:
+        wait = epoch if way == "top_down" else 0  # steps from one layer to the next lower one
+        plan = {depth: optim.Spans(((first + wait * n, None),)) for n, depth in enumerate(reversed(layers))}
+    plan[top] = plan[layers[-1]]
 
-    wait = epoch if config.transfer == "top_down" else 0  # steps from one layer to the next lower one
-    starts = jax.tree.map(lambda depth: 0, depths)
-    starts["encoder"] = jax.tree.map(lambda depth: first + max(0, top - 1 - depth) * wait, depths["encoder"])
-    return jax.tree.map(lambda start, new: 0 if new else start, starts, optim.matches(dict(params), fresh))
+    new = optim.matches(dict(params), fresh)
+    spans = {name: jax.tree.map(lambda _: head, part) for name, part in depths.items()}
+    spans["encoder"] = jax.tree.map(
+        lambda depth, is_new: head if is_new else plan[depth], depths["encoder"], new["encoder"]
+    )
+    return spans
+
+
+def count_upper(config: ConfigDict, layers: Sequence[int]) -> int:
+    """Return `config.upper_layers`, checked against the layers of an encoder; the embeddings are not one of them."""
+    most = sum(depth > 0 for depth in layers)
+    if config.get("upper_layers") is None:
+        raise ValueError(f"config.transfer=upper needs config.upper_layers=…, from 1 to {most}")
+    if not 1 <= config.upper_layers <= most:
+        raise ValueError(
+            f"config.upper_layers={config.upper_layers}: expected 1 to {most}, the layers of this encoder without its "
+            "embeddings; transfer=all trains these, too, and transfer=frozen only the head"
+        )
+    return int(config.upper_layers)
+
+
+def check_no_encoder(config: ConfigDict, given: bool) -> None:
+    """Raise ValueError for a field that needs a fine-tuned encoder; a `given` encoder is frozen."""
+    why = "is for the layers of a fine-tuned encoder: add --config.tune_encoder=true, or leave it out"
+    if config.layer_decay != 1:
+        raise ValueError(f"config.layer_decay={config.layer_decay} {why}")
+    if config.transfer not in ("all", *(["frozen"] if given else [])):
+        raise ValueError(f"config.transfer={config.transfer} {why}")
+    if config.get("upper_layers") is not None:
+        raise ValueError(f"config.upper_layers={config.upper_layers} {why}")
+
+
+def list_frozen(spans: Any, path: str = "") -> list[str]:
+    """Return patterns of the parameters that are never trained, each for as many as possible.
+
+    >>> list_frozen({"encoder": {"layer_0": {"kernel": NEVER, "bias": NEVER}}, "tag": {"kernel": optim.Spans()}})
+    ['encoder(/.*)?']
+    """
+    leaves = jax.tree.leaves(spans)
+    if leaves and all(own.never for own in leaves):
+        return [f"{re.escape(path)}(/.*)?"]
+    parts = spans.items() if isinstance(spans, Mapping) else ()
+    return [found for name, part in parts for found in list_frozen(part, f"{path}/{name}" if path else name)]
+
+
+def report_late(config: ConfigDict, spans: Sequence[optim.Spans], length: Length) -> None:
+    """Say when a run ends before the last stage of its way of transfer."""
+    last = max(own.steps[-1][0] for own in spans if own.steps)
+    if last >= length.steps:
+        say(
+            f"transfer={config.transfer}: this run of {length.steps:,} steps ends before its last stage, which begins "
+            f"after {last:,}; config.epochs of more than {last / length.epoch:g} reach it"
+        )

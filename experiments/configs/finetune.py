@@ -18,8 +18,12 @@ def fields() -> ConfigDict:
     c.update(pair="", label="", encoding="utf-8")
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
     c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: as they are
-    c.transfer = "all"  # frozen; head_first, then all; top_down: the head, then one more layer in every epoch
-    c.head_epochs = 1.0  # for head_first and top_down: how long the head is trained alone
+    # What of a pretrained encoder is trained: all; frozen: nothing; head_first: the head, then all; top_down: the head,
+    # then one more layer in every epoch; chain_thaw: the head, then each layer alone from the lowest up, then all;
+    # upper: the head and the `upper_layers`.
+    c.transfer = "all"
+    c.upper_layers = config_dict.placeholder(int)
+    c.head_epochs = 1.0  # for head_first, top_down: how long the head is trained alone; chain_thaw: each part
     c.layer_decay = 1.0  # the rate of a layer divided by the rate of the layer above
     c.epochs = 3.0
     c.batch_size = 32  # rows, on all devices together

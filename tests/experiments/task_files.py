@@ -117,10 +117,10 @@ def write_task(folder, task, count=64):
     return {"task": task, **files, **fields}
 
 
-def write_model(folder):
-    """A run directory with a model of one layer."""
+def write_model(folder, num_layers=1):
+    """A run directory with a small model."""
     tokenizer = train_wordpiece([" ".join((*GOOD, *BAD, *OTHER, "서울에", "really", ","))] * 9, vocab_size=120)
-    sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "feed_forward_size": 32, "max_positions": 48}
+    sizes = {"hidden_size": 16, "num_layers": num_layers, "num_heads": 2, "feed_forward_size": 32, "max_positions": 48}
     config = BertConfig(vocab_size=tokenizer.vocab_size, dropout=0.1, attention_dropout=0.1, **sizes)
     write_run_directory(
         folder, config, init_params(FAMILY, config, jax.random.key(0), ("mlm", "nsp")), tokenizer, run={}

@@ -130,11 +130,14 @@ def test_when_each_part_joins(program):
             config, get_family("bert").depth_of, params, 10, ("encoder/pooler/.*",) if new_pooler else ()
         )
         encoder = {name: next(iter(part.values())) for name, part in found["encoder"].items()}
-        return [found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings"))]
+        parts = (found["classify"]["bias"], *(encoder[name] for name in ("pooler", "layer_2", "layer_0", "embeddings")))
+        assert all(part.steps[0][1:] == (None,) for part in parts)
+        return [part.steps[0][0] for part in parts]
 
     assert starts(transfer="head_first") == [0, 10, 10, 10, 10]
     assert starts(transfer="head_first", head_epochs=0.5) == [0, 5, 5, 5, 5]
     assert starts(transfer="top_down") == [0, 10, 10, 30, 40]
+    assert starts(transfer="gradual") == starts(transfer="top_down")
     assert starts(transfer="top_down", new_pooler=True) == [0, 0, 10, 30, 40]
     with pytest.raises(ValueError, match=r"config.head_epochs=0\.0 is less than a step"):
         starts(transfer="head_first", head_epochs=0.0)

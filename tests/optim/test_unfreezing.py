@@ -1,12 +1,14 @@
 """Tests of gradual unfreezing: parameters are unchanged until their step, and then start with new moments."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from bert_elmo_jax.optim import adamw, bert_adam, constant, join_later, linear_from_start
+from bert_elmo_jax.optim import Spans, adamw, bert_adam, constant, join_later, linear_from_start, train_during
 
 PARAMS = {"encoder": {"kernel": jnp.array([-0.0, 1.0, 2.0]), "bias": jnp.array([0.5])}, "head": jnp.array([1.0])}
 STARTS = {"encoder": {"kernel": 3, "bias": 3}, "head": 0}
@@ -63,3 +65,53 @@ def test_global_norm_excludes_frozen_parameters():
 def test_negative_steps_raise():
     with pytest.raises(ValueError, match=r"are \[-1\]; expected 0 or more"):
         join_later({"head": -1}, constant(0.1), optax.sgd, clip=1.0)
+
+
+LATE = {"encoder": {"kernel": Spans(((1, 3), (5, None))), "bias": Spans(())}, "head": Spans(((0, 2),))}
+
+
+def test_parameters_move_in_their_spans_only():
+    path = [PARAMS, *trained(train_during(LATE, constant(0.1), lambda rate: adamw(rate, clip=9.0), clip=9.0), 8)]
+    moved = [
+        [jnp.any(a != b).item() for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after))]
+        for before, after in itertools.pairwise(path)
+    ]
+    bias, kernel, head = ([n for n, row in enumerate(moved) if row[leaf]] for leaf in range(3))
+    assert (bias, kernel, head) == ([], [1, 2, 5, 6, 7], [0, 1])
+    assert np.asarray(path[1]["encoder"]["kernel"]).tobytes() == np.asarray(PARAMS["encoder"]["kernel"]).tobytes()
+
+
+def test_each_span_starts_with_new_moments_at_the_rate_of_its_step():
+    rate = linear_from_start(0.1, warmup=2, steps=10)
+    path = trained(train_during(LATE, rate, lambda rate: adamw(rate, clip=float("inf")), clip=1e9), 8)
+    alone = trained(adamw(lambda step: rate(step + 5), clip=1e9), 8, path[4], first=5)
+    for ours, theirs in zip(path[5:], alone):
+        np.testing.assert_allclose(ours["encoder"]["kernel"], theirs["encoder"]["kernel"], rtol=1e-6)
+
+
+def test_a_parameter_that_is_never_trained_has_no_state_and_its_gradient_is_not_read():
+    method = train_during(LATE, constant(0.1), adamw, clip=1.0)
+    state = method.init(PARAMS)
+    assert sum(leaf.size for leaf in jax.tree.leaves(state) if leaf.ndim) == 2 * (3 + 1)
+    broken = {"encoder": {**PARAMS["encoder"], "bias": jnp.array([jnp.nan])}, "head": PARAMS["head"]}
+    updates, _ = method.update(broken, state, PARAMS)
+    assert np.isfinite(updates["head"]).all() and np.signbit(updates["encoder"]["bias"]).all()
+
+
+def test_starts_and_spans_have_the_same_state():
+    """A run that was started with `join_later` goes on."""
+    one = join_later(STARTS, constant(0.1), adamw, clip=1.0).init(PARAMS)
+    spans = jax.tree.map(lambda start: Spans(((start, None),)), STARTS)
+    other = train_during(spans, constant(0.1), adamw, clip=1.0).init(PARAMS)
+    assert jax.tree.structure(one) == jax.tree.structure(other) and sorted(one.groups) == ["0", "3"]
+
+
+@pytest.mark.parametrize("steps", [((0, None), (3, None)), ((4, 2),), ((0, 3), (2, None))])
+def test_spans_that_overlap_raise(steps):
+    with pytest.raises(ValueError, match="expected one after the other, and None as the last end only"):
+        Spans(steps)
+
+
+def test_nothing_to_train_raises():
+    with pytest.raises(ValueError, match="no parameter is ever trained"):
+        train_during({"head": Spans(())}, constant(0.1), optax.sgd, clip=1.0)

@@ -5,7 +5,7 @@ from typing import Any
 from bert_elmo_jax.families.electra.config import PRESETS, ElectraConfig
 from bert_elmo_jax.families.electra.formats import FORMATS
 from bert_elmo_jax.families.electra.model import Electra, Generator, Replaced, masked_lm
-from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective
+from bert_elmo_jax.families.family import TRANSFORMER_SHARDING, Family, Objective, encoder_depth
 from bert_elmo_jax.lazy_imports import lazy_function
 
 
@@ -19,6 +19,11 @@ def _replaced(config: Any, model: Any) -> Objective:
     return make(FAMILY, config, model)
 
 
+def _depth_of(path: str) -> int | None:
+    # The projection of the embeddings to the width of the layers belongs to the embeddings.
+    return 0 if path.startswith("project/") else encoder_depth(path)
+
+
 FAMILY = Family(
     name="electra",
     called="an ELECTRA",
@@ -28,6 +33,7 @@ FAMILY = Family(
     objectives={"replaced": _replaced, "sentences": _masked_words, "documents": _masked_words},
     heads={"mlm": masked_lm, "replaced": Replaced, "generator": Generator},
     formats=FORMATS,
+    depth_of=_depth_of,
     sharding=TRANSFORMER_SHARDING,
     pooler=True,
     presets=PRESETS,

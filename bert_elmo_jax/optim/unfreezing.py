@@ -1,0 +1,150 @@
+"""Training of parts of a model in some steps only: gradual unfreezing, and one layer after the other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Int32
+
+from bert_elmo_jax.optim.masks import nothing
+from bert_elmo_jax.optim.paths import PyTree
+from bert_elmo_jax.optim.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The steps in which a parameter is trained, as spans from a first step up to a step that is not in it, or None.
+
+    >>> Spans(((0, 10), (30, None))).name  # steps 0 to 9, and all from 30 on
+    '0-10,30-'
+    >>> Spans().always, Spans(()).never
+    (True, True)
+    """
+
+    steps: tuple[tuple[int, int | None], ...] = ((0, None),)
+
+    def __post_init__(self) -> None:
+        before: int | None = 0
+        for start, end in self.steps:
+            if start < 0:
+                raise ValueError(f"the steps from which parameters are trained are [{start}]; expected 0 or more")
+            if before is None or start < before or (end is not None and end <= start):
+                raise ValueError(f"the spans {self.steps}: expected one after the other, and None as the last end only")
+            before = end
+
+    @property
+    def always(self) -> bool:
+        """True for all steps."""
+        return self.steps == ((0, None),)
+
+    @property
+    def never(self) -> bool:
+        """True for no step."""
+        return not self.steps
+
+    @property
+    def name(self) -> str:
+        """The name of the optimiser's state in a checkpoint."""
+        if len(self.steps) == 1 and self.steps[0][1] is None:
+            return str(self.steps[0][0])
+        return ",".join(f"{start}-{'' if end is None else end}" for start, end in self.steps)
+
+    def include(self, step: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Return whether a step is in a span.
+
+        >>> [bool(Spans(((1, 2), (3, None))).include(jnp.int32(step))) for step in range(5)]
+        [False, True, False, True, True]
+        """
+        inside = [(step >= start) & (True if end is None else step < end) for start, end in self.steps]
+        return jnp.any(jnp.stack(inside)) if inside else jnp.zeros((), bool)
+
+    def begin(self, step: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Return whether a span begins with a step."""
+        return jnp.any(jnp.stack([step == start for start, _ in self.steps])) if self.steps else jnp.zeros((), bool)
+
+
+class Joined(NamedTuple):
+    """The number of steps, and the state of each group's optimiser."""
+
+    step: Int32[Array, ""]
+    groups: dict[str, Any]
+
+
+def train_during(
+    spans: PyTree, rate: Schedule, optimizer: Callable[[Schedule], optax.GradientTransformation], clip: float
+) -> optax.GradientTransformation:
+    """Train each parameter in its `Spans` (a tree like the parameters), at the rate of the step.
+
+    Outside of them, the parameter keeps every bit, and clipping by global norm excludes it. Parameters with the same
+    spans share an optimiser, made by `optimizer`, whose moments begin anew with each span. Parameters that are never
+    trained have no optimiser state, and their gradients are not read.
+
+    >>> params = {"encoder": jnp.ones(1), "head": jnp.ones(1)}
+    >>> spans = {"encoder": Spans(((1, None),)), "head": Spans(((0, 1), (2, None)))}
+    >>> method = train_during(spans, lambda step: 0.5, optax.sgd, clip=10.0)
+    >>> state, steps = method.init(params), []
+    >>> for _ in range(3):
+    ...     updates, state = method.update(params, state, params)
+    ...     steps.append([updates[name].item() for name in params])
+    >>> steps
+    [[-0.0, -0.5], [-0.5, -0.0], [-0.5, -0.5]]
+    """
+    named = {leaf.name: leaf for leaf in jax.tree.leaves(spans) if not leaf.never}
+    if not named:
+        raise ValueError("no parameter is ever trained; expected a span for at least one")
+    members = {name: jax.tree.map(lambda own, name=name: own.name == name, spans) for name in named}
+    norm = optax.clip_by_global_norm(clip)
+
+    def group(name: str, now: Schedule) -> optax.GradientTransformation:
+        return optax.masked(optimizer(now), members[name])
+
+    first = {name: group(name, rate) for name in named}
+
+    def init(params: PyTree) -> Joined:
+        return Joined(jnp.zeros((), jnp.int32), {name: method.init(params) for name, method in first.items()})
+
+    def update(updates: PyTree, state: Joined, params: PyTree = None) -> tuple[PyTree, Joined]:
+        awake = {name: own.include(state.step) for name, own in named.items()}
+
+        def keep(u: Array, own: Spans, other: Callable[[Array], Array]) -> Array:
+            return other(u) if own.never else jnp.where(awake[own.name], u, other(u))
+
+        seen = jax.tree.map(lambda u, own: keep(u, own, jnp.zeros_like), updates, spans)
+        out, _ = norm.update(seen, norm.init(params))
+        inner = {}
+        for name, own in named.items():
+            # Each group changes only its own leaves. Its rate is that of the step, however often it has been trained.
+            method, before = group(name, lambda _: rate(state.step)), state.groups[name]
+            begun = before
+            if len(own.steps) > 1:
+                begun = pick(own.begin(state.step), method.init(params), before)
+            out, after = method.update(out, begun, params)
+            inner[name] = pick(awake[name], after, before)
+        out = jax.tree.map(lambda u, own: keep(u, own, nothing), out, spans)
+        return out, Joined(state.step + 1, inner)
+
+    return optax.GradientTransformation(init, update)
+
+
+def pick(condition: Bool[Array, ""], one: PyTree, other: PyTree) -> PyTree:
+    """Return one of two trees."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+
+
+def join_later(
+    starts: PyTree, rate: Schedule, optimizer: Callable[[Schedule], optax.GradientTransformation], clip: float
+) -> optax.GradientTransformation:
+    """Unfreeze gradually (Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.3).
+
+    Trains each parameter from its step in `starts` (a tree of integers like the parameters); see `train_during`.
+
+    >>> params = {"encoder": jnp.ones(1), "head": jnp.ones(1)}
+    >>> method = join_later({"encoder": 2, "head": 0}, lambda step: 0.5, optax.sgd, clip=10.0)
+    >>> updates, _ = method.update(params, method.init(params), params)
+    >>> updates["encoder"].item(), updates["head"].item()
+    (-0.0, -0.5)
+    """
+    return train_during(jax.tree.map(lambda start: Spans(((start, None),)), starts), rate, optimizer, clip)
