@@ -1,6 +1,6 @@
 """The contract of families that classify documents of any length, part by part."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ class DocumentReader(NamedTuple):
     direction: Callable[[Any], str]  # "forward" or "backward"
     # (vocabulary) -> its words as a `WordVocabulary` with the same ids, or itself, to prepare a corpus with
     for_corpus: Callable[[Any], Any]
+    # (vocabulary of words, parameters, new words) -> both with the new words at the end
+    add_words: Callable[[Any, Any, Sequence[str]], tuple[Any, dict[str, Any]]]
     rates: tuple[str, ...]  # fields of the configuration that are rates of dropout
 
 

@@ -4,6 +4,7 @@ Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.2. Each model
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data
 from bert_elmo_jax.runs.with_documents import (
     BACKWARD,
+    RULE,
     DocumentStart,
     check_documents,
     count_words,
@@ -32,12 +34,20 @@ from bert_elmo_jax.runs.with_documents import (
     read_unlabelled,
 )
 from bert_elmo_jax.text import Tokenizer, WordVocabulary
-from bert_elmo_jax.text.words import split_line
+from bert_elmo_jax.text.words import WORD_SPECIALS, split_line
 from bert_elmo_jax.train.metrics import read_metrics
 
 TUNED = "adapted"  # the folder of the tuned language model
 FEWEST = 10  # different texts: of fewer, none may be held out
-STAGES = ("lm", "backward", "unlabelled", "rates", "preset", "vocab_size")  # fields that all runs of a grid share
+STAGES = (
+    "lm",
+    "backward",
+    "unlabelled",
+    "rates",
+    "preset",
+    "vocab_size",
+    "add_words",
+)  # fields that all runs of a grid share
 
 
 def check_stages(config: ConfigDict, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -68,6 +78,8 @@ def tune_language_models(
     if start.vocabulary is None:
         start = start._replace(vocabulary=count_words(texts, config.vocab_size))
         say(f"{start.vocabulary.vocab_size:,} words of the task's texts are the vocabulary")
+    elif start.stored is not None:
+        start = add_new_words(start, texts, config.add_words)
     if not config.lm.epochs:
         say("stage 2 of 3, the language model on the task's texts, is left out: config.lm.epochs=0")
         return start, 0
@@ -76,6 +88,35 @@ def tune_language_models(
         return tuned, status
     other, status = tune(config, workdir / f"{TUNED}_{BACKWARD}", texts, start.other)
     return tuned._replace(other=other), status
+
+
+def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> DocumentStart:
+    """Return a model and that of the other direction with the words that texts have at least `least` times."""
+    if least < 0:
+        raise ValueError(f"config.add_words={least}: expected how often a new word must be seen, or 0 to add none")
+    known = start.vocabulary
+    if isinstance(known, Tokenizer) or not least:
+        return start
+    counts = Counter(word for text in texts for word in split_line(text, known.rule or RULE))
+    lower = isinstance(known, WordVocabulary)
+    found = [word for word, count in counts.most_common() if count >= least and is_new(word, known, lower)]
+    if not found:
+        return start
+    say(f"{len(found):,} words of the task's texts are new to {start.source}: each gets the mean of its vectors")
+
+    def extend(one: DocumentStart) -> DocumentStart:
+        assert one.family.documents is not None and one.stored is not None
+        vocabulary, params = one.family.documents.add_words(one.vocabulary, one.stored.params, found)
+        config = dataclasses.replace(one.stored.config, vocab_size=vocabulary.vocab_size)
+        stored = dataclasses.replace(one.stored, config=config, params=params, tokenizer=vocabulary)
+        return one._replace(vocabulary=vocabulary, stored=stored)
+
+    return extend(start)._replace(other=None if start.other is None else extend(start.other))
+
+
+def is_new(word: str, known: Any, cased: bool) -> bool:
+    """Return True for a word that a vocabulary lacks; without `cased`, also in lower case."""
+    return word not in known and word not in WORD_SPECIALS and (cased or word.lower() not in known)
 
 
 def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: DocumentStart) -> tuple[DocumentStart, int]:
@@ -97,7 +138,7 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
     vocabulary = start.family.documents.for_corpus(start.vocabulary)
     lines: list[list[str]]
     if isinstance(vocabulary, WordVocabulary):
-        split = (split_line(text, vocabulary.rule or "punctuation") for text in texts)
+        split = (split_line(text, vocabulary.rule or RULE) for text in texts)
         # Words that are known in lower case only, as in fastai's vocabularies, are written so.
         known = start.vocabulary
         lines = [
@@ -128,8 +169,9 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
 
 
 def find_init(folder: Path, start: DocumentStart) -> str | None:
-    """Return the weights to begin with; those with a vocabulary of fastai are written with words of this project."""
-    if start.stored is None or isinstance(start.vocabulary, Tokenizer | WordVocabulary):
+    """Return the weights to begin with; those with new words, or of fastai, are written first."""
+    same = start.vocabulary.vocab_size == start.model.vocab_size  # no words were added
+    if start.stored is None or (same and isinstance(start.vocabulary, Tokenizer | WordVocabulary)):
         return start.source
     begun = folder / "start"
     if not is_run_directory(begun):

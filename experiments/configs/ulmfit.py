@@ -28,6 +28,9 @@ def get_config() -> ConfigDict:
     c.unlabelled = ""
     c.preset = "original"  # without --init: a size (original, toy, …), or a model whose configuration is taken
     c.vocab_size = 60_000  # without --init and --tokenizer: the most frequent words of the task's texts
+    # Words that the task's texts have at least so many times are added to the vocabulary of --init, with the mean of its
+    # vectors; 0: none.
+    c.add_words = 2
     model = AwdLstmConfig(vocab_size=1)
     c.rates = ConfigDict({name: getattr(model, name) for name in RATES})  # of dropout, in both stages
     c.drop_factor = 1.0  # multiplies these rates while the classifier is trained
@@ -49,7 +52,7 @@ def get_config() -> ConfigDict:
     c.documents.gradient_words = 1_400  # the gradient reaches the last so many words of a document; 0: all
     c.documents.sizes = (50,)  # of the layers between the pooled vectors and the classes
     c.documents.dropout = (0.4, 0.1)  # before each of these layers, and before the classes
-    c.transfer = "top_down"  # gradual unfreezing: the classifier, then one more layer in every epoch
+    c.transfer = "gradual"  # gradual unfreezing: the classifier, then one more layer in every epoch
     c.layer_decay = 1 / 2.6
     c.update(epochs=10.0, batch_size=64)
     c.optimizer.update(name="adamw", schedule="slanted_triangular", learning_rate=1e-2, warmup=0.1, decay=0.0)

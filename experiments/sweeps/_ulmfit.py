@@ -1,0 +1,97 @@
+"""The scales of ULMFiT's tables: language models, tasks, sizes and seeds.
+
+`--data` must have these files, besides those of `_scales.py`:
+
+  corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm.py:original says
+  imdb/{train,dev}.tsv                     IMDb, columns text and label; the papers' dev is a tenth of the training data
+  imdb/unlabelled.txt                      its 50,000 reviews without labels, one per line
+  trec/{train,dev}.txt                     TREC, in its own format
+  ag/{train,dev}.tsv                       AG's news, columns text and label
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bert_elmo_jax.sweeps.definition import Add
+from bert_elmo_jax.sweeps.points import File, Point
+from bert_elmo_jax.sweeps.toy_tasks import ToyData
+from experiments.sweeps._scales import TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
+
+IMDB, TREC, AG = COLUMNS = ("IMDb", "TREC-6", "AG")
+NO_DROPOUT = {
+    f"model.{name}": 0.0
+    for name in ("output_dropout", "hidden_dropout", "input_dropout", "embedding_dropout", "weight_dropout")
+}
+
+
+class Scale(NamedTuple):
+    """ULMFiT at a scale: the general language model, the tasks by the papers' names, and how they are trained."""
+
+    config: str
+    pretraining: Settings
+    tasks: Mapping[str, ScaleTask]
+    tuning: Settings  # of the second and the third stage
+    seeds: tuple[int, ...]
+
+    def pretrain(self, add: Add, name: str = "language model", **more: Any) -> Point:
+        """Add the general language model with some settings changed."""
+        return add.pretrain(name, self.config, **{**self.pretraining, **more})
+
+    def row(self, add: Add, row: str, **more: Any) -> None:
+        """Add the cells of a row: the full ULMFiT with some settings changed."""
+        for column, task in self.tasks.items():
+            self.cell(add, row, column, column, **more)
+
+    def cell(self, add: Add, row: str, column: str, task: str, **more: Any) -> None:
+        """Add a cell of a task."""
+        own = {**self.tuning, **self.tasks[task].settings, **more}
+        add.transfer(row, column, "ulmfit", of=self.tasks[task].of, seeds=self.seeds, **own)
+
+
+# Without them, a model is trained with one constant rate for all layers and all at once.
+FULL: Settings = {"transfer": "all", "layer_decay": 1.0, "optimizer.schedule": "constant", "optimizer.warmup": 0.0}
+LM_FULL: Settings = {"lm.layer_decay": 1.0, "lm.optimizer.schedule": "constant", "lm.optimizer.warmup": 0.0}
+NO_LM: Settings = {"lm.epochs": 0.0, "unlabelled": ""}
+DISCRIMINATIVE: Settings = {"layer_decay": 1 / 2.6}
+TRIANGLE: Settings = {"optimizer.schedule": "slanted_triangular", "optimizer.warmup": 0.1}
+GRADUAL: Settings = {"transfer": "gradual"}
+
+_SIZES = {"model.embedding_size": 32, "model.cell_size": 64, "model.num_layers": 2}
+_TOY_TOPICS = toy(TOY_DATA, "topics")
+# Topics and words that the language model does not know.
+_TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
+_OWN = {"task": "classification", "text": "text", "label": "label"}
+
+SCALES = {
+    "toy": Scale(
+        "awd_lstm:toy",
+        {"data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS), **_SIZES, "steps": 750, "batch_size": 64,
+         "length": 35, "eval_every": 750, "checkpoint_every": 250, "eval_batches": 4, "model.embedding_dropout": 0.02,
+         "model.hidden_dropout": 0.1, "model.input_dropout": 0.1, "model.output_dropout": 0.1,
+         "model.weight_dropout": 0.1},
+        {
+            TREC: ScaleTask("topic of a sentence (toy world), accuracy", _TOY_TOPICS),
+            AG: ScaleTask("topic of a sentence (a toy world that the language model does not know), accuracy",
+                          _TOY_ELSEWHERE),
+        },
+        {"preset": "toy", "drop_factor": 0.25, "lm.drop_factor": 0.25, "lm.epochs": 10.0, "lm.batch_size": 8,
+         "lm.length": 16, "lm.spread": 2, "epochs": 20.0, "batch_size": 16, "eval_every": 100_000,
+         "lm.optimizer.learning_rate": 4e-3, "optimizer.learning_rate": 1e-2},
+        (0, 1),
+    ),
+    "paper": Scale(
+        "awd_lstm:original", {"data": File("corpora/wikitext103")},
+        {
+            IMDB: ScaleTask("IMDb, accuracy", {**_OWN, **files("imdb", "train.tsv", "dev.tsv"),
+                                               "unlabelled": File("imdb/unlabelled.txt")}),
+            TREC: ScaleTask("TREC-6, accuracy", {"task": "trec", **files("trec", "train.txt", "dev.txt")}),
+            AG: ScaleTask("AG, accuracy", {**_OWN, **files("ag", "train.tsv", "dev.tsv")}),
+        },
+        {}, (0, 1, 2),
+    ),
+}  # fmt: skip
+
+
+def as_accuracies(*errors: float) -> tuple[float, ...]:
+    """Return the papers' validation errors as accuracies, which the tables here have."""
+    return tuple(round(100 - error, 2) for error in errors)
