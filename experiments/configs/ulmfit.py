@@ -28,8 +28,8 @@ def get_config() -> ConfigDict:
     c.unlabelled = ""
     c.preset = "original"  # without --init: a size (original, toy, …), or a model whose configuration is taken
     c.vocab_size = 60_000  # without --init and --tokenizer: the most frequent words of the task's texts
-    # Words that the task's texts have at least so many times are added to the vocabulary of --init, with the mean of its
-    # vectors; 0: none.
+    # Words that the task's texts have at least so many times are added to the vocabulary of --init, each with the mean
+    # of its vectors; 0: none.
     c.add_words = 2
     model = AwdLstmConfig(vocab_size=1)
     c.rates = ConfigDict({name: getattr(model, name) for name in RATES})  # of dropout, in both stages

@@ -39,7 +39,7 @@ class Scale(NamedTuple):
 
     def row(self, add: Add, row: str, **more: Any) -> None:
         """Add the cells of a row: the full ULMFiT with some settings changed."""
-        for column, task in self.tasks.items():
+        for column in self.tasks:
             self.cell(add, row, column, column, **more)
 
     def cell(self, add: Add, row: str, column: str, task: str, **more: Any) -> None:
