@@ -119,7 +119,7 @@ def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: Document
         manifest = prepare_texts(folder, texts, start, config.train)
         say(f"stage 2 of 3: the language model reads the task's texts {direction_of(start)}: {folder}")
         recipe = build_recipe(config, start, manifest, folder / "corpus")
-        if status := pretrain(recipe, folder, init=find_init(folder, start), program="tune"):
+        if status := pretrain(recipe, folder, init=find_init(folder, start), program="tune", origin=start.source):
             return start, status
     stored = read_model(str(folder))
     return start._replace(stored=stored), 0

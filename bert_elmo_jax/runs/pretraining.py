@@ -46,12 +46,18 @@ BEFORE = "before.json"  # the held-out figures of given weights, before the firs
 
 
 def pretrain(
-    config: ConfigDict, workdir: Path, *, init: str | None = None, parallel: str = "jit", program: str = "pretrain"
+    config: ConfigDict,
+    workdir: Path,
+    *,
+    init: str | None = None,
+    parallel: str = "jit",
+    program: str = "pretrain",
+    origin: str | None = None,
 ) -> int:
     """Start or resume the pretraining run of a directory, and return its exit status: 0, or 75 if it was stopped.
 
     The parameters come from the first of these that applies: the newest whole checkpoint, the checkpoint before a
-    damaged one, the weights of `init`, the seed.
+    damaged one, the weights of `init`, the seed. `origin` is the model that `init` is a copy of, if it is one.
     """
     keep_freed_memory()
     config = apply_compute(config)
@@ -59,7 +65,7 @@ def pretrain(
     family, workdir = get_family(config.family), Path(workdir)
     first = jax.process_index() == 0
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
-        asked = {"program": program, "init": init, **config.to_dict()}
+        asked = {"program": program, "init": origin or init, **config.to_dict()}
         added = added_fields(family)
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE, added)

@@ -56,7 +56,6 @@ DISCRIMINATIVE: Settings = {"layer_decay": 1 / 2.6}
 TRIANGLE: Settings = {"optimizer.schedule": "slanted_triangular", "optimizer.warmup": 0.1}
 GRADUAL: Settings = {"transfer": "gradual"}
 
-_SIZES = {"model.embedding_size": 32, "model.cell_size": 64, "model.num_layers": 2}
 _TOY_TOPICS = toy(TOY_DATA, "topics")
 # Topics and words that the language model does not know.
 _TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
@@ -65,18 +64,16 @@ _OWN = {"task": "classification", "text": "text", "label": "label"}
 SCALES = {
     "toy": Scale(
         "awd_lstm:toy",
-        {"data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS), **_SIZES, "steps": 750, "batch_size": 64,
-         "length": 35, "eval_every": 750, "checkpoint_every": 250, "eval_batches": 4, "model.embedding_dropout": 0.02,
-         "model.hidden_dropout": 0.1, "model.input_dropout": 0.1, "model.output_dropout": 0.1,
-         "model.weight_dropout": 0.1},
+        {"data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS), "steps": 1_000, "batch_size": 64,
+         "eval_every": 1_000, "checkpoint_every": 250, "eval_batches": 4},
         {
             TREC: ScaleTask("topic of a sentence (toy world), accuracy", _TOY_TOPICS),
             AG: ScaleTask("topic of a sentence (a toy world that the language model does not know), accuracy",
                           _TOY_ELSEWHERE),
         },
-        {"preset": "toy", "drop_factor": 0.25, "lm.drop_factor": 0.25, "lm.epochs": 10.0, "lm.batch_size": 8,
-         "lm.length": 16, "lm.spread": 2, "epochs": 20.0, "batch_size": 16, "eval_every": 100_000,
-         "lm.optimizer.learning_rate": 4e-3, "optimizer.learning_rate": 1e-2},
+        {"preset": "toy", "drop_factor": 0.25, "lm.drop_factor": 0.0, "lm.epochs": 10.0, "lm.batch_size": 8,
+         "lm.length": 16, "lm.spread": 2, "lm.coefficients.activation": 0.0, "lm.coefficients.change": 0.0,
+         "epochs": 40.0, "batch_size": 16, "eval_every": 100_000},
         (0, 1),
     ),
     "paper": Scale(
