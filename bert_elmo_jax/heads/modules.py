@@ -12,7 +12,7 @@ class Dropped(nn.Module):
 
     size: int
     rate: float = 0.1
-    initializer_range: float = 0.02
+    initializer_range: float | None = 0.02
     use_bias: bool = True
 
     @nn.compact
@@ -50,7 +50,7 @@ class Choice(nn.Module):
     """
 
     rate: float = 0.1
-    initializer_range: float = 0.02
+    initializer_range: float | None = 0.02
 
     @nn.compact
     def __call__(self, pooled: Float[Array, "*B C D"], *, deterministic: bool = True) -> Float32[Array, "*B C"]:
@@ -68,7 +68,7 @@ class Span(nn.Module):
     (2, 7)
     """
 
-    initializer_range: float = 0.02
+    initializer_range: float | None = 0.02
 
     @nn.compact
     def __call__(self, last: Float[Array, "B T D"]) -> tuple[Float32[Array, "B T"], Float32[Array, "B T"]]:

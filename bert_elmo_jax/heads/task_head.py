@@ -39,7 +39,7 @@ class TaskHead:
     num_labels: int = 1
     features: Features | None = None
     dropout: float = 0.1
-    initializer_range: float = 0.02
+    initializer_range: float | None = 0.02
     at_end: bool = False  # a causal encoder is pooled at the last token, the only one that has seen the whole row
     pools_pieces: bool = False  # heads of pieces read each piece through the encoder's pooler, too
     sentences: SentenceHead | None = None  # of the kind "sentences"

@@ -1,6 +1,6 @@
 r"""A tagger of words: BiLSTMs and a conditional random field, with or without an encoder's layers.
 
-experiments/configs/finetune.py and network.py have the shared fields (`layer_decay` applies to a fine-tuned
+experiments/configs/finetune.py and network.py have the shared fields (`transfer` and `layer_decay` are for a fine-tuned
 encoder).
 
 Paper and expected score: Peters et al. 2018, https://arxiv.org/abs/1802.05365: F1 on CoNLL-2003's test data 90.15

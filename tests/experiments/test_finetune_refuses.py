@@ -84,7 +84,10 @@ def model(tmp_path_factory):
         ({}, {"grid": "colour=1"}, "--grid: the config has no field 'colour'; --config=FILE"),
         ({}, {"grid": "batchsize=16"}, "no field 'batchsize'; did you mean batch_size?"),
         ({"task": "SST-2"}, {}, "; did you mean sst2?"),
-        ({}, {"config": {"transfer": "head-first"}}, "head_first, top_down; did you mean head_first?"),
+        ({}, {"config": {"transfer": "head-first"}}, "chain_thaw, upper; did you mean head_first?"),
+        ({}, {"config": {"transfer": "upper"}}, "config.transfer=upper needs config.upper_layers=…, from 1 to 1"),
+        ({}, {"config": {"transfer": "upper", "upper_layers": 2}}, "config.upper_layers=2: expected 1 to 1"),
+        ({}, {"config": {"upper_layers": 1}}, "config.upper_layers=1 with transfer=all is for transfer=upper"),
         ({}, {"config": {"optimizer.schedule": "cosin"}}, "; did you mean cosine?"),
         (
             {},

@@ -123,6 +123,8 @@ CASES = [
 @pytest.mark.parametrize(("name", "way"), CASES)
 def test_each_part_moves_in_its_steps_only(name, way, files, bert, tmp_path):
     fields = {"upper_layers": 1} if way == "upper" else {}
+    if name == "gpt" and way == "frozen":
+        fields = {"lm_weight": None}  # nothing of that term could be trained
     config, start = config_of(name, files, bert, transfer=way, layer_decay=0.5, **fields)
     ready = prepare(config, start)
     depth_of = get_family(name).depth_of
@@ -328,3 +330,14 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
     assert (tmp_path / "alone" / "metrics.jsonl").read_bytes() == (tmp_path / "killed" / "metrics.jsonl").read_bytes()
     (_, ours), (_, theirs) = load_params(tmp_path / "alone"), load_params(tmp_path / "killed")
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+def test_a_network_of_an_earlier_version_goes_on_as_it_was(files, bert, tmp_path):
+    """Its run.json has none of these fields."""
+    from bert_elmo_jax.runs.finetuning import ADDED, FREE
+
+    asked = config_of("elmo", files, bert)[0].to_dict() | {"head_epochs": 1.0}
+    train.same_run(tmp_path, {name: x for name, x in asked.items() if name not in (*ADDED, "upper_layers")})
+    train.same_run(tmp_path, asked, FREE, ADDED)
+    with pytest.raises(ValueError, match=r'transfer: "all" then, "gradual" now'):
+        train.same_run(tmp_path, asked | {"transfer": "gradual"}, FREE, ADDED)
