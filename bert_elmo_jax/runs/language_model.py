@@ -4,6 +4,7 @@ Howard and Ruder 2018, https://arxiv.org/abs/1801.06146, section 3.2. Each model
 """
 
 import dataclasses
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -146,8 +147,7 @@ def prepare_texts(folder: Path, texts: Sequence[str], start: DocumentStart, sour
             "give more texts with --config.unlabelled=FILE"
         )
     words = folder / "vocabulary"
-    if not words.is_dir() or not any(words.iterdir()):
-        vocabulary.save(words)
+    vocabulary.save(words)
     request = Request(
         (str(folder / "texts.txt"),), str(folder / "corpus"), tokenizer=str(words), word_rule="whitespace", shards=1,
         heldout=max(HELD_OUT, min(0.5, 5 / count)), reading=Reading(on_bad="skip"),
@@ -174,6 +174,7 @@ def find_init(folder: Path, start: DocumentStart) -> str | None:
         return start.source
     begun = folder / "start"
     if not is_run_directory(begun):
+        shutil.rmtree(begun, ignore_errors=True)  # of a run that was killed while writing it
         assert start.family.documents is not None
         vocabulary = start.family.documents.for_corpus(start.vocabulary)
         params = {name: part for name, part in start.stored.params.items() if name in ("encoder", "lm")}

@@ -1,13 +1,4 @@
-"""The scales of ULMFiT's tables: language models, tasks, sizes and seeds.
-
-`--data` must have these files, besides those of `_scales.py`:
-
-  corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm.py:original says
-  imdb/{train,dev}.tsv                     IMDb, columns text and label; the papers' dev is a tenth of the training data
-  imdb/unlabelled.txt                      its 50,000 reviews without labels, one per line
-  trec/{train,dev}.txt                     TREC, in its own format
-  ag/{train,dev}.tsv                       AG's news, columns text and label
-"""
+"""The scales of ULMFiT's tables: language models, tasks, sizes and seeds; `_scales.py` lists their files."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -24,6 +15,16 @@ NO_DROPOUT = {
 }
 
 
+# For the toy model, whose recipe has none.
+TOY_DROPOUT = {
+    "model.output_dropout": 0.1,
+    "model.hidden_dropout": 0.1,
+    "model.input_dropout": 0.1,
+    "model.embedding_dropout": 0.02,
+    "model.weight_dropout": 0.1,
+}
+
+
 class Scale(NamedTuple):
     """ULMFiT at a scale: the general language model, the tasks by the papers' names, and how they are trained."""
 
@@ -32,14 +33,15 @@ class Scale(NamedTuple):
     tasks: Mapping[str, ScaleTask]
     tuning: Settings  # of the second and the third stage
     seeds: tuple[int, ...]
+    few: tuple[str, ...] = ()  # the tasks of long tables; by default all
 
     def pretrain(self, add: Add, name: str = "language model", **more: Any) -> Point:
         """Add the general language model with some settings changed."""
         return add.pretrain(name, self.config, **{**self.pretraining, **more})
 
-    def row(self, add: Add, row: str, **more: Any) -> None:
-        """Add the cells of a row: the full ULMFiT with some settings changed."""
-        for column in self.tasks:
+    def row(self, add: Add, row: str, *, long: bool = False, **more: Any) -> None:
+        """Add the cells of a row: the full ULMFiT with some settings changed; of a `long` table those of few tasks."""
+        for column in self.few if long and self.few else self.tasks:
             self.cell(add, row, column, column, **more)
 
     def cell(self, add: Add, row: str, column: str, task: str, **more: Any) -> None:
@@ -60,8 +62,10 @@ _TOY_TOPICS = toy(TOY_DATA, "topics")
 # Topics and words that the language model does not know.
 _TOY_ELSEWHERE = toy(ToyData(topics=8, words=6, train=128, dev=256), "topics")
 _OWN = {"task": "classification", "text": "text", "label": "label"}
+_IMDB = {**_OWN, **files("imdb", "train.tsv", "dev.tsv"), "unlabelled": File("imdb/unlabelled.txt")}
+_TREC = {"task": "trec", **files("trec", "train.txt", "dev.txt")}
 
-SCALES = {
+ULMFIT = {
     "toy": Scale(
         "awd_lstm:toy",
         {"data": TOY_DATA.corpus("words", 8_192, TOY_DOCUMENTS), "steps": 1_000, "batch_size": 64,
@@ -74,17 +78,24 @@ SCALES = {
         {"preset": "toy", "drop_factor": 0.25, "lm.drop_factor": 0.0, "lm.epochs": 10.0, "lm.batch_size": 8,
          "lm.length": 16, "lm.spread": 2, "lm.coefficients.activation": 0.0, "lm.coefficients.change": 0.0,
          "epochs": 40.0, "batch_size": 16, "eval_every": 100_000},
-        (0, 1),
+        (0, 1), (TREC,),
+    ),
+    "one_gpu": Scale(
+        "awd_lstm:original", {"data": File("corpora/wikitext103"), "steps": 60_000, "model.dtype": "bfloat16"},
+        {
+            IMDB: ScaleTask("IMDb, a fifth of its labels, accuracy", {**_IMDB, "share": 0.2}),
+            TREC: ScaleTask("TREC-6, accuracy", _TREC),
+        },
+        {"dtype": "bfloat16", "lm.epochs": 5.0}, (0, 1, 2),
     ),
     "paper": Scale(
         "awd_lstm:original", {"data": File("corpora/wikitext103")},
         {
-            IMDB: ScaleTask("IMDb, accuracy", {**_OWN, **files("imdb", "train.tsv", "dev.tsv"),
-                                               "unlabelled": File("imdb/unlabelled.txt")}),
-            TREC: ScaleTask("TREC-6, accuracy", {"task": "trec", **files("trec", "train.txt", "dev.txt")}),
+            IMDB: ScaleTask("IMDb, accuracy", _IMDB),
+            TREC: ScaleTask("TREC-6, accuracy", _TREC),
             AG: ScaleTask("AG, accuracy", {**_OWN, **files("ag", "train.tsv", "dev.tsv")}),
         },
-        {}, (0, 1, 2),
+        {}, (0, 1, 2, 3, 4),
     ),
 }  # fmt: skip
 
