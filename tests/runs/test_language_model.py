@@ -13,6 +13,7 @@ from bert_elmo_jax import load
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.model import init_awd_lstm_params
 from bert_elmo_jax.inference.convert import convert
+from bert_elmo_jax.inference.predictions import softmax
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
@@ -50,7 +51,7 @@ def models(tmp_path_factory):
 
 
 def small(files, **changes):
-    return config_of(files, **{"epochs": 1.0, "lm.epochs": 0.2, "lm.spread": 0, **changes})
+    return config_of(files, **{"epochs": 1.0, "checkpoint_every": 0, "lm.epochs": 0.2, "lm.spread": 0, **changes})
 
 
 def test_weights_of_fastai(files, models, tmp_path):
@@ -93,21 +94,24 @@ def test_pieces_of_a_korean_tokenizer(files, tmp_path):
     assert [label.label in ("재미", "노잼") for label in model.predict(["최고 영화", "🚢"])] == [True, True]
 
 
-def test_from_scratch_with_the_words_of_the_texts(files, tmp_path):
+def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):
     """The language model has no weights to begin with; its words are those of the task, the most frequent ones."""
-    assert finetune(small(files, vocab_size=20), tmp_path / "run") == 0
+    config = small(files, vocab_size=20, preset=models["forward"])
+    assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
     assert model.encoder.vocabulary.vocab_size == 20 and "," in model.encoder.vocabulary
-    assert model.config.layer_sizes == (96, 48)  # the preset
+    assert model.config.layer_sizes == (12, 8)
     assert not (tmp_path / "run" / "adapted" / "before.json").exists()
     assert "–" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    # Without the second stage, with another model's sizes and vocabulary.
-    changes = {"lm.epochs": 0.0, "preset": str(tmp_path / "run")}
-    assert finetune(small(files, **changes), tmp_path / "alone", tokenizer=str(tmp_path / "run")) == 0
-    assert not (tmp_path / "alone" / "adapted").exists()
-    assert load(tmp_path / "alone").encoder.vocabulary.words == model.encoder.vocabulary.words
+    # Without the second stage, with the vocabulary of another model.
+    config = small(files, **{"lm.epochs": 0.0, "preset": "toy"})
+    start = start_documents(config, None, str(tmp_path / "run"))
+    assert start.vocabulary.words == model.encoder.vocabulary.words and start.model.layer_sizes == (96, 48)
+    same, status = tune_language_models(config, tmp_path / "alone", read_data(config), start)
+    assert (same, status) == (start, 0) and not (tmp_path / "alone").exists()
 
 
+@pytest.mark.long
 def test_grids_share_the_language_model(files, models, tmp_path):
     """And the run directory gets the best of both directions."""
     config = small(files, backward=models["backward"], transfer="frozen")
@@ -127,13 +131,17 @@ def test_a_document_of_100_000_words(files, models, tmp_path):
     """It is trained on and predicted; with all words in memory, the layers alone would need gigabytes."""
     lines = (Path(files["train"])).read_text(encoding="utf-8").splitlines()
     long = " ".join(["really film"] * 50_000)
-    (tmp_path / "train.csv").write_text("\n".join([*lines[:6], f'"{long}",재미']) + "\n", encoding="utf-8")
-    changes = {"train": str(tmp_path / "train.csv"), "lm.epochs": 0.0, "documents.part": 70, "batch_size": 2}
-    changes |= {"documents.gradient_words": 140, "eval_every": 4}
-    assert finetune(small({**files, **changes}), tmp_path / "run", init=models["forward"]) == 0
+    (tmp_path / "train.csv").write_text("\n".join([*lines[:6], f'"{long}",노잼']) + "\n", encoding="utf-8")
+    changes = {"lm.epochs": 0.0, "documents.part": 70, "batch_size": 2, "documents.gradient_words": 140}
+    config = small({**files, "train": str(tmp_path / "train.csv")}, **changes)
+    assert finetune(config, tmp_path / "run", init=models["forward"]) == 0
     model = load(tmp_path / "run")
-    one, same = model.predict([long, long + " \u200b"[:1]])
-    assert one.probabilities == pytest.approx(same.probabilities)
+    [label] = model.predict([long])
+    # The same in parts of another size.
+    ids = model.family.documents.read(model.config, model.encoder.vocabulary, long)
+    assert len(ids) == 100_001
+    logits = model.encoder.classify(words=ids[None], part=1_000)
+    np.testing.assert_allclose(softmax(logits)[0], list(label.probabilities.values()), atol=1e-4)
 
 
 def refused(config, message, init=None, tokenizer=None):

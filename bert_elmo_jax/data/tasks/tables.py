@@ -12,6 +12,8 @@ from bert_elmo_jax.data.tasks.files import BadRow, lines_of, parse_json, read_te
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 
+csv.field_size_limit(1 << 30)  # a cell may hold a long document; Python's own limit is 131,072 characters
+
 
 @dataclass(frozen=True)
 class Record:
