@@ -159,7 +159,8 @@ def read_unlabelled(config: ConfigDict, task: Task) -> list[str]:
         if Path(file).suffix == ".txt":
             found = [line.strip() for line in read_lines(file, config.encoding) if line.strip()]
         else:
-            found = [example.text for example in read_examples(file, task, labelled=False, encoding=config.encoding)]
+            examples: Sequence[Any] = read_examples(file, task, labelled=False, encoding=config.encoding)
+            found = [example.text for example in examples]
         if not found:
             raise ValueError(f"config.unlabelled={file} has no texts: give a file with some, or leave it out")
         texts += found

@@ -9,14 +9,14 @@ from bert_elmo_jax.sweeps.toy_tasks import ToyData
 from experiments.sweeps._scales import TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
 
 IMDB, TREC, AG = COLUMNS = ("IMDb", "TREC-6", "AG")
-NO_DROPOUT = {
+NO_DROPOUT: dict[str, Any] = {
     f"model.{name}": 0.0
     for name in ("output_dropout", "hidden_dropout", "input_dropout", "embedding_dropout", "weight_dropout")
 }
 
 
 # For the toy model, whose recipe has none.
-TOY_DROPOUT = {
+TOY_DROPOUT: dict[str, Any] = {
     "model.output_dropout": 0.1,
     "model.hidden_dropout": 0.1,
     "model.input_dropout": 0.1,

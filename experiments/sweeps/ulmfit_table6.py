@@ -10,6 +10,8 @@ Cost: not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table6.py --jobs=2 --workdir=runs/sweeps
 """
 
+from typing import Any
+
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._ulmfit import COLUMNS, LM_FULL, NO_LM, ULMFIT, as_accuracies
 
@@ -30,7 +32,7 @@ PAPER = Paper(
 def sweep(add: Add) -> None:
     """Add one general language model, and the tasks on it, tuned in four ways."""
     s = ULMFIT[add.scale]
-    same = {"init": s.pretrain(add), "transfer": "gradual"}
+    same: dict[str, Any] = {"init": s.pretrain(add), "transfer": "gradual"}
     s.row(add, "no LM tuning", **same, **NO_LM)
     s.row(add, "full", **same, **LM_FULL)
     s.row(add, "full + discr", **same, **{**LM_FULL, "lm.layer_decay": 1 / 2.6})
