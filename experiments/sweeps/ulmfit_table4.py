@@ -6,7 +6,7 @@ Paper and expected score: Howard and Ruder 2018, https://arxiv.org/abs/1801.0614
 accuracies; pretraining helps most where the data are few (TREC-6).
 Scales: toy (minutes on two cores; the general model reads a toy world, and AG's column is another one),
 one_gpu (a fifth of IMDb's labels, and TREC-6), paper.
-Cost: not measured yet.
+Cost: toy, 133 seconds of processor time in 9 runs; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/ulmfit_table4.py --jobs=2 --workdir=runs/sweeps
 """
 
@@ -20,6 +20,10 @@ PAPER = Paper(
     rows={"without pretraining": as_accuracies(5.63, 10.67, 5.52), "with pretraining": as_accuracies(5.00, 5.69, 5.38)},
     reference="without pretraining",
 )
+NOTES = {
+    "toy": "In the world that the general model knows, 128 texts are enough for a model without it. In the other "
+    "world it is worth 11 points, but its two seeds without are 9 points apart."
+}
 
 
 def sweep(add: Add) -> None:
