@@ -179,7 +179,7 @@ def _network_shapes(network: Any, config: Any, facts: Mapping[str, Any], source:
         raise ValueError(f"{source}: the encoder that was fine-tuned is not described; copy it again from the run")
     family = get_family(described["family"])
     try:
-        encoder = family.config(**described["config"])
+        encoder = family.config(**{name: _hashable(value) for name, value in described["config"].items()})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: encoder: {error}; copy it again from the run") from error
     return own | param_shapes(family, encoder, pooler=False)

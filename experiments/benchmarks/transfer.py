@@ -1,14 +1,14 @@
 r"""Compare ways of transfer: how far the layers of an encoder drift in the first steps, and how long gradients are.
 
-The encoders are pretrained on the same toy world (four minutes of processor time), then each is fine-tuned in every
+The encoders are pretrained on the same toy world (three minutes of processor time), then each is fine-tuned in every
 way with three seeds:
-  python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.toyworld.language=en \
-      --workdir=runs/transfer/bert
+  python -m experiments.pretrain --config=experiments/configs/bert.py:quickstart --config.objective=documents \
+      --config.toyworld.language=en --workdir=runs/transfer/bert
   python -m experiments.pretrain --config=experiments/configs/elmo.py:quickstart --config.toyworld.language=en \
-      --workdir=runs/transfer/elmo
+      --config.steps=600 --config.eval_every=300 --config.checkpoint_every=300 --workdir=runs/transfer/elmo
   python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:toy --config.toyworld.language=en \
-      --config.toyworld.words=3 --config.toyworld.documents=6000 --config.steps=1200 --config.eval_every=600 \
-      --config.checkpoint_every=600 --workdir=runs/transfer/awd_lstm
+      --config.toyworld.words=3 --config.toyworld.documents=6000 --config.steps=600 --config.eval_every=300 \
+      --config.checkpoint_every=300 --workdir=runs/transfer/awd_lstm
   python -m experiments.benchmarks.transfer --output=transfer \
       --models=runs/transfer/bert,runs/transfer/elmo,runs/transfer/awd_lstm
 """
@@ -32,9 +32,9 @@ def define() -> None:
     flags.DEFINE_list("ways", list(WAYS), "The ways of transfer.")
     flags.DEFINE_list("seeds", ["0", "1", "2"], "Of the heads and the order of the data.")
     flags.DEFINE_enum("optimizer", "adamw", ["adamw", "adagrad", "bert_adam"], "The optimizer.")
-    flags.DEFINE_float("rate", 1e-3, "The learning rate.", lower_bound=0.0)
+    flags.DEFINE_float("rate", 2e-3, "The learning rate.", lower_bound=0.0)
     flags.DEFINE_enum("language", "en", ["en", "ko"], "Of the task.")
-    flags.DEFINE_integer("steps", None, "Of each training; without it twelve epochs of eight.", lower_bound=1)
+    flags.DEFINE_integer("steps", None, "Of each training; without it twenty epochs of eight.", lower_bound=1)
 
 
 def main() -> None:
