@@ -85,7 +85,7 @@ def tune_language_models(
 
 
 def add_new_words(start: DocumentStart, texts: Sequence[str], least: int) -> DocumentStart:
-    """Return a model and that of the other direction with the words that texts have at least `least` times."""
+    """Add words that occur at least `least` times in texts to the models of both directions."""
     if least < 0:
         raise ValueError(f"config.add_words={least}: expected how often a new word must be seen, or 0 to add none")
     known = start.vocabulary
@@ -123,6 +123,12 @@ def tune(config: ConfigDict, folder: Path, texts: Sequence[str], start: Document
         if status := pretrain(recipe, folder, init=find_init(folder, start), program="tune", origin=start.source):
             return start, status
     stored = read_model(str(folder))
+    assert start.family.documents is not None and stored.tokenizer is not None
+    if stored.tokenizer.fingerprint != start.family.documents.for_corpus(start.vocabulary).fingerprint:
+        raise ValueError(
+            f"{folder} was tuned on other texts, whose words differ: restore the files of this run, or choose another "
+            "run directory"
+        )
     return start._replace(stored=stored), 0
 
 

@@ -37,7 +37,7 @@ BACKWARD = "backward"  # the folder of the classifier of the other direction
 
 
 class DocumentStart(NamedTuple):
-    """A language model without a classifier, and that of the other direction if there is one.
+    """A language model without a classifier; `other` is the model of the other direction, if there is one.
 
     `source` is the model to begin with; without one, the model is new. `vocabulary` is None until the words of the
     task's texts are counted.
@@ -52,7 +52,7 @@ class DocumentStart(NamedTuple):
 
 
 def start_documents(config: ConfigDict, init: str | None, tokenizer: str | None) -> DocumentStart:
-    """Return the model of `init`, with that of `config.backward`, or a new one of `config.preset`."""
+    """Return the models of `init` and `config.backward`, or a new model of `config.preset`."""
     if init is not None:
         if tokenizer is not None:
             raise ValueError(f"--tokenizer={tokenizer} was given with --init={init}, which has its own: leave it out")
@@ -104,7 +104,7 @@ def _start_other(config: ConfigDict, start: DocumentStart) -> DocumentStart:
 
 
 def direction_of(start: DocumentStart) -> str:
-    """Return the direction in which a model reads, "forward" or "backward"."""
+    """Return the reading direction of a model, "forward" or "backward"."""
     assert start.family.documents is not None
     return start.family.documents.direction(start.model)
 

@@ -39,7 +39,7 @@ def get_config() -> ConfigDict:
     # Stage 2: the language model. 0 epochs leave it out.
     c.lm = ConfigDict({"epochs": 15.0, "batch_size": 64, "reading": "streams", "length": 70, "spread": 5})
     c.lm.drop_factor = 1.0
-    c.lm.layer_decay = 1 / 2.6  # discriminative rates: that of a layer divided by that of the layer above
+    c.lm.layer_decay = 1 / 2.6  # discriminative rates: the rate of a layer divided by the rate above
     c.lm.coefficients = ConfigDict(COEFFICIENTS)
     c.lm.update(eval_every=0, checkpoint_every=0)  # steps; 0: four times in the run
     c.lm.eval_batches = config_dict.placeholder(int)

@@ -40,7 +40,7 @@ class Scale(NamedTuple):
         return add.pretrain(name, self.config, **{**self.pretraining, **more})
 
     def row(self, add: Add, row: str, *, long: bool = False, **more: Any) -> None:
-        """Add the cells of a row: the full ULMFiT with some settings changed; of a `long` table those of few tasks."""
+        """Add a row: the full ULMFiT with some settings changed, on all tasks; in a `long` table on few tasks."""
         for column in self.few if long and self.few else self.tasks:
             self.cell(add, row, column, column, **more)
 

@@ -17,7 +17,7 @@ from bert_elmo_jax.inference.predictions import softmax
 from bert_elmo_jax.inference.run_directory import write_run_directory
 from bert_elmo_jax.runs.config_files import read_config
 from bert_elmo_jax.runs.finetuning import finetune
-from bert_elmo_jax.runs.language_model import add_new_words, check_stages, prepare_texts, tune_language_models
+from bert_elmo_jax.runs.language_model import add_new_words, check_stages, prepare_texts, tune, tune_language_models
 from bert_elmo_jax.runs.task_data import read_data
 from bert_elmo_jax.runs.with_documents import check_documents, prepare_documents, read_unlabelled, start_documents
 from bert_elmo_jax.text import FastaiVocabulary, WordVocabulary, train_sentencepiece
@@ -95,7 +95,7 @@ def test_pieces_of_a_korean_tokenizer(files, tmp_path):
 
 
 def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):
-    """The language model has no weights to begin with; its words are those of the task, the most frequent ones."""
+    """The language model has no weights to begin with; its words are the most frequent words of the task."""
     config = small(files, vocab_size=20, preset=models["forward"])
     assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
@@ -219,6 +219,17 @@ def test_a_task_of_one_word(files, models, tmp_path):
         tune_language_models(config, tmp_path / "run", data, start)
     ready = prepare_documents(config, data, start)
     assert [row.ids.tolist() for row in ready.rows] == [[0, KNOWN.index("film")]] * 2
+
+
+def test_a_model_that_was_tuned_on_other_texts(files, models, tmp_path):
+    config = small(files)
+    start = start_documents(config, models["forward"], None)
+    (tmp_path / "report.html").write_text("done", encoding="utf-8")
+    write_lm(tmp_path, words=[*KNOWN, "once"])
+    tuned, status = tune(config, tmp_path, [], add_new_words(start, ["once"], 1))
+    assert status == 0 and tuned.stored.config.vocab_size == len(KNOWN) + 1
+    with pytest.raises(ValueError, match=r"was tuned on other texts, whose words differ: restore the files"):
+        tune(config, tmp_path, [], add_new_words(start, ["twice"], 1))
 
 
 def test_grids_do_not_vary_the_language_model(files):

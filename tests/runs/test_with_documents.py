@@ -3,6 +3,10 @@
 import functools
 import json
 import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -25,6 +29,7 @@ from ..experiments.task_files import BAD, GOOD, OTHER, write_task
 
 pytestmark = pytest.mark.usefixtures("one_device", "as_users_run")
 
+ROOT = Path(__file__).parents[2]
 KNOWN = ["<S>", "</S>", "<UNK>", *dict.fromkeys((*OTHER, *GOOD, *BAD, ","))]  # without "really", which every text has
 SIZES = {"embedding_size": 8, "cell_size": 12, "num_layers": 2}
 
@@ -134,7 +139,7 @@ STAGES = ("adapted", "adapted_backward", "backward", ".")  # folders, in the ord
 
 @pytest.mark.parametrize("broken", [pytest.param(one, marks=pytest.mark.long if "b" in one else ()) for one in STAGES])
 def test_killed_in_any_stage_it_ends_as_if_left_alone(run, files, models, tmp_path, monkeypatch, broken, capfd):
-    """A kill leaves the last complete checkpoint, and nothing of the stages behind."""
+    """A kill leaves the last complete checkpoint; later stages have not begun."""
     later = STAGES[STAGES.index(broken) + 1 :]
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
@@ -171,3 +176,32 @@ def stop_after(count):
         return saved(self, *args, **options)
 
     return save
+
+
+@pytest.mark.long
+def test_killed_by_the_system_in_each_stage(files, models, tmp_path):
+    """A process is killed after a checkpoint of each stage; the end is the end of a process that was left alone."""
+    words = ["python", "-m", "experiments.finetune", "--config=experiments/configs/ulmfit.py"]
+    words += [f"--init={models['forward']}", *(f"--{name}={value}" for name, value in files.items())]
+    own = {"epochs": 2, "batch_size": 8, "checkpoint_every": 2, "documents.part": 8, "lm.epochs": 2, "lm.batch_size": 4}
+    own |= {"lm.length": 16, "lm.spread": 2, "lm.checkpoint_every": 2, "transfer": "all"}
+    words += [f"--config.{name}={value}" for name, value in own.items()]
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    start = functools.partial(subprocess.Popen, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    command = [sys.executable, *words[1:]]
+    assert start([*command, f"--workdir={alone}"]).wait(timeout=600) == 0
+    for part in ("adapted", "."):
+        process = start([*command, f"--workdir={killed}"])
+        while not any(int(path.parent.name) >= 2 for path in (killed / part).glob("checkpoints/*/files.json")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        assert not (killed / "result.json").exists()
+    assert start([*command, f"--workdir={killed}"]).wait(timeout=600) == 0
+    for part in ("adapted", "."):
+        assert (alone / part / "metrics.jsonl").read_bytes() == (killed / part / "metrics.jsonl").read_bytes()
+        ours, theirs = (flatten(load_params(run / part)[1]) for run in (killed, alone))
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[name], value) for name, value in theirs.items())
+    assert (alone / "result.json").read_text() == (killed / "result.json").read_text()
