@@ -26,6 +26,7 @@ from bert_elmo_jax.train.metrics import read_metrics
 from bert_elmo_jax.weights.parameter_tree import flatten
 
 from ..experiments.task_files import BAD, GOOD, OTHER, write_task
+from ..sweeps.toy_runs import one_device
 
 pytestmark = pytest.mark.usefixtures("one_device", "as_users_run")
 
@@ -187,7 +188,7 @@ def test_killed_by_the_system_in_each_stage(files, models, tmp_path):
     own |= {"lm.length": 16, "lm.spread": 2, "lm.checkpoint_every": 2, "transfer": "all"}
     words += [f"--config.{name}={value}" for name, value in own.items()]
     alone, killed = tmp_path / "alone", tmp_path / "killed"
-    start = functools.partial(subprocess.Popen, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    start = functools.partial(subprocess.Popen, cwd=ROOT, stderr=subprocess.DEVNULL, env=one_device(quick=True))
     command = [sys.executable, *words[1:]]
     assert start([*command, f"--workdir={alone}"]).wait(timeout=600) == 0
     for part in ("adapted", "."):
