@@ -1,4 +1,4 @@
-"""What fine-tuning does to each layer of an encoder in its first steps: how far it drifts, and how long gradients are.
+"""Drift and gradient norms of the layers of an encoder in the first steps of fine-tuning.
 
 Made to compare ways of transfer: does an encoder drift less if the head is trained first?
 """
@@ -35,7 +35,7 @@ class Trace(NamedTuple):
     scores: tuple[float, ...] = ()
 
     def begins(self) -> list[int | None]:
-        """Return the step in which each layer moves first, or None."""
+        """Return the first step that moves each layer, or None."""
         moved = self.drift > 0
         return [int(np.argmax(own)) if own.any() else None for own in moved.T]
 

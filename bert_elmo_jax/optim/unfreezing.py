@@ -16,7 +16,7 @@ from bert_elmo_jax.optim.schedules import Schedule
 
 @dataclass(frozen=True)
 class Spans:
-    """The steps in which a parameter is trained, as spans from a first step up to a step that is not in it, or None.
+    """The steps that train a parameter, as half-open spans (first, end); an end of None is the end of the run.
 
     >>> Spans(((0, 10), (30, None))).name  # steps 0 to 9, and all from 30 on
     '0-10,30-'
@@ -79,7 +79,7 @@ def train_during(
     """Train each parameter in its `Spans` (a tree like the parameters), at the rate of the step.
 
     Outside of them, the parameter keeps every bit, and clipping by global norm excludes it. Parameters with the same
-    spans share an optimiser, made by `optimizer`, whose moments begin anew with each span. Parameters that are never
+    spans share an optimiser, made by `optimizer`, whose state starts afresh in each span. Parameters that are never
     trained have no optimiser state, and their gradients are not read.
 
     >>> params = {"encoder": jnp.ones(1), "head": jnp.ones(1)}
@@ -116,7 +116,7 @@ def train_during(
         out, _ = norm.update(seen, norm.init(params))
         inner = {}
         for name, own in named.items():
-            # Each group changes only its own leaves. Its rate is that of the step, however often it has been trained.
+            # A group changes only its own leaves. Its rate is that of this step, however long it has been trained.
             method, before = group(name, lambda _: rate(state.step)), state.groups[name]
             begun = before
             if len(own.steps) > 1:

@@ -1,4 +1,4 @@
-"""Ways of transfer: which parameters of an encoder and of its task's parts are trained, and in which steps.
+"""Ways of transfer: the parameters of an encoder and its task's parts that are trained, and when.
 
 Four are ways of the papers: `all` (Devlin et al. 2018), `frozen` (features), `top_down` (gradual unfreezing, Howard and
 Ruder 2018, https://arxiv.org/abs/1801.06146) and `chain_thaw` (Felbo et al. 2017, https://arxiv.org/abs/1708.00524).
@@ -95,7 +95,7 @@ NEVER = optim.Spans(())
 def plan_unfreezing(
     config: ConfigDict, depth_of: DepthOf, params: Mapping[str, Any], epoch: int, fresh: Sequence[str] = ()
 ) -> Any:
-    """Return a tree of the `optim.Spans` of steps in which each parameter is trained, for epochs of so many steps.
+    """Return a tree of the `optim.Spans` that train each parameter; an `epoch` is a number of steps.
 
     New parts are everything outside the encoder, and what `fresh` matches. A part above the last layer, such as a
     pretrained pooler, is trained with the last layer.

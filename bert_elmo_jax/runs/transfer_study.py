@@ -72,7 +72,7 @@ def study_transfer(
 
 
 def write_senses(folder: Path, world: ToyWorld) -> dict[str, str]:
-    """Write sentences in which words of several senses are entities, and return the paths of the files."""
+    """Write sentences with words of several senses as entities, and return the paths of the files."""
     for part, count in EXAMPLES.items():
         lines = []
         for sentence in itertools.islice(sense_examples(world, part), count):
@@ -82,7 +82,7 @@ def write_senses(folder: Path, world: ToyWorld) -> dict[str, str]:
 
 
 def trace_way(config: ConfigDict, source: str, seeds: Sequence[int], steps: int | None = None) -> Trace:
-    """Fine-tune one model in one way with several seeds, of which the first compiles the step."""
+    """Fine-tune one model in one way with several seeds; the first seed compiles the step."""
     data = read_data(config)
     start: Any = start_network(config, None, None) if "network" in config else start_head(config, source, None)
     traces, step, method, layers = [], None, None, {}
