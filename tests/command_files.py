@@ -22,7 +22,7 @@ DEEP = "deep"  # a folder with models of twelve layers, for commands that read t
 # Corpora by their tokenizer; all have the same text.
 CORPORA = {
     "wordpiece": ("corpora/novels", "corpora/reviews", "corpora/my", "data/wiki", "shared/corpora/novels"),
-    "words": ("corpora/novels_words", "corpora/novel", "data/1b"),
+    "words": ("corpora/novels_words", "corpora/novel", "corpora/wikitext2", "corpora/wikitext103", "data/1b"),
     "hub": ("corpora/law", "data/law"),  # with the vocabulary of the model that is trained further
 }
 SENSES = "# newdoc id = {0}\nriver\triver\tNN\t{1}\t1:0{1}:00::\t_\t_\nboat\t_\tNN\t_\t_\t_\t_\n\n"
@@ -115,6 +115,7 @@ def write_task_files(root: Path) -> None:
         "tags": [line for text, good in rows
                  for line in (*(f"{word}\t{'B-LOC' if good else 'O'}" for word in text.split()), "")],
     }  # fmt: skip
+    lines["trec"] = [f"{'DESC:def' if good else 'HUM:ind'} {text}" for text, good in rows]
     lines["korsts"] = ["genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2", *lines["stsb"]]
     lines["iob2"] = [f"{n}\t{line}\t-\t-" if line else "" for n, line in enumerate(lines["tags"], 1)]
     files = {
@@ -124,6 +125,7 @@ def write_task_files(root: Path) -> None:
         "sst5": ("stsa.fine.train", "stsa.fine.dev", "stsa.fine.test", "sst5/train.txt", "sst5/dev.txt",
                  "sst5/test.txt"),
         "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"),
+        "trec": ("trec/train.txt", "trec/dev.txt"),
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
         "tags": ("train.conll", "senses/train.conll", "senses/dev.conll"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),

@@ -10,6 +10,7 @@ import numpy as np
 from bert_elmo_jax import inference, load
 from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.tasks.task import task_named
+from bert_elmo_jax.families.awd_lstm.family import FAMILY as AWD_LSTM
 from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
@@ -19,7 +20,7 @@ from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
 from bert_elmo_jax.runs.with_network import save_encoder
-from bert_elmo_jax.text import Lexicon, Tokenizer, load_tokenizer, train_wordpiece
+from bert_elmo_jax.text import Lexicon, Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
 
 from .data.conftest import inline, no_bar
 from .inference.test_task_model import write as write_classifier
@@ -49,6 +50,7 @@ def write_page_files(root: Path, layers: int = 2) -> None:
     write_classifier(root / "runs" / "reviews", "sst2", labels=("0", "1"))
     write_bert(root / "runs" / "bert_toy", layers)
     write_translator(root / "runs" / "transformer_toy")
+    write_ulmfit(root / "runs" / "my_ulmfit")
     write_tagger(root / "runs" / "tagger", root / "tests" / "goldens" / "elmo_tiny")
     encoder = load(root / "runs" / "bert_toy")
     encoder.sentence_head = SentenceHead(("mean",), ("normalize",))
@@ -82,6 +84,17 @@ def write_translator(folder: Path, tokenizer: Tokenizer | None = None) -> None:
     config = TRANSFORMER.config_for(tokenizer, **sizes)
     params = jax.tree.map(np.asarray, init_params(TRANSFORMER, config, jax.random.key(0), ("decoder",), pooler=False))
     inference.write_run_directory(folder, config, params, tokenizer, run={})
+
+
+def write_ulmfit(folder: Path) -> None:
+    """Write a classifier of documents on a random AWD-LSTM."""
+    words = WordVocabulary.build({"재미있는": 2, "영화": 2, "really": 1})
+    words = WordVocabulary(words.words, rule="punctuation")
+    sizes = {"embedding_size": 4, "cell_size": 6, "num_layers": 2, "classifier": (3, 2)}
+    config = AWD_LSTM.config_for(words, **sizes)
+    params = jax.tree.map(np.asarray, init_params(AWD_LSTM, config, jax.random.key(0), ("classifier",)))
+    task = dataclasses.replace(task_named("classification"), labels=("0", "1"))
+    inference.write_run_directory(folder, config, params, words, run={}, task=task)
 
 
 def write_tagger(folder: Path, elmo: Path) -> None:

@@ -69,10 +69,13 @@ BERT = {"length": 16, "long_length": 32, "long_batch_size": 2}
 BERT_SIZES = {"num_layers": 2, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 ELMO = {"length": 4, "negatives": 8}
 ELMO_SIZES = {"cell_size": 8, "projection_size": 4, "filters": "((1,4),(2,4))"}
+AWD_LSTM = {"length": 8, "spread": 1}
+AWD_LSTM_SIZES = {"embedding_size": 8, "cell_size": 8, "num_layers": 2}
 PAIRS = {"length": 24, "target_length": 24, "translations": 2, "average": 1, "keep": 1, "toyworld.heldout": 0.3}
 PAIR_SIZES = {"num_layers": 1, "hidden_size": 8, "num_heads": 2, "feed_forward_size": 8, "max_positions": 32}
 FINETUNING = {**TRAINING, "batch_size": 8, "epochs": 1}
 NETWORK = {"lstm_size": 4, "word_size": 4, "adapt.batch_size": 4}
+ULMFIT = {"preset": "toy", "lm.epochs": 1, "lm.batch_size": 2, "lm.length": 8, "lm.spread": 1}
 READER = {"max_length": 32, "longest_answer": 4}
 BENCHMARKS = {
     "attention": ["--steps=3", "--count=40"],
@@ -140,7 +143,8 @@ def value_of(words, flag, default=""):
 
 
 def small_pretraining(words, command):
-    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/transformer.py": (PAIRS, PAIR_SIZES)}
+    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/transformer.py": (PAIRS, PAIR_SIZES),
+             "configs/awd_lstm.py": (AWD_LSTM, AWD_LSTM_SIZES)}  # fmt: skip
     own, sizes = next((kind for file, kind in kinds.items() if file in command), (ELMO, ELMO_SIZES))
     small = fields({**PRETRAINING, **own})
     if "--init" not in command:
@@ -157,6 +161,8 @@ def small_finetuning(words, command):
     config = value_of(words, "config")
     network = re.search(r"configs/(tagger|bcn|esim|bidaf).py", config)
     small = fields({**FINETUNING, **(NETWORK if network else {})})
+    if "ulmfit.py" in command:
+        small += fields(ULMFIT)
     if "squad" in command:
         small += fields(READER if network else {**READER, "stride": 8, "question_length": 8})
     if "glove" in command:
@@ -204,6 +210,12 @@ MADE = [
      ("runs/base", "runs/bert", "runs/bert_tiny_novels")),
     ("python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words "
      "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
+    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original "
+     "--config.data=corpora/wikitext103 --workdir=runs/lm", [], ()),
+    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:backward "
+     "--config.data=corpora/wikitext103 --workdir=runs/lm_backward", [], ()),
+    ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original "
+     "--config.data=corpora/reviews --workdir=runs/lm_ko", [], ()),
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.families.documents import DocumentReader
 
 Params = dict[str, Any]
 # The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.
@@ -166,6 +167,8 @@ class Family:
     directions: Callable[[Any], Mapping[str, tuple[int, int]]] = lambda config: {}
     # What writes text with a configuration and its heads; None for a family that does not write.
     decoder: Callable[[Any], Decoder] | None = None
+    # How documents are read part by part; None for a family that has no classifier of documents.
+    documents: DocumentReader | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], "Family"], tuple[str]]:
         from bert_elmo_jax.families import get_family

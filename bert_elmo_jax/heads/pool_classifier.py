@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.nn import dropout
 from bert_elmo_jax.nn.any_array import AnyArray
@@ -90,11 +90,17 @@ def classify_pooled(params: Mapping[str, Any], pooled: Float[AnyArray, "B I"]) -
 
 
 def train_pooled(
-    params: Mapping[str, Any], pooled: Float[AnyArray, "B I"], key: PRNGKeyArray | None, rates: Sequence[float]
+    params: Mapping[str, Any],
+    pooled: Float[AnyArray, "B I"],
+    key: PRNGKeyArray | None,
+    rates: Sequence[float],
+    weights: Float[AnyArray, " B"] | None = None,
 ) -> tuple[Float32[Array, "B C"], dict[str, dict[str, Array]]]:
     """Return the logits by the mean and variance of this batch, and the new running ones of each layer.
 
     `rates` are the dropout rates of the layers. The running figures have no gradient: replace them after the step.
+    Rows whose weight is 0 are not counted. If a single row is left, it has no variance, and the running figures take
+    the place of the batch's.
 
     >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
     >>> logits, running = train_pooled(params, jnp.eye(12)[:3], jax.random.key(1), (0.4, 0.1))
@@ -106,18 +112,46 @@ def train_pooled(
     if len(pooled) < 2:
         raise ValueError("batch norm needs at least two documents in a training batch; one was given")
     x = jnp.asarray(pooled).astype(jnp.float32)
+    counted = jnp.ones(len(x), bool) if weights is None else jnp.asarray(weights) > 0
     keys: Sequence[Any] = [None] * len(params) if key is None else list(jax.random.split(key, len(params)))
     running = {}
     for n, (sub, rate) in enumerate(zip(keys, rates)):
         p = params[f"layer_{n}"]
-        mean, variance = x.mean(axis=0), x.var(axis=0)
-        unbiased = variance * (len(x) / (len(x) - 1))
-        new = {"mean": mean, "variance": unbiased}
-        running[f"layer_{n}"] = {
-            name: jax.lax.stop_gradient((1 - MOMENTUM) * p["norm"][name] + MOMENTUM * new[name]) for name in new
-        }
+        mean, variance, running[f"layer_{n}"] = _batch_figures(p["norm"], x, counted)
         x = _linear(p, dropout(_normalise(p["norm"], x, mean, variance), rate, sub), n, len(params))
     return x, running
+
+
+def running_figures(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the running mean and variance of each layer, as `train_pooled` returns them."""
+    return {name: {part: layer["norm"][part] for part in ("mean", "variance")} for name, layer in params.items()}
+
+
+def with_figures(params: Mapping[str, Any], running: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters with other running figures.
+
+    >>> params = init_pool_classifier(jax.random.key(0), 4, (50, 2))
+    >>> jax.tree.map(jnp.shape, with_figures(params, running_figures(params))) == jax.tree.map(jnp.shape, params)
+    True
+    """
+    return {name: {**layer, "norm": {**layer["norm"], **running[name]}} for name, layer in params.items()}
+
+
+def _batch_figures(
+    norm: Mapping[str, Any], x: Float32[Array, "B I"], counted: Bool[Array, " B"]
+) -> tuple[Array, Array, dict[str, Array]]:
+    """Return mean and variance of the rows that count, and the new running ones; those of `norm` for a single row."""
+    count = counted.sum().astype(jnp.float32)
+    share = (counted / jnp.maximum(count, 1.0))[:, None]
+    mean = (x * share).sum(axis=0)
+    variance = (jnp.square(x - mean[None]) * share).sum(axis=0)
+    several = count > 1
+    unbiased = variance * (count / jnp.maximum(count - 1, 1.0))
+    old = {name: jnp.asarray(norm[name]) for name in ("mean", "variance")}
+    new = {"mean": mean, "variance": unbiased}
+    moved = {name: jnp.where(several, (1 - MOMENTUM) * old[name] + MOMENTUM * new[name], old[name]) for name in new}
+    mean, variance = jnp.where(several, mean, old["mean"]), jnp.where(several, variance, old["variance"])
+    return mean, variance, jax.lax.stop_gradient(moved)
 
 
 def _normalise(norm: Mapping[str, Any], x: Array, mean: Any, variance: Any) -> Array:

@@ -46,6 +46,12 @@ def convert(
         report = dataclasses.replace(model.report, source=f"{source}, mean of steps {', '.join(map(str, steps))}")
         model = dataclasses.replace(model, params=params, report=report)
     called = find_kind(model.config).called
+    if model.average_with:
+        parts = " and ".join(f"{source}/{name}" for name in model.average_with)
+        raise ValueError(
+            f"{source} averages {called} with {parts}, and no format holds several models: copy the folder, or convert "
+            f"{parts} alone"
+        )
     if model.network:
         raise ValueError(f"{source} holds {called}, which has no format other than its own: copy the folder")
     writers = {name: form.write for name, form in get_family(model.kind).formats.items() if form.write} | {"run": None}

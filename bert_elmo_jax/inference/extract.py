@@ -17,6 +17,7 @@ from bert_elmo_jax.encoders.rows import BadText
 from bert_elmo_jax.families import find_family
 from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.inference.array_file import Parts
+from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.text.words import split_texts
@@ -74,6 +75,8 @@ def _extract(
     lines = functools.partial(each_text, file, settings["input_format"], settings["column"], settings["encoding"])
     count = sum(1 for _ in lines())  # this finds errors in the file before a model is loaded
     encoder = load(model, dtype=dtype)
+    if isinstance(encoder, DocumentModel):
+        encoder = encoder.encoder
     if isinstance(encoder, TaskNetwork):
         raise ValueError(f"--model={model} is a task network; give its encoder, if it has one: …/encoder")
     called = find_family(encoder.config).called

@@ -23,8 +23,9 @@ def load(
     `format` selects one of two models in a folder. `lowercase` tells whether a vocabulary is uncased, if its files do
     not. A Google checkpoint may be given by its prefix. `dtype="bfloat16"` computes in half precision,
     `implementation="fused"` with the device's fused attention. The run directory of a fine-tuned model gives a
-    `TaskModel` or a `TaskNetwork`, which can `predict`. `verify=True` first checks the hashes of the files, which
-    folders written by `convert`, run directories and the hub's cache have, and raises where there are none.
+    `TaskModel`, a `TaskNetwork` or a `DocumentModel`, which can `predict`. `verify=True` first checks the hashes of
+    the files, which folders written by `convert`, run directories and the hub's cache have, and raises where there
+    are none.
 
     >>> load("tests/goldens/bert_tiny").config.hidden_size, load("tests/goldens/elmo_tiny").config.cell_size
     (64, 48)
@@ -44,6 +45,10 @@ def load(
         )
     computed = {"dtype": dtype, "implementation": implementation or "reference"}
     config = dataclasses.replace(model.config, **{name: value for name, value in computed.items() if name in known})
+    if model.task is not None and family.documents is not None:
+        from bert_elmo_jax.inference.document_model import load_documents
+
+        return load_documents(family, dataclasses.replace(model, config=config), path)
     if model.task is not None:
         from bert_elmo_jax.inference.task_model import TaskModel
 

@@ -103,12 +103,16 @@ def _family_kind(family: Family) -> ModelKind:
         "labels": "a list of strings or null",
         "problem_type": "a string or null",
     }
+    optional = {"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {}
+    if family.documents is not None:
+        # The folders of models whose probabilities are averaged with those of this one.
+        optional |= {"task": "an object", "average_with": "a list of strings"}
     return ModelKind(
         name=family.name,
         called=family.called,
         config=family.config,
         fields=fields if pieces else {},
-        optional={"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {},
+        optional=optional,
         shapes=partial(_family_shapes, family),
         find_tokenizer=_find_pieces if pieces else partial(_find_words, family),
         describe=_describe_heads if pieces else lambda shapes: {},

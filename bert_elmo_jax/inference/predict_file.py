@@ -17,10 +17,11 @@ from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
 from bert_elmo_jax.data.tasks.task import Task, read_examples
 from bert_elmo_jax.encoders.encoder import fingerprint
 from bert_elmo_jax.files import hash_file, read_json
+from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, to_json
-from bert_elmo_jax.inference.task_model import TaskModel, to_example
+from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.train.devices import describe_devices
 
@@ -59,7 +60,7 @@ def predict_file(
     mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8
     with open_lines(path, mark=mark, overwrite=overwrite) as out:
         loaded = load(model, dtype=dtype)
-        if not isinstance(loaded, TaskModel | TaskNetwork):
+        if not isinstance(loaded, Predictor):
             raise ValueError(f"--model={model} was not fine-tuned for a task: give a run of experiments.finetune")
         encoding = encoding or str(read_json(Path(model, "run.json"), default={}).get("encoding", "utf-8"))
         names = "standard input" if source == "-" else source, "standard output" if path is None else target
@@ -84,11 +85,15 @@ def predict_file(
     return count
 
 
-def _facts(model: TaskModel | TaskNetwork, source: str) -> dict[str, Any]:
+def _facts(model: Predictor, source: str) -> dict[str, Any]:
     """Return what the predictions depend on: the model, the content of the input, JAX and the device."""
     if isinstance(model, TaskModel):
         parts = [model.fingerprint, str(model.head)]
+    elif isinstance(model, DocumentModel):
+        members = (model, *model.others)
+        parts = [fingerprint(one.config, one.params, one.encoder.vocabulary.fingerprint) for one in members]
     else:
+        assert isinstance(model, TaskNetwork)
         parts = [fingerprint(model.config, model.params, model.lexicon.fingerprint)]
         parts += [] if model.encoder is None else [model.encoder.fingerprint]
     device = jax.devices()[0].device_kind
@@ -96,7 +101,7 @@ def _facts(model: TaskModel | TaskNetwork, source: str) -> dict[str, Any]:
     return {**own, "jax": jax.__version__, "device": device}
 
 
-def print_work(model: TaskModel | TaskNetwork) -> None:
+def print_work(model: Predictor) -> None:
     """Print the pieces that a model with a head has read, and its share of padding; networks read words."""
     if isinstance(model, TaskModel):
         print(model.work, file=sys.stderr)

@@ -40,7 +40,7 @@ def read_model(
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
     None if its files are missing, or if an ELMo needs none. `verify` first checks the hashes beside the files.
     """
-    run_of, step = _checkpoint_of(check_path(path))
+    run_of, step = checkpoint_of(check_path(path))
     try:
         found = run_of if step is not None else resolve(path)
     except OSError as error:
@@ -112,7 +112,7 @@ def _check_rows(tokenizer: Any, config: Any, folder: Path) -> None:
             logging.getLogger(__name__).warning(FEW_PIECES, folder, f"{pieces:,}", f"{rows:,}")
 
 
-def _checkpoint_of(path: Path) -> tuple[Path, int | None]:
+def checkpoint_of(path: Path) -> tuple[Path, int | None]:
     """Return the run directory and the step of a checkpoint's folder, or any other path and None."""
     if path.parent.name == "checkpoints" and path.name.isdecimal() and is_run_directory(path.parent.parent):
         return path.parent.parent, int(path.name)

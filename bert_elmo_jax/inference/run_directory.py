@@ -50,6 +50,7 @@ class StoredModel:
     encoder: Mapping[str, Any] | None = None
     step: int = 0
     sentences: SentenceHead | None = None  # how texts become vectors, if the model says it
+    average_with: tuple[str, ...] = ()  # folders of models whose probabilities are averaged with those of this one
 
     @property
     def network(self) -> bool:
@@ -103,16 +104,18 @@ def describe(
     features: Features | None = None,
     encoder: Mapping[str, Any] | None = None,
     sentences: SentenceHead | None = None,
+    average_with: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of `model.json`; raise on parameters that do not fit the configuration.
 
     `labels` and `problem_type` of a classifier are kept for transformers' `config.json`. A fine-tuned model has its
     `task`, and the `features` that its head reads, if any. A task network has the description of its `encoder`
-    (`describe_encoder`), and a sentence model its head (`sentences`).
+    (`describe_encoder`), and a sentence model its head (`sentences`). `average_with` are folders below the model's,
+    with models whose probabilities are averaged with its own.
     """
     family = find_kind(config)
     if task is not None:
-        labels = task.labels or labels
+        labels = task.labels or labels if "labels" in family.fields else None
         problem_type = PROBLEM_TYPES.get(task.kind, problem_type) if "problem_type" in family.fields else None
     said = {"labels": labels and list(labels), "problem_type": problem_type}
     foreign = [
@@ -131,6 +134,7 @@ def describe(
         **({"encoder": None if encoder is None else dict(encoder)} if "encoder" in family.fields else {}),
         **({} if features is None else {"features": dataclasses.asdict(features)}),
         **({} if sentences is None else {"sentences": _sentence_files().head_to_json(sentences)}),
+        **({"average_with": list(average_with)} if average_with else {}),
         "tokenizer": None,
     }
     if tokenizer is not None:
@@ -186,7 +190,7 @@ def read_run_directory(path: str | Path, *, step: int | None = None) -> StoredMo
     sentences = _sentence_files().head_from_json(facts["sentences"], str(file)) if "sentences" in facts else None
     return StoredModel(
         family.name, config, params, tokenizer, report, facts.get("labels"), facts.get("problem_type"), task, features,
-        facts.get("encoder"), at, sentences,
+        facts.get("encoder"), at, sentences, tuple(facts.get("average_with", ())),
     )  # fmt: skip
 
 

@@ -20,16 +20,17 @@ from bert_elmo_jax.data.tasks.batches import TaskBatches
 from bert_elmo_jax.data.tasks.packed_batches import PackedBatches
 from bert_elmo_jax.files import read_json, write_json
 from bert_elmo_jax.inference.run_directory import best_step, is_run_directory, read_run_directory, write_run_directory
-from bert_elmo_jax.inference.task_model import TaskModel
-from bert_elmo_jax.inference.task_network import TaskNetwork
+from bert_elmo_jax.inference.task_model import Predictor
 from bert_elmo_jax.runs.adaptation import adapt_encoder, wants_adaptation
 from bert_elmo_jax.runs.config_files import parse_values, resolve_name
 from bert_elmo_jax.runs.data_facts import describe_files, draw_data
 from bert_elmo_jax.runs.field_ranges import check_field, check_fields
 from bert_elmo_jax.runs.initial_state import apply_compute, remark_warmup
+from bert_elmo_jax.runs.language_model import check_stages, describe_stages, tune_language_models
 from bert_elmo_jax.runs.start_run import cost_kept, keep_freed_memory, say
 from bert_elmo_jax.runs.task_data import Data, parse_share, read_data
 from bert_elmo_jax.runs.task_report import figures_of, remark_one_answer, score_name, task_sections
+from bert_elmo_jax.runs.with_documents import BACKWARD, DocumentStart, prepare_documents, start_documents
 from bert_elmo_jax.runs.with_head import Start, prepare_head, start_head
 from bert_elmo_jax.runs.with_network import ADDED as NETWORK_ADDED
 from bert_elmo_jax.runs.with_network import NetworkStart, prepare_network, start_network
@@ -42,7 +43,7 @@ FREE = ("train", "dev", "test", "mesh", "log_every", "checkpoint_every", "cache"
 ADDED = {"transfer": "all", "head_epochs": 1.0, **NETWORK_ADDED}
 RESULT = "result.json"  # in the directory of a finished run; written last
 Setting = dict[str, Any]
-AnyStart = Start | NetworkStart
+AnyStart = Start | NetworkStart | DocumentStart
 
 
 def finetune(
@@ -64,8 +65,10 @@ def finetune(
     settings, workdir = list_settings(config, grid, seeds), Path(workdir)
     train.refuse_other_files(workdir)
     adapt = wants_adaptation(config, settings)
+    if "documents" in config:
+        check_stages(config, settings)
     data = read_data(config)
-    start: AnyStart = (start_network if "network" in config else start_head)(config, init, tokenizer)
+    start = start_any(config, init, tokenizer)
     asked = {"program": "finetune", "init": init, "tokenizer": tokenizer, **config.to_dict()}
     if share := parse_share(config.dev):  # with another share, held-out examples would be trained on
         asked["dev_share"] = share
@@ -79,9 +82,20 @@ def finetune(
             start, status = adapt_encoder(config, workdir, data, start)
             if status:
                 return status
+        if isinstance(start, DocumentStart):
+            start, status = tune_language_models(config, workdir, data, start)
+            if status:
+                return status
         own = config, workdir, data, start, asked
         stopped = run_grid(*own, settings) if settings else run(*own)
     return train.STOPPED if stopped else 0
+
+
+def start_any(config: ConfigDict, init: str | None, tokenizer: str | None) -> AnyStart:
+    """Return the model of a config: one with a task head, a classifier of documents, or a task network."""
+    if "documents" in config:
+        return start_documents(config, init, tokenizer)
+    return (start_network if "network" in config else start_head)(config, init, tokenizer)
 
 
 def run_grid(
@@ -106,21 +120,28 @@ def run_grid(
 
 def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: Mapping[str, Any]) -> int | None:
     """Start or resume one run, and return the number of the signal that stopped it, or None."""
+    if isinstance(start, DocumentStart) and start.other is not None and read_result(workdir / BACKWARD) is None:
+        (workdir / BACKWARD).mkdir(exist_ok=True)
+        stopped = run(config, workdir / BACKWARD, data, start.other, asked)
+        if stopped is not None:
+            return stopped
     # The model, its data and the step.
-    if isinstance(start, Start):
+    if isinstance(start, DocumentStart):
+        ready = prepare_documents(config, data, start, report=not is_run_directory(workdir))
+    elif isinstance(start, Start):
         ready = prepare_head(config, data, start, report=not is_run_directory(workdir))
     else:
         ready = prepare_network(config, data, start)
     steps, _, eval_every, checkpoint_every = ready.length
     score = f"dev/{score_name(ready.task)}"
     train.Patience(score, config.patience)  # raises for a wrong config before anything is written
-    step = train.make_step(ready.loss, ready.method, ready.coefficients, accumulate=config.accumulate)
+    step = ready.finish(train.make_step(ready.loss, ready.method, ready.coefficients, accumulate=config.accumulate))
     mesh = train.make_mesh(**config.mesh)
     share = mesh.shape["data"] * mesh.shape["fsdp"]
     if config.batch_size % (unit := share * config.accumulate):
         how = f"cannot be shared by {share} devices in {config.accumulate} parts: use a multiple of {unit}"
         raise ValueError(f"config.batch_size={config.batch_size} {how}")
-    state = train.new_state(ready.params, ready.method, jax.random.key(config.seed))
+    state = train.new_state(ready.params, ready.method, jax.random.key(config.seed), ready.carry)
     parallel = train.over_mesh(step, state, mesh, (*ready.sharding, *train.RULES))
     train.same_run(workdir, asked, FREE, ADDED)
     remarks = remark_warmup(config.optimizer, steps)
@@ -171,7 +192,7 @@ def run(config: ConfigDict, workdir: Path, data: Data, start: AnyStart, asked: M
 def finish(workdir: Path, data: Data, batch_size: int, files: Mapping[str, Any], remarks: Sequence[str] = ()) -> None:
     """Score the model that is best on dev, in batches of the compiled size; write the report, then `result.json`."""
     model = load(workdir)
-    assert isinstance(model, TaskModel | TaskNetwork)
+    assert isinstance(model, Predictor)
     predictions = model.predict_examples(data.dev, batch_size=batch_size)
     figures = {"dev": figures_of(model.task, data.dev, predictions)}
     if data.test:
@@ -179,7 +200,7 @@ def finish(workdir: Path, data: Data, batch_size: int, files: Mapping[str, Any],
     alone = remark_one_answer(model.task, data.dev, predictions)
     for remark in alone:
         say(remark)
-    sections = [*task_sections(model, data.dev, predictions, figures), draw_data(files)]
+    sections = [*task_sections(model, data.dev, predictions, figures), *describe_stages(workdir), draw_data(files)]
     report = train.write_report(workdir, sections, [*remarks, *alone])
     mixed = {place: shares.tolist() for place, shares in layer_shares(model.params).items()}
     shares = {"layer_shares": mixed} if mixed else {}
@@ -241,7 +262,7 @@ def drop_worse(folders: Sequence[Path]) -> None:
     best = find_best(folders)
     for folder in folders:
         if folder != best and read_result(folder) is not None:
-            for part in ("checkpoints", "encoder"):
+            for part in ("checkpoints", "encoder", BACKWARD):
                 shutil.rmtree(folder / part, ignore_errors=True)
 
 
@@ -263,11 +284,12 @@ def finish_grid(workdir: Path, settings: Sequence[Setting], folders: Sequence[Pa
     say(f"{workdir / 'grid.json'}: all figures, also in each run's {RESULT}")
     if not is_run_directory(workdir):
         shutil.copyfile(best / "report.html", workdir / "report.html")
-        if (best / "encoder").is_dir():
-            shutil.copytree(best / "encoder", workdir / "encoder", dirs_exist_ok=True)
+        for part in ("encoder", BACKWARD):
+            if (best / part).is_dir():
+                shutil.copytree(best / part, workdir / part, dirs_exist_ok=True)
         model = read_run_directory(best)
         write_run_directory(
             workdir, model.config, model.params, model.tokenizer, run=asked, step=model.step, task=model.task,
-            features=model.features, encoder=model.encoder, sentences=model.sentences,
+            features=model.features, encoder=model.encoder, sentences=model.sentences, average_with=model.average_with,
         )  # fmt: skip
     say(f"{workdir} has the model of {best.name}, the best on dev")

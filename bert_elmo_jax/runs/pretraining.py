@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import optax
 from ml_collections import ConfigDict
-from optax import GradientTransformation
 
 from bert_elmo_jax import optim, train
 from bert_elmo_jax.compilation_cache import share_compiled
@@ -49,12 +49,18 @@ BEFORE = "before.json"  # the held-out figures of given weights, before the firs
 
 
 def pretrain(
-    config: ConfigDict, workdir: Path, *, init: str | None = None, parallel: str = "jit", program: str = "pretrain"
+    config: ConfigDict,
+    workdir: Path,
+    *,
+    init: str | None = None,
+    parallel: str = "jit",
+    program: str = "pretrain",
+    origin: str | None = None,
 ) -> int:
     """Start or resume the pretraining run of a directory, and return its exit status: 0, or 75 if it was stopped.
 
     The parameters come from the first of these that applies: the newest whole checkpoint, the checkpoint before a
-    damaged one, the weights of `init`, the seed.
+    damaged one, the weights of `init`, the seed. `origin` is the model that `init` is a copy of, if it is one.
     """
     check_fields(config)
     keep_freed_memory()
@@ -67,7 +73,7 @@ def pretrain(
     if first and program == "pretrain":  # the folder of an adaptation has its texts
         train.refuse_other_files(workdir)
     with train.only_process(workdir) if first else contextlib.nullcontext(), cost_kept(workdir, first):
-        asked = {"program": program, "init": init, **config.to_dict()}
+        asked = {"program": program, "init": origin or init, **config.to_dict()}
         added = added_fields(family)
         if (workdir / "run.json").is_file():
             train.same_run(workdir, asked, FREE, added)
@@ -253,13 +259,15 @@ def list_figures(config: ConfigDict) -> list[str]:
 
 def build_step(
     config: ConfigDict, objective: Objective, axis: str | None = None
-) -> tuple[Schedule, GradientTransformation, Step]:
+) -> tuple[Schedule, optax.GradientTransformation, Step]:
     """Return the learning rate, the optimizer and the training step of a config; `axis` is the axis of `pmap`."""
     options: Mapping[str, Any] = objective.step
     if config.optimizer.name not in ROW_SPARSE:
         options = {name: value for name, value in options.items() if name != "touched"}
     rate = build_schedule(config.optimizer, config.steps, objective.long_steps, objective.width)
     method = build_optimizer(config.optimizer, rate)
+    if (config.get("layer_decay") or 1) != 1:
+        method = optax.chain(method, optim.scale_by_depth(config.layer_decay, get_family(config.family).depth_of))
     if objective.frozen:
         method = optim.freeze(method, objective.frozen)
     step = train.make_step(

@@ -16,7 +16,7 @@ from bert_elmo_jax.data.tasks.rows import make_rows
 from bert_elmo_jax.data.tasks.task import Example, Task
 from bert_elmo_jax.evals import entities, glue, squad
 from bert_elmo_jax.inference.predictions import AnswerSpan, Choice, Label, Number, Prediction, Tags, softmax
-from bert_elmo_jax.inference.task_model import TaskModel, to_example
+from bert_elmo_jax.inference.task_model import Predictor, TaskModel, to_example
 from bert_elmo_jax.inference.task_network import TaskNetwork
 from bert_elmo_jax.report.figures import Grid, Scatter
 from bert_elmo_jax.report.page import draw_figures, draw_table
@@ -158,7 +158,7 @@ def _text(example: Any) -> str:
 
 
 def task_sections(
-    model: TaskModel | TaskNetwork, dev: Sequence[Any], predictions: Sequence[Any], scores: Mapping[str, Any]
+    model: Predictor, dev: Sequence[Any], predictions: Sequence[Any], scores: Mapping[str, Any]
 ) -> list[Section]:
     """Return sections (heading, HTML): scores, confusions, mistakes, and attention or the weights of layers."""
     task = model.task
@@ -190,7 +190,7 @@ def task_sections(
         sections.append((title, draw_table(["where", "text", "right", "predicted", unit], cells)))
     if isinstance(model, TaskNetwork):
         return [*sections, *_layer_weights(model)]
-    if model.has_maps:
+    if isinstance(model, TaskModel) and model.has_maps:
         chosen = next((e for e in dev if mistakes and f"{e.file}:{e.line}" == mistakes[0].where), dev[0])
         where = f"{PurePath(chosen.file).name}:{chosen.line}"
         sections.append((f"Attention over {where}, mean of the heads", draw_attention(model, chosen)))

@@ -65,6 +65,8 @@ class Prepared(NamedTuple):
     begin: Callable[[Path], tuple[Collate, Callable[[Any, Put], list[Any]]]]
     size: Callable[[Mapping[str, np.ndarray]], int]  # tokens in a batch
     sharding: Sequence[Any] = ()  # rules of the encoder's family
+    carry: Any = None  # of the loss, before the first step
+    finish: Callable[[Any], Any] = lambda step: step  # changes the training step
 
 
 def start_head(config: ConfigDict, init: str | None, tokenizer: str | None) -> Start:

@@ -17,9 +17,11 @@ from bert_elmo_jax.runs.adaptation import wants_adaptation
 from bert_elmo_jax.runs.config_files import NAMED
 from bert_elmo_jax.runs.field_ranges import check_fields
 from bert_elmo_jax.runs.initial_state import build_optimizer, build_schedule, choose
+from bert_elmo_jax.runs.language_model import check_stages
 from bert_elmo_jax.runs.pretraining import build_objective, load_corpora
 from bert_elmo_jax.runs.task_data import OPTIONS, Data, class_weights, count_steps, read_data
 from bert_elmo_jax.runs.transfer import WAYS
+from bert_elmo_jax.runs.with_documents import check_documents
 from bert_elmo_jax.runs.with_head import read_features
 from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
 from bert_elmo_jax.sweeps.folders import Folders, write_commands
@@ -127,6 +129,9 @@ def _check_finetuning(point: Point, config: ConfigDict, data: Data) -> None:
     if "network" in config:
         wants_adaptation(config, [])
         check_task(config.network, data.task)
+    elif "documents" in config:
+        check_stages(config, [])
+        check_documents(config, data.task)
     else:
         class_weights(config.class_weights, data.task, data.train)
         if pretrained := _find_pretraining(point):
@@ -165,6 +170,10 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     if point.program == "pretrain":
         return [str(point.resolved.family)] if name == "init" else []
     words = [family.name for family in all_families() if family.inputs == "words"]
+    if "documents" in point.resolved:
+        readers = [family.name for family in all_families() if family.documents is not None]
+        taken = dict.fromkeys(("backward", "tokenizer", "preset"), readers) | {"init": [*readers, "finetune"]}
+        return taken.get(name, [])
     pieces = [family.name for family in all_families() if family.inputs != "words"]
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]

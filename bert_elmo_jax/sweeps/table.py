@@ -191,7 +191,7 @@ def read_figures(point: Point, run: Path) -> dict[str, Any]:
     for place, shares in result.get("layer_shares", {}).items():
         found |= {f"layer_shares/{place}/{layer}": share for layer, share in enumerate(shares)}
     if (run / "adapted").is_dir():
-        before = read_json(run / "adapted" / "before.json")
+        before = read_json(run / "adapted" / "before.json", default={})
         found |= {f"adapted/before/{name}": value for name, value in before.items()}
         found |= {f"adapted/{name}": value for name, value in _read_last_values(run / "adapted").items()}
     return found

@@ -18,6 +18,9 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   klue_ner/{train,dev}.tsv                 KLUE's named entities
   snli/{train,dev}.tsv                     SNLI: sentence1, sentence2, gold_label
   squad/{train,dev}-v1.1.json              SQuAD 1.1
+  corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm.py:original says
+  imdb/{train,dev}.tsv, imdb/unlabelled.txt    IMDb: text, label; its reviews without labels, one per line
+  trec/{train,dev}.txt                     TREC in its own format; ag/{train,dev}.tsv: AG's news, text and label
   glove/glove.txt                          word vectors in GloVe's format, of any width
 """
 

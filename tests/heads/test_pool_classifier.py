@@ -10,6 +10,7 @@ from bert_elmo_jax.heads.pool_classifier import (
     classify_pooled,
     init_pool_classifier,
     read_pool,
+    running_figures,
     start_pool,
     train_pooled,
 )
@@ -99,3 +100,26 @@ def test_dropout_of_each_layer():
 def test_batches_that_are_refused(rows, rates, message):
     with pytest.raises(ValueError, match=message):
         train_pooled(params_with_figures(), np.ones((rows, 6), np.float32), None, rates)
+
+
+def test_rows_of_weight_0_change_nothing():
+    params, x = params_with_figures(), np.random.default_rng(2).normal(size=(4, 6)).astype(np.float32)
+    logits, running = train_pooled(params, x[:3], None, (0.0, 0.0))
+    weights = np.array([1, 1, 1, 0], np.float32)
+    for last in (x[3], 1e6 * x[3], 0 * x[3]):
+        padded, same = train_pooled(params, np.vstack([x[:3], last[None]]), None, (0.0, 0.0), weights)
+        np.testing.assert_allclose(padded[:3], logits, rtol=1e-4, atol=1e-5)
+        for ours, theirs in zip(jax.tree.leaves(same), jax.tree.leaves(running), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_a_single_row_is_normalised_by_the_running_figures():
+    params, x = params_with_figures(), np.random.default_rng(2).normal(size=(3, 6)).astype(np.float32)
+    weights = np.array([1, 0, 0], np.float32)
+    logits, running = train_pooled(params, x, None, (0.0, 0.0), weights)
+    np.testing.assert_allclose(logits[:1], classify_pooled(params, x[:1]), rtol=1e-4, atol=1e-5)
+    assert jax.tree.map(np.array_equal, running, running_figures(params)) == {
+        f"layer_{n}": {"mean": True, "variance": True} for n in range(2)
+    }
+    gradient = jax.grad(lambda params: train_pooled(params, x, None, (0.0, 0.0), weights)[0][0].sum())(params)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))

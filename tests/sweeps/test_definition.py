@@ -14,7 +14,9 @@ from bert_elmo_jax.families import get_family
 from bert_elmo_jax.inference.task_networks import check_task
 from bert_elmo_jax.runs import adaptation, initial_state, transfer, with_head
 from bert_elmo_jax.runs.config_files import NAMED, list_fields
+from bert_elmo_jax.runs.language_model import check_stages
 from bert_elmo_jax.runs.pretraining import build_objective
+from bert_elmo_jax.runs.with_documents import check_documents
 from experiments.command_line.start import read_given, split_fields
 from experiments.sweeps import _scales
 
@@ -131,6 +133,11 @@ def check_finetuning(point, config):
         check_task(config.network, task)
         assert adaptation.wants_adaptation(config, []) == bool(config.adapt.epochs)
         assert set(config.places.split(",")) <= {"input", "between", "output"}
+        return
+    if "documents" in config:
+        check_stages(config, [])
+        check_documents(config, task)
+        assert {"init", "tokenizer"} & set(point.settings) and config.transfer in transfer.WAYS
         return
     needs = {name for name, value in point.settings.items() if name in ("init", "tokenizer")}
     assert needs in ({"init"}, {"tokenizer"})

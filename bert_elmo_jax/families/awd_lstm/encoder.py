@@ -20,9 +20,8 @@ from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.documents import classify_documents
 from bert_elmo_jax.families.awd_lstm.encoded import AwdLstmEncoded, blank, join
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, State, awd_lstm_shapes, score_words, zero_state
-from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, marks_of, read_words
+from bert_elmo_jax.families.awd_lstm.vocabulary import Vocabulary, begin_of, read_words
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.text import FastaiVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
 
 Sentence = str | Words
@@ -217,10 +216,7 @@ class AwdLstmEncoder(Encoder):
 
     @property
     def _begin(self) -> int | None:
-        bos, eos = marks_of(self.vocabulary)
-        # A model that was trained here reads a sentence backwards after the mark of its end.
-        backward = self.config.direction == "backward" and not isinstance(self.vocabulary, FastaiVocabulary)
-        return eos if backward else bos
+        return begin_of(self.vocabulary, self.config.direction == "backward")
 
     def _check(self, batch_size: int) -> int:
         self.check_words()

@@ -2,12 +2,14 @@
 
 from jax.sharding import PartitionSpec as P
 
-from bert_elmo_jax.families.awd_lstm.config import PRESETS, AwdLstmConfig
+from bert_elmo_jax.families.awd_lstm.config import PRESETS, RATES, AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.formats import FORMATS
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, init_awd_lstm_params
+from bert_elmo_jax.families.documents import DocumentReader
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.lazy_imports import lazy_function
 
+DOCUMENTS = "bert_elmo_jax.families.awd_lstm.documents"
 FAMILY = Family(
     name="awd_lstm",
     called="an AWD-LSTM",
@@ -33,4 +35,14 @@ FAMILY = Family(
     reads_pieces=True,
     find_vocabulary=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "find_vocabulary"),
     directions=lambda config: {config.direction: (0, config.hidden_size)},
+    documents=DocumentReader(
+        read=lazy_function(DOCUMENTS, "read_document"),
+        pool=lazy_function(DOCUMENTS, "pool_documents"),
+        classify=lazy_function(DOCUMENTS, "classify_documents"),
+        width=lambda config: config.embedding_size,
+        direction=lambda config: config.direction,
+        for_corpus=lazy_function("bert_elmo_jax.families.awd_lstm.vocabulary", "as_word_vocabulary"),
+        add_words=lazy_function("bert_elmo_jax.families.awd_lstm.new_words", "add_words"),
+        rates=RATES,
+    ),
 )

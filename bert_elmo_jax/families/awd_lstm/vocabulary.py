@@ -11,7 +11,8 @@ from jaxtyping import Int32
 
 from bert_elmo_jax.files import read_text
 from bert_elmo_jax.text import FastaiVocabulary, Tokenizer, WordVocabulary, load_tokenizer
-from bert_elmo_jax.text.fastai_words import LEGACY, UNK
+from bert_elmo_jax.text.fastai_words import BOS, LEGACY, PAD, UNK
+from bert_elmo_jax.text.words import BOS_WORD, EOS_WORD, UNK_WORD
 
 FILES = ("words.txt", "vocab*.txt", "*itos*.pkl", "*itos*.json", "*itos*.txt", "*vocab*.pkl", "vocab*.json")
 Vocabulary = WordVocabulary | FastaiVocabulary | Tokenizer
@@ -39,6 +40,42 @@ def marks_of(vocabulary: Vocabulary) -> tuple[int | None, int | None]:
     if isinstance(vocabulary, Tokenizer):
         return vocabulary.cls_id, vocabulary.sep_id
     return vocabulary.bos_id, vocabulary.eos_id
+
+
+def begin_of(vocabulary: Vocabulary, backward: bool) -> int | None:
+    """Return the id of the mark that a text is read after, or None.
+
+    A model that was trained here reads a text backwards after the mark of its end; fastai's after that of its begin.
+    """
+    bos, eos = marks_of(vocabulary)
+    return eos if backward and not isinstance(vocabulary, FastaiVocabulary) else bos
+
+
+def as_word_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
+    """Return fastai's words as a vocabulary of this project with the same ids, and any other vocabulary as it is.
+
+    `xxunk`, `xxbos` and `xxpad` become the marks of unknown words, of begin and of end. Words that cannot be lines of a
+    file, such as spaces, get names that no text has.
+
+    >>> as_word_vocabulary(FastaiVocabulary(["xxunk", "xxpad", "xxbos", "the", " "])).words
+    ('<UNK>', '</S>', '<S>', 'the', '<unused 4>')
+    """
+    if not isinstance(vocabulary, FastaiVocabulary):
+        return vocabulary
+    marks = {UNK: UNK_WORD, PAD: EOS_WORD, BOS: BOS_WORD}
+    first = vocabulary.words[:3]
+    if sorted(first) != sorted(marks):
+        raise ValueError(
+            f"a corpus can be prepared with a vocabulary of fastai that begins with {', '.join(marks)}; this one "
+            f"begins with {', '.join(map(repr, first))}: do not train the language model further (config.lm.epochs=0)"
+        )
+    words = [marks[word] for word in first]
+    known = {*words}
+    for number, word in enumerate(vocabulary.words[3:], start=3):
+        fine = word == word.strip() and word and "\n" not in word and word not in known
+        words.append(word if fine else f"<unused {number}>")
+        known.add(words[-1])
+    return WordVocabulary(words, rule="punctuation")
 
 
 def read_words(

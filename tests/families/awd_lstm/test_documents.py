@@ -8,10 +8,11 @@ import pytest
 
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
-from bert_elmo_jax.families.awd_lstm.documents import classify_documents, pool_documents
+from bert_elmo_jax.families.awd_lstm.documents import classify_documents, pool_documents, read_document
 from bert_elmo_jax.families.awd_lstm.model import AwdLstm, init_awd_lstm_params
 from bert_elmo_jax.heads.pool_classifier import add_to_pool, classify_pooled, read_pool, start_pool
 from bert_elmo_jax.optim import scale_by_depth
+from bert_elmo_jax.text import WordVocabulary, train_wordpiece
 
 CONFIG = AwdLstmConfig(vocab_size=20, embedding_size=6, cell_size=8, num_layers=2, classifier=(5, 3))
 WORDS = np.random.default_rng(0).integers(0, 20, (3, 24)).astype(np.int32)
@@ -88,3 +89,54 @@ def test_rates_of_layers_are_those_of_the_golden(chunks):
     for group, expected in zip(groups, chunks["discriminative_rates"], strict=True):
         for leaf in jax.tree.leaves(group):
             np.testing.assert_allclose(leaf, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("last", [1, 2, 5, 9])
+def test_gradients_of_the_last_words_alone(params, last):
+    """The pools are the same; words before the last parts of each document have no gradient."""
+
+    def pooled(encoder, last):
+        return pool_documents(CONFIG, encoder, WORDS.reshape(3, 6, 4), LENGTHS, last=last)
+
+    np.testing.assert_allclose(pooled(params["encoder"], last), pooled(params["encoder"], 0), rtol=0, atol=1e-5)
+
+    def word_gradients(last):
+        found = jax.grad(lambda encoder: jnp.square(pooled(encoder, last)).sum())(params["encoder"])
+        return np.asarray(found["embeddings"]["word"])
+
+    used = -(-LENGTHS // 4)
+    kept = [row[max(0, (parts - last) * 4) : length] for row, length, parts in zip(WORDS, LENGTHS, used)]
+    reached = word_gradients(last).any(axis=1)
+    assert reached[np.unique(np.concatenate(kept))].all()
+    assert not reached[np.setdiff1d(np.arange(20), np.concatenate(kept))].any()
+    if last >= 6:
+        np.testing.assert_array_equal(word_gradients(last), word_gradients(0))
+
+
+def test_memory_with_gradients_of_the_last_words_does_not_grow():
+    """A document of 100,000 words needs the memory of its ids more than one of 2,000."""
+    config = AwdLstmConfig(vocab_size=20, embedding_size=32, cell_size=64, num_layers=2)
+    encoder = jax.eval_shape(lambda: init_awd_lstm_params(config, jax.random.key(0)))["encoder"]
+
+    def memory(parts):
+        words = jax.ShapeDtypeStruct((4, parts, 70), jnp.int32)
+        lengths = jax.ShapeDtypeStruct((4,), jnp.int32)
+        gradient = jax.grad(lambda e, w, n: pool_documents(config, e, w, n, last=4).sum())
+        return jax.jit(gradient).lower(encoder, words, lengths).compile().memory_analysis().temp_size_in_bytes
+
+    ids = 4 * 4 * 70  # bytes of a part
+    assert memory(1536) - memory(32) < 4 * 1536 * ids
+
+
+def test_a_text_as_ids():
+    words = WordVocabulary(["<S>", "</S>", "<UNK>", "a", "boat", "."], rule="punctuation")
+    forward = AwdLstmConfig(vocab_size=6)
+    backward = AwdLstmConfig(vocab_size=6, direction="backward")
+    assert read_document(forward, words, "a boat. Sea").tolist() == [0, 3, 4, 5, 2]
+    assert read_document(backward, words, "a boat. Sea").tolist() == [1, 2, 5, 4, 3]
+    assert read_document(forward, words, "\u200b").tolist() == [0, 2]  # no word
+    by_spaces = WordVocabulary(["<S>", "</S>", "<UNK>", "a", "boat."], rule="whitespace")
+    assert read_document(forward, by_spaces, "a boat. Sea").tolist() == [0, 3, 4, 2]
+    pieces = train_wordpiece(["배를 타고"] * 9, vocab_size=30)
+    ids = pieces.encode("배를 타고", specials=False).ids.tolist()
+    assert read_document(backward, pieces, "배를 타고").tolist() == [pieces.sep_id, *ids[::-1]]
