@@ -90,7 +90,7 @@ REFUSED = [
             "--tokenizer=tests/goldens/bert_tiny",
         ],
         "one column for two things: text='label', label='label'; use different columns for text, pair and label",
-    ),  # fmt: skip
+    ),
     ("pretrain", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
     ("finetune", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
     ("finetune", ["--workdir="], "--workdir= is empty: give a value, or leave it out"),
