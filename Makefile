@@ -10,7 +10,8 @@
 #   make bench                     times beside PyTorch and AllenNLP, into docs/results; PEER_PYTHON=, ALLENNLP_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
-#   make lock                      remakes requirements.txt from setup.cfg for every supported Python
+#   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python
+#   make sbom                      the pinned packages with hashes and licences, as CycloneDX, into build/sbom.json
 PYTHON ?= python3
 # Three for two cores, because tests that wait for other programs leave a core idle.
 JOBS ?= 3
@@ -26,7 +27,7 @@ TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock clean
+.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -75,7 +76,7 @@ $(INSTALLED): requirements.txt setup.cfg pyproject.toml
 	  echo "bert_elmo_jax needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
 	    "Try: make test PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --requirement requirements.txt
+	$(RUN) -m pip install --quiet --require-hashes --requirement requirements.txt
 	$(RUN) -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -101,8 +102,11 @@ goldens: $(INSTALLED)
 
 lock: $(INSTALLED)
 	$(RUN) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate --no-emit-index-url \
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate --no-emit-index-url --generate-hashes \
 	  --custom-compile-command "make lock" setup.cfg --output-file requirements.txt $(if $(UPGRADE),--upgrade)
+
+sbom: $(INSTALLED)
+	$(RUN) docs/sbom.py build/sbom.json
 
 clean:
 	rm -rf .venv .venv-* build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

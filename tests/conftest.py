@@ -1,11 +1,14 @@
 """Strict JAX for every test: eight CPU devices, no silent rank promotion, shapes and types checked on each call."""
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
 import os
+import re
 import shutil
+import socket
 import sys
 import tempfile
 from importlib.metadata import version
@@ -34,6 +37,52 @@ from jaxtyping import install_import_hook
 install_import_hook("bert_elmo_jax", "beartype.beartype")
 # Tracing makes many long-lived objects; with the default thresholds, garbage collection takes a twentieth of the time.
 gc.set_threshold(20_000, 50, 100)
+
+
+class BlockedNetwork(OSError):
+    """A test tried to reach another machine."""
+
+
+def is_here(address):
+    """Return True for a Unix socket, a loopback address, or an address of this machine."""
+    host = address[0] if isinstance(address, tuple) else None
+    if host is None or host in ("", "localhost", "::1", "0.0.0.0", "::", socket.gethostname()):
+        return True
+    host = host.decode() if isinstance(host, bytes) else str(host)
+    return host.startswith("127.") or host in own_addresses()
+
+
+@functools.cache
+def own_addresses():
+    with contextlib.suppress(OSError):
+        return socket.gethostbyname_ex(socket.gethostname())[2]
+    return []
+
+
+def block_network():
+    """Let sockets reach this machine alone; programs that tests start as processes are not affected."""
+
+    def guard(function):
+        @functools.wraps(function)
+        def connect(self, address):
+            # A datagram socket sends nothing when it connects.
+            if self.type != socket.SOCK_DGRAM and not is_here(address):
+                raise BlockedNetwork(f"tests do not use the network, and one connects to {address}")
+            return function(self, address)
+
+        return connect
+
+    def resolve(host, *rest, **more):
+        if not is_here((host,)) and not re.fullmatch(r"[\d.]+|[\da-fA-F:]+:[\da-fA-F:]*", str(host)):
+            raise BlockedNetwork(f"tests do not use the network, and one asks for the address of {host}")
+        return find(host, *rest, **more)
+
+    find, socket.getaddrinfo = socket.getaddrinfo, resolve
+    socket.socket.connect = guard(socket.socket.connect)
+    socket.socket.connect_ex = guard(socket.socket.connect_ex)
+
+
+block_network()
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHARED = Path(__file__).parents[2] / "shared"

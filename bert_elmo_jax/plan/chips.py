@@ -51,8 +51,8 @@ class Topology(NamedTuple):
 def find_topology(name: str) -> Topology:
     """Return the devices of `--topology`: `v5e:2x4`, a slice of a TPU, or `cpu:8`, simulated devices."""
     kind, _, size = name.partition(":")
-    if kind == "cpu" and re.fullmatch(r"[0-9]{1,9}", size):
-        if not 1 <= int(size) <= SIMULATED:
+    if kind == "cpu" and re.fullmatch(r"0*[1-9][0-9]{0,8}", size):
+        if int(size) > SIMULATED:
             raise ValueError(f"--topology={name}: expected 1 to {SIMULATED:,} simulated devices, such as cpu:8")
         return Topology(simulate_devices(int(size)), None, 0)
     if (

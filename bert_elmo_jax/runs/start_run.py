@@ -66,7 +66,7 @@ def join_processes(coordinator: str | None, processes: int | None, process: int 
         raise ValueError(
             f"{', '.join(given)}: processes are counted from 0, so expected --process=0 to {processes - 1}"
         )
-    address = {} if coordinator == "auto" else {"coordinator_address": coordinator}
+    address: dict[str, Any] = {} if coordinator == "auto" else {"coordinator_address": coordinator}
     jax.distributed.initialize(**address, num_processes=processes, process_id=process)
 
 

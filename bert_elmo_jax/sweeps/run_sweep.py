@@ -244,7 +244,7 @@ def check_places(
             f"--jobs={jobs} with --devices={','.join(devices)}: some devices would have more jobs than others; use a "
             f"multiple of {len(devices)}"
         )
-    given = {"--address": address, "--resources": resources} if runner == "local" else {}
+    given: dict[str, Any] = {"--address": address, "--resources": resources} if runner == "local" else {}
     given |= {"--devices": devices} if runner == "ray" else {}
     if idle := [flag for flag, value in given.items() if value]:
         other = "ray" if runner == "local" else "local"

@@ -78,6 +78,19 @@ REFUSED = [
         "which has no classifier: leave it out",
     ),
     # Configs.
+    (
+        "finetune",
+        [
+            "--task=classification",
+            "--text=label",
+            "--label=label",
+            "--train=LICENSE",
+            "--dev=LICENSE",
+            "--workdir=x",
+            "--tokenizer=tests/goldens/bert_tiny",
+        ],
+        "one column for two things: text='label', label='label'; use different columns for text, pair and label",
+    ),
     ("pretrain", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
     ("finetune", ["--config=", "--workdir=x"], "--config= is empty: give FILE:RECIPE of experiments/configs"),
     ("finetune", ["--workdir="], "--workdir= is empty: give a value, or leave it out"),

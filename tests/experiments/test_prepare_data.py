@@ -215,7 +215,7 @@ def test_wrong_flags_are_one_line(tmp_path):
         ((f"--input={tmp_path}",), "a folder, not a file"),
         ((), "no input; give files"),
         (("--input=a", "--encoding=utf-9"), "encoding='utf-9' is not known"),
-        (("--input=a", "--workers=0"), "workers=0: use at least one"),
+        (("--input=a", "--workers=0"), "--workers=0: expected a whole number from 1 to 1,024"),
         (("--input=a", "--tokenizer=bert"), "neither a folder nor one of wordpiece"),
         (("--verify",), "no such folder"),
         (

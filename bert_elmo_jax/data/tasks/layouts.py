@@ -88,7 +88,9 @@ def read_texts(
     columns = LAYOUTS[layout] if isinstance(layout, str) else layout
     texts = [name for name in (columns.text, columns.pair) if name is not None]
     if (labelled and columns.label in texts) or len(set(texts)) < len(texts):
-        raise ValueError(f"one column for two things: {columns}; use different columns for text, pair and label")
+        given = {"text": columns.text, "pair": columns.pair, "label": columns.label}
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        raise ValueError(f"one column for two things: {shown}; use different columns for text, pair and label")
     options = {name: getattr(columns, name) for name in ("bare", "spare", "tolerance", "fallback")}
     wanted = [*texts, columns.label] if labelled else texts
     records = read_records(path, wanted, layout=columns.table, encoding=encoding, **options)
