@@ -10,8 +10,6 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
-SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
-
 
 class Held(BlockingIOError):
     """Raised by `lock` when another process holds the lock; `holder` is that process's number, as text."""
@@ -117,6 +115,9 @@ def hash_file(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 
 
 def write_sums(folder: str | Path, hashes: Mapping[str, str] | None = None) -> Path:
