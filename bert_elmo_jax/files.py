@@ -11,7 +11,6 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
-SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 # Errors of a write: the disk is full, the quota or the limit of a file reached, the disk read-only or damaged.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
@@ -140,6 +139,9 @@ def hash_file(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+SUMS = "SHA256SUMS"  # the hashes of a folder's files, as `sha256sum` writes and checks them
 
 
 def write_sums(folder: str | Path, hashes: Mapping[str, str] | None = None) -> Path:
