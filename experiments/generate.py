@@ -48,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start("generate", define, main, headings=HEADINGS)
+    start("generate", define, main, HEADINGS, stopped="stopped; from a file to a file, the same command resumes")

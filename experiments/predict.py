@@ -45,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    start("predict", define, main)
+    start("predict", define, main, stopped="stopped; from a file to a file, the same command resumes")

@@ -40,9 +40,9 @@ def generate_file(
     if source != "-" and prompt is not None:
         raise ValueError(f"--prompt and --input={source} were both given: choose one")
     source = "-" if source in STDIN else source
+    path = find_output(target, source, overwrite=overwrite)
     if source != "-":
         check_file(source)
-    path = find_output(target, source, overwrite=overwrite)
     with open_lines(path, overwrite=overwrite) as out:
         encoder = load(model, dtype=dtype)
         if not hasattr(encoder, "generate"):

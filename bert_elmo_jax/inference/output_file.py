@@ -38,7 +38,8 @@ def find_output(output: str, source: str = "-", *, overwrite: bool = False) -> P
             f"--output={output} is a folder: give the name of a file, such as {path.name}/out.jsonl"
         )
     there = path.exists()
-    if there and source != "-" and Path(source).exists() and path.samefile(source):
+    same = there and Path(source).exists() and path.samefile(source)  # by a hard link, too
+    if source != "-" and (same or Path(os.path.realpath(source)) == path):
         raise ValueError(f"--output={output} would replace the input: give another name")
     if there and path.is_file() and not overwrite:
         raise FileExistsError(f"--output={output} exists: give another name, or --overwrite to replace it")

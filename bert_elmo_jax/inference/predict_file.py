@@ -52,9 +52,9 @@ def predict_file(
     the run's own files. With `guard_formulas`, a cell of a table that a spreadsheet would compute gets a `'` in front.
     """
     source = "-" if source in STDIN else source
+    path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
     if source != "-":
         check_file(source)
-    path, ending = find_output(target, source, overwrite=overwrite), Path(target).suffix.lower()
     if guard_formulas and ending not in (".csv", ".tsv"):
         raise ValueError(f"--guard_formulas is for tables, and --output={target} has JSON lines: leave it out")
     mark = b"\xef\xbb\xbf" if ending == ".csv" else b""  # tells Excel that it is UTF-8

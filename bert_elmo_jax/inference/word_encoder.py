@@ -63,7 +63,7 @@ def find_columns(encoder: Encoder | None, directions: str) -> tuple[int, ...]:
 
 
 def encode_words(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Float32[np.ndarray, "L T D"]]:
-    """Return all layers of each sentence; zeros for words without pieces."""
+    """Return all layers of each sentence."""
     return list(encoder.word_layers(sentences, range(encoder.num_layers + 1), pieces="first"))
 
 

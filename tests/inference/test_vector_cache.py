@@ -95,14 +95,14 @@ def test_trained_along_it_begins_with_the_same_vectors(name, request):
         np.testing.assert_allclose(layers[:, n, : len(words)], own, atol=1e-4)
 
 
-def test_of_a_bert_the_first_piece_and_zeros_for_nothing(bert):
+def test_of_a_bert_the_first_piece_and_unknown_for_nothing(bert):
     words = ["[MASK]", "\u200b", "[MASK]"]
     [layers] = encode_words(bert, [words])
     own = bert.encode([words], layers="all")
     np.testing.assert_allclose(layers[:, 0], own.layers[:, 0, 1], atol=1e-5)
     nothing = encode_words(bert, [["[MASK]"], ["\u200b"], ["[MASK]", "[MASK]"]])
     assert [part.shape for part in nothing] == [(4, 1, 64), (4, 1, 64), (4, 2, 64)]
-    assert not nothing[1].any()
+    assert nothing[1].any(), "a word without pieces is the unknown piece"
     assert nothing[2].any()
     assert encode_words(bert, [[], ["\u200b", "\x07"]])[1].shape == (4, 2, 64)
 
