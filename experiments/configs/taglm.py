@@ -1,6 +1,6 @@
 """TagLM: a tagger of two BiGRUs, with the top layer of a language model between them.
 
-The first BiGRU reads word vectors, which are trained, beside a vector of each word's characters. The second reads the
+The first BiGRU reads word vectors, which are trained, and a vector of each word's characters. The second reads the
 output of the first beside the language model's top layer, and a conditional random field chooses the tags. The language
 model is frozen, and its top layer is not mixed with others. All other fields are as in experiments/configs/tagger.py.
 

@@ -61,7 +61,7 @@ def test_fields_of_an_encoder_by_its_name():
     assert (config.layers, config.directions, config.encoder) == ("top", "forward", "runs/other")
     for name in ("encoder.places", "places.layers", "encoder", "layers"):
         assert resolve_name(config, name) == name
-    with pytest.raises(ValueError, match=re.escape("no field 'encoder.places'; did you mean places?")):
+    with pytest.raises(ValueError, match=re.escape("no field 'encoder.places'; did you mean encoder?")):
         override(config, ["encoder.places=output"])
     group = ConfigDict({"encoder": {"layers": 3}, "layers": 4})
     override(group, ["encoder.layers=5"])
