@@ -227,10 +227,10 @@ def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
 
     def pretrain(folder: Path) -> list[list[str]]:
         file = f"experiments/configs/{name}.py:toy"
-        corpus = shop.data[{"pairs": "pairs", "words": "words"}.get(family.inputs, "pieces")]
-        if family.inputs == "pairs" and not _reads_pieces(family):
-            corpus = shop.data["word_pairs"]
         small = small_fields(file, family.inputs)
+        translates = any(field.startswith("--config.target_length=") for field in small)
+        kinds = ("words", "word_pairs") if family.inputs == "words" else ("pieces", "pairs")
+        corpus = shop.data[kinds[translates]]
         return [["pretrain", f"--config={file}", f"--workdir={folder}/run", f"--config.data={corpus}", *small]]
 
     def finetune(folder: Path) -> list[list[str]]:
@@ -287,10 +287,6 @@ def small_fields(file: str, inputs: str) -> list[str]:
     if "model.dropout" in known:  # a random key that went wrong would show
         values["model.dropout"] = 0.1
     return [f"--config.{field}={value}" for field, value in values.items() if field in known]
-
-
-def _reads_pieces(family: Any) -> bool:
-    return family.name != "cove"  # the vectors of its words come from a file
 
 
 def _preparation(shop: Workshop, tokenizer: str, size: int) -> Callable[[Path], list[list[str]]]:
