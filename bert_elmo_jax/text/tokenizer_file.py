@@ -336,7 +336,12 @@ def _apply_settings(spec: Spec, settings: Mapping[str, Any]) -> Spec:
 
 def _add_pieces(spec: Spec, folder: Path, settings: Mapping[str, Any]) -> Spec:
     """Add the pieces that other files of the folder append to the spec."""
-    known = {entry["id"] for entry in spec.get("added_tokens") or []}
+    added = spec.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(e, Mapping) and type(e.get("id")) is int for e in added):
+        raise ValueError(
+            f"{folder / 'tokenizer.json'}: added_tokens is no list of pieces with an id each: copy it again"
+        )
+    known = {entry["id"] for entry in added}
     vocabulary = (spec.get("model") or {}).get("vocab") or {}
     size = max([len(vocabulary) - 1, *known]) + 1
     entries = {int(number): entry for number, entry in (settings.get("added_tokens_decoder") or {}).items()}

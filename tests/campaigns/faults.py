@@ -105,11 +105,11 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
     wrong = shop.compare(work, folder) if status == 0 else ""
     if wrong:
         wrong = f"status 0, but {wrong}"
-    elif status is None:
-        wrong = f"no end within {LIMIT:.0f} s"
     else:
         wrong = shop.finish(work, folder)
     unclear = "" if status == 0 else judge(said, status, str(folder))
+    if status is None:
+        unclear = f"no end within {LIMIT:.0f} s while the fault lasted"
     outcome = LOST if wrong else MISSED if not reached else UNCLEAR if unclear else SURVIVED
     if not wrong:
         clean(folder)

@@ -18,7 +18,7 @@ from tests.campaigns.server import Server
 
 # Small values for the fields of a recipe, where it has them.
 RUN = {"steps": 16, "batch_size": 8, "log_every": 5, "eval_every": 8, "checkpoint_every": 4, "eval_batches": 1,
-       "keep": 2, "length": 32, "target_length": 32, "long_length": 64, "long_batch_size": 0, "translations": 2,
+       "keep": 2, "average": 2, "length": 32, "target_length": 32, "long_length": 64, "long_batch_size": 0, "translations": 2,
        "spread": 1}  # fmt: skip
 MODEL = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "cell_size": 16,
          "projection_size": 8, "filters": "((1, 4), (2, 4))", "max_characters": 12, "vector_size": 8, "lstm_size": 8,
@@ -227,10 +227,10 @@ def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
 
     def pretrain(folder: Path) -> list[list[str]]:
         file = f"experiments/configs/{name}.py:toy"
-        corpus = shop.data[{"pairs": "pairs", "words": "words"}.get(family.inputs, "pieces")]
-        if family.inputs == "pairs" and not _reads_pieces(family):
-            corpus = shop.data["word_pairs"]
         small = small_fields(file, family.inputs)
+        translates = any(field.startswith("--config.target_length=") for field in small)
+        kinds = ("words", "word_pairs") if family.inputs == "words" else ("pieces", "pairs")
+        corpus = shop.data[kinds[translates]]
         return [["pretrain", f"--config={file}", f"--workdir={folder}/run", f"--config.data={corpus}", *small]]
 
     def finetune(folder: Path) -> list[list[str]]:
@@ -287,10 +287,6 @@ def small_fields(file: str, inputs: str) -> list[str]:
     if "model.dropout" in known:  # a random key that went wrong would show
         values["model.dropout"] = 0.1
     return [f"--config.{field}={value}" for field, value in values.items() if field in known]
-
-
-def _reads_pieces(family: Any) -> bool:
-    return family.name != "cove"  # the vectors of its words come from a file
 
 
 def _preparation(shop: Workshop, tokenizer: str, size: int) -> Callable[[Path], list[list[str]]]:
