@@ -112,7 +112,9 @@ def follow(
 
 def mean_trace(traces: Sequence[Trace]) -> Trace:
     """Return the means of traces of several seeds, and all scores."""
-    drift, whole, gradients = (np.mean([trace[n] for trace in traces], axis=0) for n in (1, 2, 3))
+    drift = np.mean([trace.drift for trace in traces], axis=0)
+    whole = np.mean([trace.whole for trace in traces], axis=0)
+    gradients = np.mean([trace.gradients for trace in traces], axis=0)
     return Trace(traces[0].layers, drift, whole, gradients, tuple(s for trace in traces for s in trace.scores))
 
 

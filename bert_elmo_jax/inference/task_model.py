@@ -39,6 +39,7 @@ class Predictor:
     """`predict` for the models of a task."""
 
     task: Task
+    params: Any
     rows_of: Callable[..., Any]  # examples -> rows, and the function (batch size, progress) -> outputs of each row
     predictions: Callable[..., Any]  # (examples, rows, outputs of each row, n_best) -> predictions
 
