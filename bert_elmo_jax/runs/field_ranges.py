@@ -73,6 +73,7 @@ RANGES: Mapping[str, Range] = {
     "steps": COUNT,
     "epochs": Range(0, 1_000_000, whole=False, above=True),
     "adapt.epochs": Range(0, 1_000_000, whole=False),
+    "lm.epochs": Range(0, 1_000_000, whole=False, note="; 0: no tuning of the language model"),
     "head_epochs": Range(0, 1_000_000, whole=False, above=True),
     "log_every": COUNT,
     "eval_every": OPTIONAL_COUNT,
@@ -125,6 +126,12 @@ RANGES: Mapping[str, Range] = {
     "optimizer.gradient_scale": POSITIVE,
     "learning_rate": LEARNING,
     "layer_decay": Range(0, 1, whole=False, above=True),
+    # Documents, and the language model below their classifier.
+    "documents.part": Range(1, LENGTH),
+    "documents.gradient_words": Range(0, MOST, note="; 0: all"),
+    "documents.sizes": SIZES,
+    "add_words": Range(0, MOST, note="; 0: none"),
+    "*drop_factor": Range(0, 1_000, whole=False),
     # Losses and heads.
     "coefficients.*": FACTOR,
     "smoothing": RATE,
@@ -184,7 +191,9 @@ def find_pattern(name: str) -> str | None:
     >>> find_pattern("model.num_heads")
     '*_heads'
     """
-    return name if name in RANGES else next((pattern for pattern in RANGES if _fits(name, pattern)), None)
+    found = name if name in RANGES else next((pattern for pattern in RANGES if _fits(name, pattern)), None)
+    # The stage `lm` of a fine-tuning has fields of a pretraining.
+    return find_pattern(name[3:]) if found is None and name.startswith("lm.") else found
 
 
 def _fits(name: str, pattern: str) -> bool:

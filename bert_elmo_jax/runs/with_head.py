@@ -28,7 +28,7 @@ from bert_elmo_jax.inference.run_directory import StoredModel, describe_run
 from bert_elmo_jax.inference.task_model import RowShapes, make_head
 from bert_elmo_jax.nn.layers import layer_numbers
 from bert_elmo_jax.runs.framed import frame_texts
-from bert_elmo_jax.runs.initial_state import adopt_config, fill_missing
+from bert_elmo_jax.runs.initial_state import adopt_config, choose, fill_missing
 from bert_elmo_jax.runs.start_run import say
 from bert_elmo_jax.runs.task_data import Data, Length, class_weights, count_steps
 from bert_elmo_jax.runs.transfer import build_transfer, hold
