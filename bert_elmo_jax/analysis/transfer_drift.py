@@ -112,7 +112,8 @@ def follow(
 
 def mean_trace(traces: Sequence[Trace]) -> Trace:
     """Return the means of traces of several seeds, and all scores."""
-    drift, whole, gradients = (np.mean([trace[n] for trace in traces], axis=0) for n in (1, 2, 3))
+    fields = ("drift", "whole", "gradients")
+    drift, whole, gradients = (np.mean([getattr(trace, name) for trace in traces], axis=0) for name in fields)
     return Trace(traces[0].layers, drift, whole, gradients, tuple(s for trace in traces for s in trace.scores))
 
 

@@ -37,8 +37,21 @@ WAYS: dict[str, dict[str, Any]] = {
     "frozen": {},
 }
 # The same training for all: eight steps per epoch, six epochs for the head alone, a constant rate.
-TRAINING = {"task": "entities", "text": "0", "label": "1", "batch_size": 16, "epochs": 20.0, "head_epochs": 6.0}
-OPTIMIZER = {"name": "adamw", "schedule": "constant", "learning_rate": 2e-3, "warmup": 0.0, "decay": 0.0}
+TRAINING: dict[str, Any] = {
+    "task": "entities",
+    "text": "0",
+    "label": "1",
+    "batch_size": 16,
+    "epochs": 20.0,
+    "head_epochs": 6.0,
+}
+OPTIMIZER: dict[str, Any] = {
+    "name": "adamw",
+    "schedule": "constant",
+    "learning_rate": 2e-3,
+    "warmup": 0.0,
+    "decay": 0.0,
+}
 EXAMPLES = {"train": 128, "dev": 256}
 
 
