@@ -15,6 +15,7 @@ import pytest
 from bert_elmo_jax import load, train
 from bert_elmo_jax.families.awd_lstm.config import AwdLstmConfig
 from bert_elmo_jax.families.awd_lstm.model import init_awd_lstm_params
+from bert_elmo_jax.inference.convert import convert
 from bert_elmo_jax.inference.predict_file import predict_file
 from bert_elmo_jax.inference.predictions import softmax
 from bert_elmo_jax.inference.run_directory import write_run_directory
@@ -126,6 +127,13 @@ def test_predictions_are_the_mean_of_both_directions(run, tmp_path):
         f"DocumentModel(AwdLstmEncoder({run}: 12 × 8, forward) and AwdLstmEncoder({run}/backward: 12 × 8, backward): "
         "노잼, 재미)"
     )
+
+
+def test_two_directions_are_not_converted_to_one_model(run, tmp_path):
+    with pytest.raises(ValueError, match=r"averages an AWD-LSTM with .*/backward, and no format holds several models"):
+        convert(str(run), tmp_path / "out")
+    convert(str(run / "backward"), tmp_path / "out")
+    assert load(tmp_path / "out").config.direction == "backward"
 
 
 def test_new_words_are_added(run, capsys):
