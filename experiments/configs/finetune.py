@@ -39,7 +39,8 @@ def fields() -> ConfigDict:
     c.optimizer.schedule = "linear_from_start"  # linear_after_warmup, cosine, inverse_square_root, constant
     c.optimizer.learning_rate = 5e-5
     c.optimizer.warmup = 0.1  # a share of the steps; from 1 on, a number of steps
-    c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
+    c.optimizer.update(decay=0.01, gradient_scale=1.0)
+    c.optimizer.clip = 1.0  # the largest norm of the gradients, which are scaled down to it; 1e9 clips nothing
     return c
 
 

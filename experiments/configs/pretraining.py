@@ -40,7 +40,8 @@ def fields(family: str, model: Any) -> ConfigDict:
     c.optimizer.warmup = 10_000.0  # steps, or below 1 a share of them
     c.optimizer.long_learning_rate = 0.0  # above 0: the rate of BERT's second phase, which restarts the schedule
     c.optimizer.long_warmup = 0.0  # of the second phase
-    c.optimizer.update(decay=0.01, clip=1.0, gradient_scale=1.0)
+    c.optimizer.update(decay=0.01, gradient_scale=1.0)
+    c.optimizer.clip = 1.0  # the largest norm of the gradients, which are scaled down to it; 1e9 clips nothing
     c.optimizer.b1 = config_dict.placeholder(float)  # of Adam and LAMB; empty: 0.9
     c.optimizer.b2 = config_dict.placeholder(float)  # empty: 0.999
     c.optimizer.eps = config_dict.placeholder(float)  # empty: 1e-6
