@@ -97,13 +97,14 @@ class Workshop:
             folder.mkdir(parents=True)
             begun = time.monotonic()
             running = self.server.start(words, folder / "log")
-            status = running.wait(LIMIT)
+            status = running.wait(4 * LIMIT)  # it compiles, which later runs do not
             seconds = time.monotonic() - begun
             if status == 0:
                 general = [word.replace(str(folder), "FOLDER") for word in words]
                 return self._keep(kept, Reference(general, work.results(folder), seconds))
             if status is None:
                 running.kill()
+                raise RuntimeError(f"{name} did not end within {4 * LIMIT:.0f} s, undisturbed: the machine is too busy")
             said = (running.said.strip().splitlines() or [f"status {status}"])[-1]
         return self._keep(kept, Reference([], {}, 0.0, said))
 
