@@ -12,6 +12,7 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   uner/en_ewt-ud-{train,dev}.iob2          Universal NER, English EWT
   conll2003/{train,dev}.txt                CoNLL-2003, English, four columns
   sst2/{train,dev}.tsv                     SST-2, GLUE's columns
+  cola/{train,dev}.tsv                     CoLA, GLUE's columns
   mnli/{train,dev_matched}.tsv             MNLI, GLUE's columns
   qnli/{train,dev}.tsv, mrpc/{train,dev}.tsv   QNLI, and MRPC in its original columns
   nsmc/{train,dev}.tsv                     NSMC: id, document, label
@@ -310,7 +311,8 @@ class GptScale(NamedTuple):
 
 
 _SMALLER_GPT = {"model.hidden_size": 384, "model.num_heads": 6, "model.feed_forward_size": 1536}
-_GPT_TASKS = {**{name: _GLUE[name] for name in ("SST-2", "QNLI")}, "MNLI": ("finetune", _MNLI)}
+_COLA = ScaleTask("CoLA, Matthews' correlation", {"task": "cola", **files("cola", "train.tsv", "dev.tsv")})
+_GPT_TASKS = {"SST-2": _GLUE["SST-2"], "CoLA": ("finetune", _COLA)}
 _GPT_TUNING = {"epochs": 3.0, "optimizer.learning_rate": 6.25e-5, "optimizer.warmup": 0.002}
 GPT = {
     "toy": GptScale(
