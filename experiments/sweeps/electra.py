@@ -9,7 +9,7 @@ Paper and expected score: Clark et al. 2020, https://arxiv.org/abs/2003.10555, s
 of the gain comes from learning from every piece, a little from never seeing [MASK] in pretraining.
 Scales: toy (minutes on two cores; the topic of a sentence and words with several senses replace GLUE), one_gpu
 (ELECTRA-small, 100,000 steps per row, MNLI), paper (ELECTRA-base, MNLI). At toy scale telling replaced pieces teaches
-less than predicting pieces: see docs/results/tables.md. Cost: toy, 12 minutes of one core.
+less than predicting pieces: see docs/results/toy_tables.md. Cost: toy, 12 minutes of one core.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/electra.py --jobs=2 --workdir=runs/sweeps
 """
 
