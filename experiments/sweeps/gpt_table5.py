@@ -23,8 +23,8 @@ PAPER = Paper(
     reference="GPT",
 )
 NOTES = {
-    "toy": "128 short texts are a small data set; on such sets the auxiliary term did not help in the paper either. The "
-    "LSTM's two seeds differ by ten points."
+    "toy": "128 short texts are a small data set; on such sets the auxiliary term did not help in the paper either. "
+    "The LSTM's two seeds differ by ten points."
 }
 AUXILIARY = 0.5
 LSTM: dict[str, dict[str, Any]] = {
