@@ -89,7 +89,7 @@ def document_scores(
 def mean_scores(scores: Sequence[Float32[np.ndarray, "C"]]) -> Float32[np.ndarray, "C"]:
     """Return scores whose softmax is the mean of the softmax of each.
 
-    >>> [round(p, 2) for p in softmax(mean_scores(np.log(np.float32([[0.5, 0.5], [0.9, 0.1]])))).tolist()]
+    >>> [round(p, 2) for p in softmax(mean_scores([*np.log(np.float32([[0.5, 0.5], [0.9, 0.1]]))])).tolist()]
     [0.7, 0.3]
     """
     mean = np.mean([softmax(np.asarray(one, np.float32)) for one in scores], axis=0)

@@ -35,12 +35,14 @@ LENGTHS = (128, 512)
 
 def define() -> None:
     """Define the flags."""
-    flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated.")
-    flags.DEFINE_string("words", None, "A corpus of words for the language model; without it one is generated.")
+    flags.DEFINE_string("data", None, "A corpus of pieces for BERT; without it one is generated; or none.")
+    flags.DEFINE_string(
+        "words", None, "A corpus of words for the language model; without it one is generated; or none."
+    )
     flags.DEFINE_integer("documents", 20_000, "Documents of a generated corpus.")
     flags.DEFINE_integer("positions", 32_768, "Positions per BERT batch.")
     flags.DEFINE_integer("batches", 40, "Batches to time, of each kind.")
-    flags.DEFINE_list("steps", ["tiny"], "Sizes of BERT to time steps of; empty: none.")
+    flags.DEFINE_list("steps", ["tiny"], "Sizes of BERT to time steps of; or none.")
 
 
 def time_batches(name: str, corpus: str, examples: PieceExamples | LanguageModelExamples, rows: int) -> float:
@@ -96,7 +98,7 @@ def main() -> None:
             str(toy_corpus(Path(made, kind), documents=FLAGS.documents, tokenizer=kind)) if given is None else given
             for kind, given in (("wordpiece", FLAGS.data), ("words", FLAGS.words))
         )
-        if data:
+        if data != "none":
             for length in LENGTHS:
                 rows, many = max(1, FLAGS.positions // length), length // 8
                 for kind in ("token", "word", "span"):
@@ -107,14 +109,14 @@ def main() -> None:
                 packed = PieceExamples(length, "documents", sequences=many)
                 full = time_batches(f"BERT {length}, documents, packed", data, packed, rows)
                 print(f"{'':34} packed: a row holds {full / plain:.2f} times as many real tokens")
-        if words:
+        if words != "none":
             for name, asked in (
                 ("streams of characters", LanguageModelExamples(widest_filter=7)),
                 ("streams of word ids", LanguageModelExamples(input="words")),
                 ("sentences of characters", LanguageModelExamples("sentences", 50, widest_filter=7)),
             ):
                 time_batches(f"biLM 128 rows, {name}", words, asked, 128)
-        for preset in FLAGS.steps:
+        for preset in FLAGS.steps if FLAGS.steps != ["none"] else ():
             for length in LENGTHS:
                 time_step(preset, length)
 

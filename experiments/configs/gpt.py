@@ -62,7 +62,7 @@ def novels() -> ConfigDict:
 
     Every piece is predicted, not one in seven, so a step costs nearly twice as much and there are half as many.
     Prepared by the command of `bert.py:novels`.
-    Expected score: not measured here. Command:
+    Expected score: not measured here. Cost: not measured here. Command:
       python -m experiments.pretrain --config=experiments/configs/gpt.py:novels --config.data=corpora/novels \
           --workdir=runs/gpt_novels
     """

@@ -12,7 +12,7 @@ def run(*arguments):
 
 
 def test_on_a_generated_corpus():
-    lines = run("--documents=60", "--steps=")
+    lines = run("--documents=60", "--steps=none")
     assert sum("BERT 128" in line for line in lines) == sum("BERT 512" in line for line in lines) == 6
     assert sum("biLM" in line for line in lines) == 3
     assert sum("times as many real tokens" in line for line in lines) == 2
@@ -21,6 +21,6 @@ def test_on_a_generated_corpus():
 
 def test_on_a_corpus_of_one_s_own(tmp_path):
     words = toy_corpus(tmp_path / "ko", language="ko", documents=40, tokenizer="words")
-    lines = run("--data=", f"--words={words}", "--steps=")
+    lines = run("--data=none", f"--words={words}", "--steps=none")
     assert len(lines) == 3
     assert all("biLM" in line for line in lines)

@@ -153,7 +153,7 @@ def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
         ([*before, good, f"--output={tmp_path}/none/a.h5"], f"there is no folder {tmp_path}/none to write a.h5 into"),
         ([*before, f"--input={tmp_path}/none.txt", output], "no file matches"),
         ([*before, good, output, "--layers=all,1"], "--layers=all,1: use numbers, such as 0,9,-1, or all alone"),
-        ([*before, good, output, "--layers="], "--layers=: use numbers"),
+        ([*before, good, output, "--layers="], "--layers= is empty"),
         ([*before, good, output, "--layers=1.5"], "--layers=1.5: use numbers"),
         ([*before, good, output, "more"], "unexpected argument 'more'"),
         ([*before, good, output], "does not exist"),

@@ -157,7 +157,7 @@ def test_a_column_that_is_there_already(program):
     table_rows = program("bert_elmo_jax.inference.predict_file").table_rows
     from bert_elmo_jax.inference.predictions import Number
 
-    rows = table_rows({2: {"text": "좋다", "predicted": "old", "more": [1], "none": None}})
+    rows = table_rows({2: {"text": "좋다", "predicted": "old", "more": [1], "none": None}}, [])
     example = TextExample("좋다", None, None, None, "a.jsonl", 2)
     assert list(rows([example], [Number(4.5)])) == [
         ["text", "predicted", "more", "none", "predicted_"],

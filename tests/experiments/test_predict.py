@@ -201,12 +201,12 @@ def fail_once(replace):
 
 
 def test_outputs_that_exist(runs, tmp_path):
-    source, thesis = write_lines(tmp_path / "in.txt", 2), tmp_path / "thesis.docx"
+    source, thesis = write_lines(tmp_path / "in.txt", 2), tmp_path / "thesis.txt"
     thesis.write_text("a thesis")
     given = {"model": runs["sst2"], "input": str(source), "output": str(thesis)}
     status, _, said = predict(**given)
     assert (status, thesis.read_text()) == (2, "a thesis")
-    assert said.endswith("thesis.docx exists: give another name, or --overwrite to replace it\n")
+    assert said.endswith("thesis.txt exists: give another name, or --overwrite to replace it\n")
     assert predict(**given, overwrite=True).status == 0
     assert len(thesis.read_text(encoding="utf-8").splitlines()) == 3
     status, _, said = predict(**{**given, "output": "/dev/stdout"})

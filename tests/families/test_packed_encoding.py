@@ -189,7 +189,7 @@ def test_bfloat16_kernels_are_cast_once_and_give_the_same_numbers(goldens):
     assert encoder.params["encoder"]["layer_0"]["attention"]["query"]["kernel"].dtype == "float32"
     tokens = np.array([[2, 5, 6, 3]])
     found = encoder.forward(tokens)
-    encoder.working_params = encoder.params  # cast in every call
+    encoder._cast_params = encoder.params  # cast in every call
     np.testing.assert_array_equal(found.layers, encoder.forward(tokens).layers)
 
 

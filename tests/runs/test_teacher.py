@@ -110,7 +110,7 @@ def test_what_is_refused(corpus, teacher, tmp_path):
         ({"teacher": str(write_model(tmp_path / "bare", corpus, heads=()))}, None, "has no head `mlm`"),
         ({"temperature": 0.0}, None, "temperature=0.0: expected a number above 0"),
         (wide, None, "needs equal widths; use --config.coefficients.cosine=0"),
-        ({"length": 128}, None, "has 64 positions, and the rows 128"),
+        ({"length": 128}, None, "config.length=128, but the model has 64 positions"),
         ({}, str(teacher), "is not a DistilBERT"),
     ]
     for fields, init, message in cases:

@@ -120,10 +120,10 @@ def test_pairs_that_do_not_fit_are_left_out():
 def test_words_outside_the_vocabulary_are_unknown(tmp_path):
     folder = toy_pairs(tmp_path / "words", documents=60, tokenizer="words", vocab_size=40, heldout=0.0)
     store, vocabulary = open_store(folder), WordVocabulary.load(folder / "tokenizer")
-    asked = PairExamples(40, 40, START, END, PAD)
+    asked = PairExamples(40, 40, vocabulary.bos_id, vocabulary.eos_id, vocabulary.eos_id)
     batch = next(train_batches(folder, asked, len(store)))
     told = np.concatenate([batch["source_tokens"].ravel(), batch["target_out"].ravel()])  # a source has no frame
-    inside = told[~np.isin(told, (END, PAD))]
+    inside = told[told != vocabulary.eos_id]
     assert inside.max() < vocabulary.vocab_size == 40
     unknown = sum(int((sentence >= 40).sum()) for document in store for sentence in document)
     assert unknown > 0

@@ -143,7 +143,7 @@ def test_trec_in_latin_1_and_in_utf_8(tmp_path):
 def test_a_custom_table(tmp_path):
     (tmp_path / "my.csv").write_text('id,review,stars\r\n1,"so ""good"",\r\nreally",5\r\n2,별로,1\r\n', newline="")
     first, second = read_texts(tmp_path / "my.csv", Layout("review", label="stars", id="id"))
-    assert (first.text, first.label, first.line) == ('so "good",\nreally', "5", 2)
+    assert (first.text, first.label, first.line) == ('so "good",\r\nreally', "5", 2)
     assert (second.text, second.id, second.line) == ("별로", "2", 4)
 
 

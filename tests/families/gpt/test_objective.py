@@ -88,6 +88,7 @@ def test_the_loss_is_that_of_transformers(goldens):
 
 def test_the_objective_of_a_config():
     config, _ = read_config("experiments/configs/gpt.py:toy")
+    config.update(length=24, long_length=24)
     objective = make_objective(config, CONFIG)
     assert (objective.score, dict(objective.coefficients)) == ("held_out/score", {"lm": 1.0})
     assert set(objective.init(jax.random.key(0))) == {"encoder"}
