@@ -21,7 +21,15 @@ HUB_NAMES = ("google-bert/bert-base-cased", "google-bert/bert-base-uncased", "kl
 DEEP = "deep"  # a folder with models of twelve layers, for commands that read their upper layers; others have one
 # Corpora by their tokenizer; all have the same text.
 CORPORA = {
-    "wordpiece": ("corpora/novels", "corpora/reviews", "corpora/my", "data/wiki", "shared/corpora/novels"),
+    "wordpiece": (
+        "corpora/novels",
+        "corpora/reviews",
+        "corpora/my",
+        "data/wiki",
+        "data/books",
+        "data/web",
+        "shared/corpora/novels",
+    ),
     "words": ("corpora/novels_words", "corpora/novel", "corpora/wikitext2", "corpora/wikitext103", "data/1b"),
     "hub": ("corpora/law", "data/law"),  # with the vocabulary of the model that is trained further
 }
@@ -127,7 +135,7 @@ def write_task_files(root: Path) -> None:
         "korsts": ("korsts/sts-train.tsv", "korsts/sts-dev.tsv"),
         "trec": ("trec/train.txt", "trec/dev.txt"),
         "topics": ("runs/quickstart/tasks/topics/train.tsv", "runs/quickstart/tasks/topics/dev.tsv"),
-        "tags": ("train.conll", "senses/train.conll", "senses/dev.conll"),
+        "tags": ("train.conll", "senses/train.conll", "senses/dev.conll", "eng.train", "eng.testa", "eng.testb"),
         "iob2": tuple(f"en_ewt-ud-{part}.iob2" for part in ("train", "dev", "test")),
     }  # fmt: skip
     for name, places in files.items():

@@ -98,6 +98,7 @@ REFUSED = {
     "--what=words --model=minilm": (2, "give fewer words", "the stand-in takes few pieces"),
     "--what=words --model=runs/base": (2, "give fewer words", "the stand-in takes few pieces"),
     "--masked=runs/bert_writing": (2, "runs/bert_writing", "its runs are not trained here"),
+    "--models=runs/transfer/bert": (2, "runs/transfer/bert", "its runs are not trained here"),
     "experiments.plan$": (2, " is needed", "a sentence names the program"),
     "experiments.finetune$": (2, " is needed", "a sentence names the program"),
 }
@@ -143,7 +144,8 @@ def value_of(words, flag, default=""):
 
 
 def small_pretraining(words, command):
-    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/transformer.py": (PAIRS, PAIR_SIZES),
+    kinds = {"configs/bert.py": (BERT, BERT_SIZES), "configs/gpt.py": (BERT, BERT_SIZES),
+             "configs/transformer.py": (PAIRS, PAIR_SIZES),
              "configs/awd_lstm.py": (AWD_LSTM, AWD_LSTM_SIZES)}  # fmt: skip
     own, sizes = next((kind for file, kind in kinds.items() if file in command), (ELMO, ELMO_SIZES))
     small = fields({**PRETRAINING, **own})
@@ -151,6 +153,8 @@ def small_pretraining(words, command):
         small += fields(sizes, "model.")
     if "elmo.py:toy" in command or "elmo.py:quickstart" in command:
         small.remove("--config.negatives=8")
+    if "gpt.py:small" in command:
+        small += fields({"accumulate": 1})
     devices = 8 if "mesh" in command else 1
     if devices > 1:
         small += fields({"batch_size": 8})
@@ -159,7 +163,7 @@ def small_pretraining(words, command):
 
 def small_finetuning(words, command):
     config = value_of(words, "config")
-    network = re.search(r"configs/(tagger|bcn|esim|bidaf).py", config)
+    network = re.search(r"configs/(tagger|taglm|bcn|esim|bidaf).py", config)
     small = fields({**FINETUNING, **(NETWORK if network else {})})
     if "ulmfit.py" in command:
         small += fields(ULMFIT)
@@ -210,6 +214,10 @@ MADE = [
      ("runs/base", "runs/bert", "runs/bert_tiny_novels")),
     ("python -m experiments.pretrain --config=experiments/configs/elmo.py:novels --config.data=corpora/novels_words "
      "--workdir=runs/elmo_novels", ["--config.eval_batches="], ("runs/elmo",)),
+    ("python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy",
+     fields({"toyworld.heldout": 0.2, "length": 128, "long_length": 128, "model.max_positions": 128}), ()),
+    ("python -m experiments.pretrain --config=experiments/configs/gpt.py:novels --config.data=corpora/novels "
+     "--workdir=runs/gpt_novels", ["--config.eval_batches="], ()),
     ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:original "
      "--config.data=corpora/wikitext103 --workdir=runs/lm", [], ()),
     ("python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:backward "
