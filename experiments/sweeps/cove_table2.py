@@ -32,9 +32,9 @@ PAPER = Paper(
     reference="GloVe",
 )
 NOTES = {
-    "toy": "There are no GloVe vectors of the toy world's words: all rows begin with random vectors, which are trained. "
-    "CoVe helps more than characters, as in the paper. Both together are not better than CoVe alone: the difference, two "
-    "to four points, is smaller than that between the two seeds. Characters tell nothing about the sense of a word."
+    "toy": "There are no GloVe vectors of the toy world's words: all rows begin with random vectors, which are "
+    "trained. CoVe helps more than characters, as in the paper. Both together are not better than CoVe alone: the "
+    "difference, two to four points, is smaller than that between the two seeds."
 }
 TOY: dict[str, Any] = {"data": "toyworld", "steps": 1_500, "eval_every": 1_500, "checkpoint_every": 500}
 WMT: dict[str, Any] = {"data": File("corpora/wmt_words"), "vectors": GLOVE["vectors"]}

@@ -21,9 +21,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "pre-norm, no warm-up": {"model.norm": "pre", "optimizer.warmup": 0.0},
 }
 NOTES = {
-    "toy": "Two layers are not deep. With norms after the residuals, leaving out the warm-up costs a point, less than the "
-    "ten points between two seeds of one row. With norms before them it costs 15 points on words, the opposite of what "
-    "deep models show; each row has one pretraining, so this may be chance."
+    "toy": "Two layers are not deep. With norms after the residuals, leaving out the warm-up costs a point, less than "
+    "the ten points between two seeds of one row. With norms before them it costs 15 points on words, the opposite of "
+    "what deep models show; each row has one pretraining, so this may be chance."
 }
 PAPER = Paper.without_figures(TUNED, ROWS, "post-norm")
 
