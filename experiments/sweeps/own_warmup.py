@@ -21,9 +21,10 @@ ROWS: dict[str, dict[str, Any]] = {
     "pre-norm, no warm-up": {"model.norm": "pre", "optimizer.warmup": 0.0},
 }
 NOTES = {
-    "toy": "Two layers are not deep. With norms after the residuals, leaving out the warm-up costs a point, less than "
-    "the ten points between two seeds of one row. With norms before them it costs 15 points on words, the opposite of "
-    "what deep models show; each row has one pretraining, so this may be chance."
+    "toy": "Two layers are not deep. Without warm-up the held-out perplexity of masked words rises from 3.06 to 3.27 "
+    "with norms after the residuals and from 3.01 to 3.08 with norms before them, the order that the paper expects. The "
+    "tasks do not show it: the post-norm row loses a point, less than the ten points between its seeds, and the pre-norm "
+    "row 15 points on words. Each row has one pretraining, so this may be chance."
 }
 PAPER = Paper.without_figures(TUNED, ROWS, "post-norm")
 
