@@ -14,9 +14,9 @@ from experiments.sweeps._scales import BERT, TUNED
 SCALES = ("toy", "one_gpu", "paper")
 ROWS = {"1 head": 1, "2 heads": 2, "4 heads": 4, "8 heads": 8}
 NOTES = {
-    "toy": "One head is last: the held-out perplexity of masked words is 3.44, with two, four and eight heads 3.05, 3.06 "
-    "and 2.98. The tasks have the same order for one head, by two points and by two to four, which is no more than two "
-    "seeds of one row differ by."
+    "toy": "One head is last: its held-out perplexity of masked words is 3.44, with two, four and eight heads 3.05, "
+    "3.06 and 2.98. It is last in both tasks, too, by two to four points, which is no more than two seeds of "
+    "one row differ by."
 }
 PAPER = Paper.without_figures(TUNED, ROWS, "4 heads")
 

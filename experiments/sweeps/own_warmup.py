@@ -22,9 +22,9 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 NOTES = {
     "toy": "Two layers are not deep. Without warm-up the held-out perplexity of masked words rises from 3.06 to 3.27 "
-    "with norms after the residuals and from 3.01 to 3.08 with norms before them, the order that the paper expects. The "
-    "tasks do not show it: the post-norm row loses a point, less than the ten points between its seeds, and the pre-norm "
-    "row 15 points on words. Each row has one pretraining, so this may be chance."
+    "with norms after the residuals and from 3.01 to 3.08 with norms before them, the order that the paper "
+    "expects. The tasks do not show it: the post-norm row loses a point, less than the ten points between its "
+    "seeds, and the pre-norm row 15 points on words. Each row has one pretraining, so this may be chance."
 }
 PAPER = Paper.without_figures(TUNED, ROWS, "post-norm")
 
