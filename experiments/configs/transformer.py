@@ -49,8 +49,8 @@ def sts() -> ConfigDict:
     """
     c = fields("base")
     c.update(steps=1_500, batch_size=16, length=128, target_length=128, sequences=16)
-    c.model.update(num_layers=3, hidden_size=192, num_heads=6, feed_forward_size=768, max_positions=128, dropout=0.3)
-    c.optimizer.update(schedule="linear_after_warmup", learning_rate=1.5e-3, warmup=0.1, clip=1.0)
+    c.model.update(num_layers=2, hidden_size=128, num_heads=4, feed_forward_size=512, max_positions=128, dropout=0.2)
+    c.optimizer.update(schedule="linear_after_warmup", learning_rate=2e-3, warmup=0.1, clip=1.0)
     c.update(log_every=20, eval_every=250, checkpoint_every=50, translations=1_000)
     return c
 

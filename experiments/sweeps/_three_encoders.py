@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bert_elmo_jax.sweeps.points import File
 from experiments.sweeps._scales import BERT, CONLL, ELMO, GPT, SST2, TOY_SENSES, TOY_TOPICS, UNER, ScaleTask, Settings
 
-BUDGETS = {"toy": 2e12, "laptop": 9e13, "one_gpu": 1.06e17, "paper": 3.87e18}  # operations of each pretraining
+BUDGETS = {"toy": 2e12, "laptop": 1.2e13, "one_gpu": 1.06e17, "paper": 3.87e18}  # operations of each pretraining
 
 
 class TaskScale(NamedTuple):
@@ -30,9 +30,9 @@ class Scale(NamedTuple):
     seeds: tuple[int, ...]
 
 
-def _last(steps: int, **more: Any) -> dict[str, Any]:
-    """Return the settings of a pretraining that is evaluated once, at its end."""
-    return {"steps": steps, "eval_every": steps, **more}
+def _last(steps: int) -> dict[str, Any]:
+    """Return the steps of a pretraining that is evaluated once, at its end."""
+    return {"steps": steps, "eval_every": steps}
 
 
 # Nothing is chosen on dev: every run ends after its epochs and is scored once.
@@ -40,12 +40,17 @@ _ONCE = {"eval_every": 100_000, "patience": 0}
 _TOY_HEAD = {"epochs": 60.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-4, **_ONCE}
 _WORDS = {"mix_l2": 0.001, "unknown": "classes"}  # no word vectors: their text would be part of the budget
 _LAPTOP_NETWORK: dict[str, Any] = {
-    "lstm_size": 64, "word_size": 50, "dropout": 0.2, "mix_dropout": 0.2, "batch_size": 16, **_WORDS, **_ONCE,
+    "lstm_size": 64, "word_size": 50, "dropout": 0.2, "mix_dropout": 0.2, "batch_size": 32,
+    "optimizer.learning_rate": 2e-3, **_WORDS, **_ONCE,
 }  # fmt: skip
 _LAPTOP_HEAD: dict[str, Any] = {"dropout": 0.1, "optimizer.learning_rate": 5e-4, **_ONCE}
-# As in the laptop scale of BERT's tables: short rows, which such small models need to learn more than frequencies.
-_LAPTOP_ROWS: dict[str, Any] = {
-    "data": File("corpora/novels"), "length": 32, "batch_size": 128, "long_length": 64, "long_batch_size": 64,
+# The sizes of BERT's tables at this scale. Short rows and few of them, so that a small budget has many updates.
+_LAPTOP_PIECES: dict[str, Any] = {
+    **BERT["laptop"].pretraining, "batch_size": 64, "long_batch_size": 32, "checkpoint_every": 200,
+}  # fmt: skip
+_LAPTOP_WORDS: dict[str, Any] = {
+    "data": File("corpora/novels_words"), "batch_size": 64, "model.cell_size": 256, "model.projection_size": 64,
+    "model.filters": ((1, 16), (2, 16), (3, 32), (4, 64)), "eval_batches": 50,
 }  # fmt: skip
 _REAL_TASKS = {
     "SST-2": TaskScale(ScaleTask("SST-2, accuracy", SST2), ("bcn", _WORDS), ("finetune", {})),
@@ -75,21 +80,21 @@ SCALES = {
     ),
     "laptop": Scale(
         {
-            "ELMo": ("elmo:novels", _last(2_032, data=File("corpora/novels_words"))),
-            "GPT": ("gpt:novels", _last(1_094, **_LAPTOP_ROWS)),
-            "BERT": ("bert:novels", _last(1_765, **_LAPTOP_ROWS)),
+            "ELMo": ("elmo:novels", {**_LAPTOP_WORDS, **_last(1_834)}),
+            "GPT": ("gpt:novels", {**_LAPTOP_PIECES, **_last(684)}),
+            "BERT": ("bert:novels", {**_LAPTOP_PIECES, **_last(1_690)}),
         },
         {
             "SST-2": TaskScale(
                 ScaleTask("SST-2 (a tenth of its phrases), accuracy", {**SST2, "share": 0.1}),
-                ("bcn", {**_LAPTOP_NETWORK, "feed_size": 64, "epochs": 4.0}),
-                ("finetune", {**_LAPTOP_HEAD, "epochs": 4.0}),
+                ("bcn", {**_LAPTOP_NETWORK, "feed_size": 64, "epochs": 3.0}),
+                ("finetune", {**_LAPTOP_HEAD, "epochs": 3.0}),
             ),
             "NER": TaskScale(
                 ScaleTask("UNER English EWT (a quarter of its sentences), F1", {**UNER, "share": 0.25}),
-                ("tagger", {**_LAPTOP_NETWORK, "lstm_layers": 1, "epochs": 8.0}),
+                ("tagger", {**_LAPTOP_NETWORK, "lstm_layers": 1, "epochs": 6.0}),
                 # Single sentences, as the network reads them.
-                ("finetune:entities", {**_LAPTOP_HEAD, "context": False, "epochs": 8.0}),
+                ("finetune:entities", {**_LAPTOP_HEAD, "context": False, "epochs": 6.0}),
             ),
         },
         (0, 1, 2),

@@ -205,7 +205,7 @@ def test_checkpoints_of_a_pretraining(sweeps, tmp_path):
 
 
 def test_laptop_scale_where_real_text_is_at_hand(sweeps):
-    for name in ("bert_table8", "elmo_table2", "elmo_table3"):
+    for name in ("bert_table8", "elmo_table2", "elmo_table3", "own_three_encoders"):
         sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), "laptop")
         for cell in sweep.cells:  # a reader takes a quarter of an hour
             assert len(cell.seeds) == (1 if cell.column == "SQuAD" else 3)
