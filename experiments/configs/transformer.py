@@ -40,6 +40,21 @@ def toy() -> ConfigDict:
     return c
 
 
+def sts() -> ConfigDict:
+    r"""A small Transformer for ten thousand real pairs: the rows of STS-B and KorSTS, English to Korean.
+
+    Prepared as docs/guides/translate.md says. Expected score: not measured yet. Cost: not measured yet. Command:
+      python -m experiments.pretrain --config=experiments/configs/transformer.py:sts --config.data=corpora/sts \
+          --workdir=runs/sts
+    """
+    c = fields("base")
+    c.update(steps=1_500, batch_size=16, length=128, target_length=128, sequences=16)
+    c.model.update(num_layers=3, hidden_size=192, num_heads=6, feed_forward_size=768, max_positions=128, dropout=0.3)
+    c.optimizer.update(schedule="linear_after_warmup", learning_rate=1.5e-3, warmup=0.1, clip=1.0)
+    c.update(log_every=20, eval_every=250, checkpoint_every=50, translations=1_000)
+    return c
+
+
 def base() -> ConfigDict:
     r"""The base Transformer: 6 + 6 layers of 512, 65 M parameters with the paper's vocabulary.
 
@@ -65,4 +80,4 @@ def big() -> ConfigDict:
     return c
 
 
-get_config = choose_recipe(toy, base, big)
+get_config = choose_recipe(toy, sts, base, big)

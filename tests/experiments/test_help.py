@@ -93,7 +93,9 @@ def test_no_library_reads_flags_or_imports_a_program():
             assert not any(name.partition(".")[0] in wrong for name in names), path
 
 
-@pytest.mark.parametrize("name", ["kneser_ney", "masked_baselines", "_inputs", "_results", "_page", "_utilisation"])
+@pytest.mark.parametrize(
+    "name", ["kneser_ney", "masked_baselines", "nearest_translation", "_inputs", "_results", "_page", "_utilisation"]
+)
 def test_examples_of_docstrings(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testmod(importlib.import_module(f"experiments.benchmarks.{name}"))
