@@ -51,6 +51,7 @@ def define() -> None:
     flags.DEFINE_list("what", None, f"Of {', '.join((*NAMES, *OTHERS))}. Default: all works whose peer is there.")
     flags.DEFINE_string("peer_python", None, "An interpreter with torch and transformers. Default: this one.")
     flags.DEFINE_string("allennlp_python", None, "An interpreter with torch and AllenNLP. Default: this one.")
+    flags.DEFINE_string("fastai_python", None, "An interpreter with torch and fastai. Default: this one.")
     flags.DEFINE_integer("turns", FEWEST, f"Turns of each side; fewer than {FEWEST} are printed, but not kept.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Number formats, of those that a work is measured in.")
     flags.DEFINE_string("texts", None, "For encode and finetune: a file of texts, one per line.")

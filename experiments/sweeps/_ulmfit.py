@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from bert_elmo_jax.sweeps.definition import Add
 from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.toy_tasks import ToyData
-from experiments.sweeps._scales import NSMC, SST2, TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
+from experiments.sweeps._scales import SST2, TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
 
 IMDB, TREC, AG = COLUMNS = ("IMDb", "TREC-6", "AG")
 NO_DROPOUT: dict[str, Any] = {
@@ -118,11 +118,12 @@ class Real(NamedTuple):
     lm: Settings
     classifier: Settings
     seeds: tuple[int, ...]
+    one_rate: float  # of all layers, where they have no rates of their own
 
 
 def _nsmc(labels: int, epochs: float, batch_size: int) -> tuple[str, Settings]:
     return f"NSMC, {labels:,} labels, accuracy", {
-        "share": labels / 140_000, "epochs": epochs, "batch_size": batch_size
+        "share": labels / 10_000, "epochs": epochs, "batch_size": batch_size
     }  # fmt: skip
 
 
@@ -142,7 +143,7 @@ REAL = {
                                    {**_TOY_FEW, "share": 0.3})}),
         },
         {"lm.drop_factor": 0.0, "lm.epochs": 10.0, "lm.batch_size": 8, "lm.length": 16, "lm.spread": 2},
-        {"drop_factor": 0.25, "eval_every": 100_000}, (0, 1),
+        {"drop_factor": 0.25, "eval_every": 100_000}, (0, 1), 1e-2,
     ),
     "laptop": Real(
         {
@@ -156,12 +157,13 @@ REAL = {
                 {REAL_COLUMNS[1]: ("SST-2, 673 labels, accuracy", {"share": 0.01, "epochs": 15.0, "batch_size": 32}),
                  REAL_COLUMNS[2]: ("SST-2, 6,735 labels, accuracy", {"share": 0.1, "epochs": 8.0, "batch_size": 64})}),
             "NSMC": Text(
-                "Korean", "awd_lstm:korean", {"data": File("corpora/korean_pieces")}, NSMC,
-                {"share": 100 / 140_000, "unlabelled": File("nsmc/unlabelled.txt"), "lm.epochs": 2.0},
+                "Korean", "awd_lstm:korean", {"data": File("corpora/korean_pieces")},
+                {"task": "nsmc", **files("nsmc", "train_10000.tsv", "dev.tsv")},
+                {"share": 0.01, "unlabelled": File("nsmc/unlabelled.txt"), "lm.epochs": 2.0},
                 dict(zip(REAL_COLUMNS[3:], (_nsmc(100, 30.0, 16), _nsmc(1_000, 15.0, 32), _nsmc(10_000, 8.0, 64))))),
         },
         {"lm.drop_factor": 0.25, "lm.eval_batches": 10},
-        {"drop_factor": 0.5, "optimizer.learning_rate": 4e-3, "eval_every": 100_000}, (0, 1, 2),
+        {"drop_factor": 0.5, "eval_every": 100_000}, (0, 1, 2), 2e-3,
     ),
 }  # fmt: skip
 
