@@ -80,8 +80,8 @@ WORKS = [
         "training": "training", "prediction": "prediction",
         "probabilities": "prediction with the probability of each tag",
     }, modules=("torch",)),
-    Work("awd_lstm", _prepare_awd_lstm, "awd_lstm", {"step": "64 × 70 words, 20,000 words"}, peer="fastai_python",
-         modules=("torch", "fastai")),
+    Work("awd_lstm", _prepare_awd_lstm, "awd_lstm", {"step": "64 × 70 words, a vocabulary of 20,000"},
+         peer="fastai_python", modules=("torch", "fastai")),
     *(_elmo(preset, *shape) for preset in ("original", "small") for shape in ((32, 20), (1, 20))),
 ]  # fmt: skip
 NAMES = list(dict.fromkeys(work.name for work in WORKS))
