@@ -9,8 +9,9 @@ r"""Speed compared with the strongest peers, measured in turn and rendered as a 
 The results are in docs/results/bench.json, the page is docs/results/speed.md with its Korean twin.
 Each side is a process of its own: ours with this interpreter, the peer's with the one given, which needs torch and
 transformers (`make peers`), AllenNLP or fastai. Both have the same weights, texts and cores (bind this program with
-taskset to give them fewer). A figure that both sides report without training (a loss, vectors, the number of pieces) must agree.
-Results are medians of at least seven turns; new ones replace the results of the same case, precision and minor JAX.
+taskset to give them fewer). A figure that both sides report without training (a loss, vectors, the number of pieces)
+must agree. Results are medians of at least seven turns; new ones replace the results of the same case, precision and
+minor JAX.
 
 Utilisation: the operations of the products of a training step (6 · weights · tokens, and attention; recomputation is
 not counted) per second, divided by the peak that the maker of the chip states. --peak gives one that is not known here.
