@@ -7,7 +7,8 @@
 #   make test-all                  make test, make proofs and make tables
 #   make campaign                  kills, faults, broken files, fuzzing, lost machines: hours, and resumable; KINDS= COUNT=
 #                                  MINUTES= SECONDS= (for each reader) FOLDER=; make trust writes docs/results/trust.md
-#   make bench                     times beside PyTorch and AllenNLP, into docs/results; PEER_PYTHON=, ALLENNLP_PYTHON=
+#   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
+#                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python
@@ -85,7 +86,8 @@ peers: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(RUN) -m experiments.benchmarks.speed $(if $(PEER_PYTHON),--peer_python=$(PEER_PYTHON)) \
-	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON))
+	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON)) \
+	  $(if $(FASTAI_PYTHON),--fastai_python=$(FASTAI_PYTHON))
 
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)
