@@ -11,6 +11,7 @@
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python
+#   make audit                     known vulnerabilities of the pinned packages, from osv.dev; says so without a network
 #   make sbom                      the pinned packages with hashes and licences, as CycloneDX, into build/sbom.json
 PYTHON ?= python3
 # Three for two cores, because tests that wait for other programs leave a core idle.
@@ -27,7 +28,7 @@ TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock sbom clean
+.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock audit sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -104,6 +105,9 @@ lock: $(INSTALLED)
 	$(RUN) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate --no-emit-index-url --generate-hashes \
 	  --custom-compile-command "make lock" setup.cfg --output-file requirements.txt $(if $(UPGRADE),--upgrade)
+
+audit:
+	$(PYTHON) docs/audit.py
 
 sbom: $(INSTALLED)
 	$(RUN) docs/sbom.py build/sbom.json
