@@ -21,12 +21,19 @@ OF_SOME = (
 
 
 def run_study(
-    what: str, output: str | Path, settings: Mapping[str, Any], *, given: Collection[str] = (), png: bool = False
+    what: str,
+    output: str | Path,
+    settings: Mapping[str, Any],
+    *,
+    given: Collection[str] = (),
+    png: bool = False,
+    guard_formulas: bool = False,
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
     `settings` are the fields of `StudyOptions` that users set. `given` names those that were set explicitly: a study
-    refuses those that it does not read.
+    refuses those that it does not read. With `guard_formulas`, a cell of the table that a spreadsheet would compute
+    gets a `'` in front.
     """
     check_settings(what, settings, given)
     if png:
@@ -45,7 +52,8 @@ def run_study(
     folder.mkdir(parents=True, exist_ok=True)
     results = add_published(study.results)
     print(study.text or format_table(make_cells(results)))
-    write_rows(folder / "table.csv", study.rows) if study.rows else write_results(folder / "table.csv", results)
+    table = folder / "table.csv"
+    write_rows(table, study.rows, guard_formulas) if study.rows else write_results(table, results, guard_formulas)
     for n, figure in enumerate(study.figures if png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
     title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
