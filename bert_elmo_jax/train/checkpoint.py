@@ -98,6 +98,7 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"keep={keep}: keep at least 1 checkpoint to resume from")
         self.run, self.keep = Path(run), keep
+        _folder(run, 0)  # a name that cannot be written is refused before anything is computed
         quiet_orbax()
         self._writers = {name: ocp.StandardCheckpointer() for name in ("params", "rest")}
         self._background = ThreadPoolExecutor(1)
