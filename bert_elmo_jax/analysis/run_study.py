@@ -8,6 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
+from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
@@ -40,6 +41,8 @@ def run_study(
         check_matplotlib()
     counts = {"layers": int, "fractions": float, "seeds": int}
     settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
+    files = [file for file in (settings["train"], settings["dev"], settings["test"]) if file and Path(file).is_file()]
+    fingerprints = {file: hash_file(file) for file in files}  # as read, not as they are at the end
     folder, models = Path(output, what), [*settings["model"], *settings["static"]]
     print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
     with tqdm(desc=what, unit="steps", delay=1) as bar:
@@ -57,6 +60,7 @@ def run_study(
     for n, figure in enumerate(study.figures if png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
     title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
+    shown["fingerprints"] = fingerprints
     names, *rows = make_cells(results)
     top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
     sections = [("", top), *study.sections, ("Settings", draw_json(shown))]
