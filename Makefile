@@ -1,6 +1,7 @@
 # The two commands of the README are `git clone` and `make quickstart`. Everything else is for developers.
 #   make quickstart                installs, pretrains a toy BERT and a toy ELMo, uses them, opens the report
-#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores)
+#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores); the
+#                                  second run is faster, because what was compiled is kept in .pytest_cache
 #   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
 #   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
