@@ -1,5 +1,6 @@
 """Sweep files, points and commands: every definition of the repository is read, and mistakes raise before a run."""
 
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -17,6 +18,7 @@ from bert_elmo_jax.runs.config_files import NAMED, list_fields
 from bert_elmo_jax.runs.language_model import check_stages
 from bert_elmo_jax.runs.pretraining import build_objective
 from bert_elmo_jax.runs.with_documents import check_documents
+from bert_elmo_jax.sweeps.definition import read_sweep
 from experiments.command_line.start import read_given, split_fields
 from experiments.sweeps import _scales
 
@@ -54,6 +56,12 @@ MISTAKES = [
 ]
 
 
+@functools.cache
+def read_once(name, scale):
+    """A sweep of the repository; reading one takes up to a second, and several tests look at each."""
+    return read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
+
+
 @pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
 def test_the_sweeps_of_the_repository(sweeps, file):
     text = file.read_text(encoding="utf-8")
@@ -66,7 +74,7 @@ def test_the_sweeps_of_the_repository(sweeps, file):
     larger = {"laptop"} if file.stem == "ulmfit_real" else {"one_gpu", "paper"}
     assert {"toy", *larger} <= set(scales) <= set(sweeps.definition.SCALES)
     for scale in scales:
-        sweep = sweeps.definition.read_sweep(str(file), scale)
+        sweep = read_once(file.stem, scale)
         rows, columns = {cell.row for cell in sweep.cells}, {cell.column for cell in sweep.cells}
         assert rows == set(sweep.paper.rows) or (scale == "toy" and len(rows) > 3)
         assert sweep.paper.reference in rows
@@ -85,7 +93,7 @@ def test_every_command_is_one_that_its_program_takes(sweeps, file, tmp_path):
     """Flags, fields, and the program's own checks; one seed of each cell is enough."""
     for scale in re.search(r"SCALES = \((.*)\)", file.read_text(encoding="utf-8"))[1].replace('"', "").split(", "):
         folders = sweeps.folders.Folders(tmp_path, tmp_path / "data")
-        sweep = sweeps.definition.read_sweep(str(file), scale)
+        sweep = read_once(file.stem, scale)
         seen = set()
         for point in sweep.points:
             cell = point.name.rpartition(", seed ")[0] or point.name
@@ -152,7 +160,7 @@ def check_finetuning(point, config):
 
 def test_toy_data_are_made(sweeps, tmp_path):
     """The toy data of all sweeps together, each once."""
-    toys = [sweeps.definition.read_sweep(str(file), "toy") for file in SWEEPS]
+    toys = [read_once(file.stem, "toy") for file in SWEEPS]
     made = {data for sweep in toys for point in sweep.points for data in point.files}
     assert all(data.made for data in made)
     small = [data for data in made if "corpus" not in data.name and "vocabulary" not in data.name]
@@ -185,7 +193,7 @@ def test_points_that_sweeps_share_are_one(sweeps):
     """Common points of two sweeps have one identity, so that one working directory runs them once."""
 
     def of(name, scale):
-        sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
+        sweep = read_once(name, scale)
         return {point.identity: point for point in sweep.points}
 
     for scale in ("toy", "one_gpu", "paper"):
@@ -244,7 +252,7 @@ def test_a_language_model_that_another_run_adapted(sweeps, tmp_path):
 
 def test_laptop_scale_where_real_text_is_at_hand(sweeps):
     for name in ("bert_table8", "elmo_table2", "elmo_table3"):
-        sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), "laptop")
+        sweep = read_once(name, "laptop")
         for cell in sweep.cells:  # a reader takes a quarter of an hour
             assert len(cell.seeds) == (1 if cell.column == "SQuAD" else 3)
 
@@ -317,7 +325,7 @@ def test_values_are_written_as_they_are_meant(sweeps, tmp_path):
 
 def test_missing_data_are_all_named(sweeps, tmp_path):
     folders = sweeps.folders.Folders
-    sweep = sweeps.definition.read_sweep(str(SWEEPS[0].with_name("bert_table8.py")), "laptop")
+    sweep = read_once("bert_table8", "laptop")
     with pytest.raises(ValueError, match=r"needs --data=FOLDER with these files:\n  corpora/novels\n  sst2/train\.tsv"):
         sweeps.run_sweep.check_data(sweep, folders(tmp_path))
     (tmp_path / "sst2").mkdir()
