@@ -1,16 +1,19 @@
 # The two commands of the README are `git clone` and `make quickstart`. Everything else is for developers.
 #   make quickstart                installs, pretrains a toy BERT and a toy ELMo, uses them, opens the report
-#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores)
+#   make test                      environment, lint, import rules, types, tests (aim: under 12 minutes on two cores); the
+#                                  second run is faster, because what was compiled is kept in .pytest_cache
 #   make test PYTHON=python3.12    the same with the newest JAX, in its own environment
 #   make proofs                    the long tests that prove a commit: kills, memory, Ray, documented commands, notebooks
 #   make tables                    the tables of all sweeps at toy scale, which take most of an hour
 #   make test-all                  make test, make proofs and make tables
 #   make campaign                  kills, faults, broken files, fuzzing, lost machines: hours, and resumable; KINDS= COUNT=
 #                                  MINUTES= SECONDS= (for each reader) FOLDER=; make trust writes docs/results/trust.md
-#   make bench                     times beside PyTorch and AllenNLP, into docs/results; PEER_PYTHON=, ALLENNLP_PYTHON=
+#   make bench                     times beside PyTorch, AllenNLP and fastai, into docs/results; PEER_PYTHON=,
+#                                  ALLENNLP_PYTHON=, FASTAI_PYTHON=
 #   make goldens                   remakes tests/goldens (needs the `peers` extra: make peers)
 #   make docs                      the reference and the documents as a site in site/, readable without a network
 #   make lock                      remakes requirements.txt, with hashes, from setup.cfg for every supported Python
+#   make audit                     known vulnerabilities of the pinned packages, from osv.dev; says so without a network
 #   make sbom                      the pinned packages with hashes and licences, as CycloneDX, into build/sbom.json
 PYTHON ?= python3
 # Three for two cores, because tests that wait for other programs leave a core idle.
@@ -27,7 +30,7 @@ TESTS = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Without bytecode files, collecting the tests takes 29 seconds instead of 8.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock sbom clean
+.PHONY: quickstart test test-all proofs tables campaign trust lint format bench docs goldens peers lock audit sbom clean
 
 # On Linux, allocating memory without huge pages takes a third of the time of such small steps. Other systems ignore
 # the variable.
@@ -85,7 +88,8 @@ peers: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(RUN) -m experiments.benchmarks.speed $(if $(PEER_PYTHON),--peer_python=$(PEER_PYTHON)) \
-	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON))
+	  $(if $(ALLENNLP_PYTHON),--allennlp_python=$(ALLENNLP_PYTHON)) \
+	  $(if $(FASTAI_PYTHON),--fastai_python=$(FASTAI_PYTHON))
 
 # With --strict, a broken link is an error. --quiet would hide the warnings that --strict counts.
 docs: $(DOCUMENTED)
@@ -104,6 +108,9 @@ lock: $(INSTALLED)
 	$(RUN) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate --no-emit-index-url --generate-hashes \
 	  --custom-compile-command "make lock" setup.cfg --output-file requirements.txt $(if $(UPGRADE),--upgrade)
+
+audit:
+	$(PYTHON) docs/audit.py
 
 sbom: $(INSTALLED)
 	$(RUN) docs/sbom.py build/sbom.json

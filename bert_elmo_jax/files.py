@@ -11,6 +11,7 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with one of these in front, spreadsheets compute a cell
 # Errors of a write: the disk is full, the quota or the limit of a file reached, the disk read-only or damaged.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
@@ -133,6 +134,15 @@ def read_array(path: str | Path, *, mapped: bool = False) -> Any:
         found.close()
         raise ValueError(f"{path} is not an array of numpy but an archive of several: copy it again")
     return found
+
+
+def guard_formula(text: str) -> str:
+    """Return the text of a cell with a `'` in front if a spreadsheet would compute it.
+
+    >>> guard_formula("=1+1"), guard_formula("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def hash_file(path: str | Path) -> str:

@@ -46,15 +46,15 @@ def define() -> None:
     flags.DEFINE_list("words", [], "Words: 배; for neighbours also 배[를가는도], one of these letters, or 배*, any.")
     flags.DEFINE_string("sentence", None, "Your own: neighbours of the word there, instead of places in --train.")
     flags.DEFINE_integer("batch_size", 32, "Sentences that are encoded together.", lower_bound=1)
+    flags.DEFINE_bool("guard_formulas", False, "Put a ' before cells of table.csv that a spreadsheet would compute.")
     flags.DEFINE_bool("png", False, "Write each figure as PNG, too (pip install -e '.[figures]').")
 
 
 def main() -> None:
     """Run the study."""
-    settings = read_values(("model", *OF_SOME, "batch_size"))
-    run_study(FLAGS.what, FLAGS.output, settings, given=[n for n in OF_SOME if FLAGS[n].present], png=FLAGS.png)
+    settings, given = read_values(("model", *OF_SOME, "batch_size")), [n for n in OF_SOME if FLAGS[n].present]
+    run_study(FLAGS.what, FLAGS.output, settings, given=given, **read_values(("png", "guard_formulas")))
 
 
 if __name__ == "__main__":
-    headings = {"what": "The study", "train": "Its texts", "tasks": "What to look at", "batch_size": "How"}
-    start("probe", define, main, headings)
+    start("probe", define, main, {"what": "The study", "train": "Its texts", "tasks": "What to look at, and how"})

@@ -3,6 +3,7 @@
 import ast
 import configparser
 import dataclasses
+import functools
 import re
 from pathlib import Path
 
@@ -111,6 +112,7 @@ def split_words(name):
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
 
 
+@functools.cache
 def names_family(name, family):
     """Return True if a family's name is one word of an identifier, or several in a row."""
     words = split_words(name.replace("bert_elmo_jax", ""))
@@ -136,12 +138,19 @@ def find_strings(tree):
             yield node.value, node.lineno
 
 
+@functools.cache
+def walk_once(tree):
+    """Return identifiers and strings of a tree, which is searched for every family."""
+    return list(find_identifiers(tree)), list(find_strings(tree))
+
+
 def find_names(tree, family):
     """Yield the places of a tree that name a family: (line, name)."""
-    for name, line in find_identifiers(tree):
+    identifiers, strings = walk_once(tree)
+    for name, line in identifiers:
         if names_family(name, family):
             yield line, name
-    for text, line in find_strings(tree):
+    for text, line in strings:
         if text.lower() == family or re.search(rf"families[./]{family}\b", text):
             yield line, repr(text)
 
@@ -165,13 +174,16 @@ def find_class_tests(tree):
             yield node.lineno if hasattr(node, "lineno") else 0, ast.unparse(node)
 
 
+@functools.cache
 def read_code():
-    """Yield the path and the syntax tree of every file that may not name a family."""
+    """Return the path and the syntax tree of every file that may not name a family."""
+    found = []
     for folder in (PACKAGE, ROOT / "experiments"):
         for file in sorted(folder.rglob("*.py")):
             path = file.relative_to(ROOT).as_posix()
             if not path.startswith((*FREE, *(f"bert_elmo_jax/families/{family}/" for family in FAMILIES))):
-                yield path, ast.parse(file.read_text(encoding="utf-8"))
+                found.append((path, ast.parse(file.read_text(encoding="utf-8"))))
+    return found
 
 
 def is_allowed(path, name, entry):

@@ -3,13 +3,18 @@
 import os
 import subprocess
 import sys
+import time
+import zlib
 
 import jax
 import pytest
+import zstandard
 
 from bert_elmo_jax import compilation_cache
 from bert_elmo_jax.compilation_cache import default_folder, delete_others, delete_unfinished, share_compiled
 from bert_elmo_jax.runs.start_run import cache_compiled
+
+from . import compiled_programs
 
 NAMES = ("jax_compilation_cache_dir", "jax_compilation_cache_max_size", "jax_persistent_cache_min_compile_time_secs",
          "jax_enable_compilation_cache")  # fmt: skip
@@ -96,3 +101,18 @@ def test_a_second_process_reads_what_the_first_has_compiled(tmp_path):
         assert (done.stdout, done.stderr) == ("True 512.0\n", "")
     (folder,) = (tmp_path / "bert_elmo_jax" / "compiled").iterdir()
     assert any(folder.glob("*-cache"))
+
+
+def test_the_programs_of_the_tests_are_kept_and_tidied(tmp_path):
+    whole, old, cut, other = (tmp_path / f"{name}-cache" for name in ("whole", "old", "cut", "other"))
+    data = zstandard.ZstdCompressor().compress(b"program" * 99)
+    for file in (whole, old):
+        file.write_bytes(data)
+    cut.write_bytes(data[:-9])
+    other.write_bytes(zlib.compress(b"program"))
+    os.utime(old, (0, 0))
+    compiled_programs.tidy(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([whole, other])
+    compiled_programs.tidy(tmp_path, now=time.time() + 15 * 86_400)
+    compiled_programs.tidy(tmp_path / "missing")
+    assert not list(tmp_path.iterdir())

@@ -107,10 +107,12 @@ def page_folder(made_once, tmp_path, monkeypatch):
 
 
 RUN = [page for page in (*ENGLISH, Path("README.ko.md")) if "```python" in read(page)]  # other twins have equal code
-LONG = pytest.param(Path("docs/tutorials/first_finetune.ko.md"), marks=pytest.mark.long)  # it trains, as its twin does
+# The first trains, as its twin does; the writing of the second has tests of its own.
+LONG = [Path("docs/tutorials/first_finetune.ko.md"), Path("docs/guides/generate.md")]
+RUNS = [*(page for page in RUN if page not in LONG), *(pytest.param(page, marks=pytest.mark.long) for page in LONG)]
 
 
-@pytest.mark.parametrize("page", [*RUN, LONG], ids=str)
+@pytest.mark.parametrize("page", RUNS, ids=str)
 @pytest.mark.usefixtures("page_folder", "as_users_run", "one_device")
 def test_python_blocks_run(page):
     """In order, in one namespace. A text block that follows directly is the output, except of a stand-in."""

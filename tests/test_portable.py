@@ -58,6 +58,7 @@ def test_load_needs_no_fcntl(run):
     assert "Encoded" in said
 
 
+@pytest.mark.long  # the sweep below trains without fcntl, too
 def test_pretraining_and_fine_tuning(run, tmp_path):
     run("-m", "experiments.pretrain", *BERT, f"--workdir={tmp_path / 'bert'}")
     rows = "text\tlabel\n" + "the ship is at sea\t0\nthe bank has money\t1\n" * 8

@@ -20,12 +20,22 @@ ELSEWHERE = {"appnope": "BSD-2-Clause", "cffi": "MIT", "httpx2-jsfetch": "BSD-3-
              "pycparser": "BSD-3-Clause"}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def sbom():
-    spec = importlib.util.spec_from_file_location("sbom", ROOT / "docs" / "sbom.py")
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def sbom():
+    return load_script("sbom")
+
+
+@pytest.fixture
+def audit(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return load_script("audit")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +86,41 @@ def test_the_bill_of_materials(sbom, pins, tmp_path):
     assert len(numpy["externalReferences"]) > 20, "one for each file of the release"
     assert found["appnope"]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'darwin'"}]
     assert sbom.find_licence("no-such-package-here") is None
+
+
+def test_known_vulnerabilities_of_pins(audit, pins, capsys):
+    asked = []
+
+    def answer(question):
+        asked.extend(question["queries"])
+        bad = [one["package"]["name"] == "numpy" for one in question["queries"]]
+        return {"results": [{"vulns": [{"id": "PYSEC-2"}, {"id": "GHSA-1"}]} if one else {} for one in bad]}
+
+    assert audit.main(answer) == 1
+    said = capsys.readouterr().out.splitlines()
+    versions = [pin["version"] for pin in pins if pin["name"] == "numpy"]  # one for each Python
+    assert said[0].startswith(f"audit: numpy {versions[0]} has known vulnerabilities: https://osv.dev/")
+    assert said[0].endswith("/GHSA-1, https://osv.dev/vulnerability/PYSEC-2") and len(said) == len(versions) + 1
+    assert [(one["package"]["name"], one["version"]) for one in asked] == [
+        (pin["name"], pin["version"]) for pin in pins
+    ]
+    assert all(one["package"]["ecosystem"] == "PyPI" for one in asked)
+    assert audit.main(lambda question: {"results": [{} for _ in question["queries"]]}) == 0
+    assert capsys.readouterr().out == f"audit: none of {len(pins)} pins has a known vulnerability\n"
+    with pytest.raises(ValueError, match="answered 0 of"):
+        audit.main(lambda question: {"results": []})
+
+
+def test_without_a_network_the_audit_is_skipped_in_so_many_words(audit, pins, capsys):
+    assert audit.main() == 0  # tests reach no other machine
+    said = capsys.readouterr().out
+    assert said.startswith("audit: skipped, because osv.dev cannot be reached (")
+    assert said.endswith(f"{len(pins)} pins were not checked\n") and said.count("\n") == 1
+
+
+def test_ci_runs_the_audit():
+    assert "make audit" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.search(r"^audit:\n\t\$\(PYTHON\) docs/audit\.py$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
 
 
 def test_pins_of_a_line(sbom):

@@ -8,6 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from bert_elmo_jax.analysis.studies import STUDIES, StudyOptions
+from bert_elmo_jax.files import hash_file
 from bert_elmo_jax.report.page import draw_figures, draw_json, draw_table, write_page
 from bert_elmo_jax.report.png import check_matplotlib, write_png
 from bert_elmo_jax.report.results import add_published, format_table, make_cells, write_results, write_rows
@@ -21,18 +22,27 @@ OF_SOME = (
 
 
 def run_study(
-    what: str, output: str | Path, settings: Mapping[str, Any], *, given: Collection[str] = (), png: bool = False
+    what: str,
+    output: str | Path,
+    settings: Mapping[str, Any],
+    *,
+    given: Collection[str] = (),
+    png: bool = False,
+    guard_formulas: bool = False,
 ) -> Path:
     """Run a study, write its results into a folder of `output`, print its table, and return the path of its page.
 
     `settings` are the fields of `StudyOptions` that users set. `given` names those that were set explicitly: a study
-    refuses those that it does not read.
+    refuses those that it does not read. With `guard_formulas`, a cell of the table that a spreadsheet would compute
+    gets a `'` in front.
     """
     check_settings(what, settings, given)
     if png:
         check_matplotlib()
     counts = {"layers": int, "fractions": float, "seeds": int}
     settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
+    files = [file for file in (settings["train"], settings["dev"], settings["test"]) if file and Path(file).is_file()]
+    fingerprints = {file: hash_file(file) for file in files}  # as read, not as they are at the end
     folder, models = Path(output, what), [*settings["model"], *settings["static"]]
     print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
     with tqdm(desc=what, unit="steps", delay=1) as bar:
@@ -45,10 +55,12 @@ def run_study(
     folder.mkdir(parents=True, exist_ok=True)
     results = add_published(study.results)
     print(study.text or format_table(make_cells(results)))
-    write_rows(folder / "table.csv", study.rows) if study.rows else write_results(folder / "table.csv", results)
+    table = folder / "table.csv"
+    write_rows(table, study.rows, guard_formulas) if study.rows else write_results(table, results, guard_formulas)
     for n, figure in enumerate(study.figures if png else ()):
         write_png(figure, folder / f"figure_{n:02}.png")
     title, shown = f"{what}: {', '.join(settings['model'])}", {"what": what, "output": str(output), **settings}
+    shown["fingerprints"] = fingerprints
     names, *rows = make_cells(results)
     top = (draw_table(names, rows) if rows else "") + draw_figures(study.figures)
     sections = [("", top), *study.sections, ("Settings", draw_json(shown))]

@@ -56,7 +56,8 @@ def extract(
             raise MemoryError(f"{error}; {advice}") from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise OSError(f"{error}; make room, and the same command resumes from here") from error
+                where = f": '{target}'" if error.filename is None else ""
+                raise OSError(f"{error}{where}; make room, and the same command resumes from here") from error
             raise
 
 

@@ -16,7 +16,7 @@ from bert_elmo_jax.data.tasks.layouts import Layout
 from bert_elmo_jax.data.tasks.tables import FORMATS, read_records
 from bert_elmo_jax.data.tasks.task import Task, read_examples
 from bert_elmo_jax.encoders.encoder import fingerprint
-from bert_elmo_jax.files import hash_file, read_json
+from bert_elmo_jax.files import guard_formula, hash_file, read_json
 from bert_elmo_jax.inference.document_model import DocumentModel
 from bert_elmo_jax.inference.load_model import load
 from bert_elmo_jax.inference.output_file import STDIN, find_output, open_lines
@@ -29,7 +29,6 @@ Cells = dict[str, Any]
 Writer = Callable[[Sequence[Any], Sequence[Prediction]], Iterator[str]]
 
 AHEAD = 64  # batches that are sorted together
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with one of these in front, spreadsheets compute a cell
 QUOTED = re.compile(r'[",\r\n]|^\s|\s$')  # cells of a csv that need quotes
 
 
@@ -247,4 +246,4 @@ def _cell(value: Any, guarded: bool) -> str:
         return f"{value:.4f}"
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()  # NUL and half characters are no text
-    return f"'{text}" if guarded and text.startswith(FORMULA) else text
+    return guard_formula(text) if guarded else text

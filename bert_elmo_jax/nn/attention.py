@@ -136,7 +136,7 @@ def fused(
     mask = None if no_mask else visible(query.shape[1], segments, lengths, causal, window)
     if real is not None:  # cuDNN defines neither outputs nor gradients at padding, and 0 · NaN would spoil the weights'
         inside = (jnp.arange(query.shape[1])[None, :] < real[:, None])[:, :, None, None]
-        query, key, value = (jnp.where(inside, x, jnp.zeros_like(x)) for x in (query, key, value))
+        query, key, value = (_mask_gradient(x, inside) for x in (query, key, value))
     with jax.numpy_dtype_promotion("standard"):  # JAX's own code mixes types
         out = jax.nn.dot_product_attention(
             query,
@@ -149,6 +149,19 @@ def fused(
             implementation="cudnn" if gpu else "xla",
         )
     return out if real is None else jnp.where(inside, out, jnp.zeros_like(out))
+
+
+@jax.custom_vjp
+def _mask_gradient(x: Array, inside: Array) -> Array:
+    """Return `x`, whose gradient is zero elsewhere."""
+    return x
+
+
+def _mask_backward(inside: Array, g: Array) -> tuple[Array, None]:
+    return jnp.where(inside, g, jnp.zeros_like(g)), None
+
+
+_mask_gradient.defvjp(lambda x, inside: (x, inside), _mask_backward)
 
 
 class SelfAttention(nn.Module):

@@ -1,12 +1,13 @@
-"""The product of a dense layer, with a gradient of its own where XLA's is slow."""
+"""The products of a dense layer and of a softmax over words, with gradients of their own where XLA's are slow."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Float32
 
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.platform_support import has_amx
@@ -95,6 +96,41 @@ def _backward(kept: Any, g: Array) -> tuple[Array, Array]:
 
 
 multiply_in_tiles.defvjp(_forward, _backward)
+
+
+def word_logits(x: Float[Array, "*B D"], words: Float[AnyArray, "V D"]) -> Float32[Array, "*B V"]:
+    """Return the products of vectors with all word embeddings, computed in the type of `x` and summed in float32.
+
+    >>> word_logits(jnp.ones((1, 1, 2)), jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[[3.0, 7.0]]]
+    """
+    words = jnp.asarray(words)
+    logits = _word_logits(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), words)
+    return logits.reshape(*x.shape[:-1], len(words))
+
+
+@jax.custom_vjp
+def _word_logits(x: Array, words: Array) -> Array:
+    return lax.dot_general(x, words.astype(x.dtype), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
+
+
+def _logits_forward(x: Array, words: Array) -> tuple[Array, Any]:
+    narrow = words.astype(x.dtype)
+    return _word_logits(x, narrow), (x, narrow, jnp.zeros(0, words.dtype))
+
+
+def _logits_backward(kept: Any, g: Array) -> tuple[Array, Array]:
+    x, words, of_type = kept
+    # The gradient of float32 logits is float32. JAX would multiply it by 16-bit matrices in float32, which takes a GPU
+    # five times as long; rounded like them, it is as exact as the gradients of all other layers.
+    if jax.default_backend() != "cpu" or fast_bfloat16():
+        g = g.astype(x.dtype)
+    to_x = lax.dot_general(g, words.astype(g.dtype), (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+    to_words = lax.dot_general(g, x.astype(g.dtype), (((0,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+    return to_x.astype(x.dtype), to_words.astype(of_type.dtype)
+
+
+_word_logits.defvjp(_logits_forward, _logits_backward)
 
 
 def _transpose(x: Float[Array, "N I"]) -> Float[Array, "I N"]:

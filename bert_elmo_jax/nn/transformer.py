@@ -20,6 +20,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.attention import SelfAttention
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.layers import Dense, LayerNorm
+from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.rotary import Angles
 
@@ -211,5 +212,5 @@ class MaskedLM(nn.Module):
         x = Dense(words.shape[1], c.initializer_range, c.dtype, name="dense")(x)
         x = LayerNorm(c.norm_eps, name="norm")(activation(self.activation or c.activation)(x))
         bias = parameter(self, "bias", nn.initializers.zeros, (words.shape[0],))
-        logits = jnp.einsum("btd,vd->btv", x, words.astype(x.dtype), preferred_element_type=jnp.float32)
+        logits = word_logits(x, words)
         return logits + bias[None, None, :]

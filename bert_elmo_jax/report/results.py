@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from bert_elmo_jax.files import open_atomically
+from bert_elmo_jax.files import guard_formula, open_atomically
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,18 @@ def count_columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def write_results(path: str | Path, results: Iterable[Result]) -> Path:
+def write_results(path: str | Path, results: Iterable[Result], guarded: bool = False) -> Path:
     """Write results as CSV, with all digits."""
-    return write_rows(path, [[field.name for field in fields(Result)], *map(astuple, results)])
+    return write_rows(path, [[field.name for field in fields(Result)], *map(astuple, results)], guarded)
 
 
-def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> Path:
-    """Write rows as CSV, the column names first, with the byte-order mark that Excel needs to recognise UTF-8."""
+def write_rows(path: str | Path, rows: Iterable[Sequence[object]], guarded: bool = False) -> Path:
+    """Write rows as CSV, the column names first, with the byte-order mark that Excel needs to recognise UTF-8.
+
+    `guarded` texts are no formulas.
+    """
+    if guarded:
+        rows = [[guard_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     with open_atomically(path, encoding="utf-8-sig") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
     return Path(path)

@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pkgutil
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ import jax
 from bert_elmo_jax import train
 from bert_elmo_jax.compilation_cache import default_folder
 from bert_elmo_jax.runs.config_files import override, read_config
-from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED
+from bert_elmo_jax.train.run_guard import INTERRUPTED, REFUSED, STOPPED
 
 Call = Callable[..., int | None]  # of a config and a run directory, with options as keywords: pretrain, finetune
 REFUSALS = (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -25,6 +26,13 @@ REFUSALS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 # comes from a heap.
 ARENA_MAX, TRIM_THRESHOLD, MMAP_THRESHOLD = -8, -1, -3
 COSTS = "costs.jsonl"  # in a run directory, one line per start
+# What JAX and the libraries below it say when another process of a run is gone.
+LOST = re.compile(
+    r"gloo|nccl|(closed|reset|refused) by peer|connection re(fused|set)|socket closed|heartbeat|coordination service"
+    r"|barrier (failed|timed out)|deadline_exceeded",
+    re.I,
+)
+LAST = 5.0  # seconds that process 0 waits: when it ends, JAX aborts the others, which have a message to print, too
 
 
 def run_point(call: Call, config: str, fields: Mapping[str, str], workdir: str, options: Mapping[str, Any]) -> int:
@@ -68,6 +76,42 @@ def join_processes(coordinator: str | None, processes: int | None, process: int 
         )
     address: dict[str, Any] = {} if coordinator == "auto" else {"coordinator_address": coordinator}
     jax.distributed.initialize(**address, num_processes=processes, process_id=process)
+
+
+def leave_if_alone(program: str, error: BaseException) -> None:
+    """End this process at once with one line if `error` comes from the loss of another process of the run.
+
+    An ordinary exit waits at a barrier for the process that is gone, for minutes, and JAX aborts there.
+    """
+    if not jax.distributed.is_initialized() or not (found := describe_lost_process(error)):
+        return
+    print(
+        f"{program}: another process of this run has ended, or cannot be reached ({found}); start all processes again, "
+        "and the same commands resume",
+        file=sys.stderr,
+    )
+    if jax.process_index() == 0:
+        time.sleep(LAST)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(STOPPED)
+
+
+def describe_lost_process(error: BaseException) -> str:
+    """Return what a library said about the loss of a process, the first line of it; "" for other errors.
+
+    >>> describe_lost_process(ValueError("UNKNOWN: Gloo AllReduce failed: [pair.cc:547] Connection closed by peer"))
+    'UNKNOWN: Gloo AllReduce failed: [pair.cc:547] Connection closed by peer'
+    >>> describe_lost_process(ValueError("batch_size=3: expected 4"))
+    ''
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        text = (str(seen).splitlines() or [""])[0][:200]
+        if LOST.search(text):
+            return text
+        seen = seen.__cause__ or seen.__context__
+    return ""
 
 
 def cache_compiled(folder: Path) -> None:

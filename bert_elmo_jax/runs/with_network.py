@@ -178,7 +178,7 @@ def check_same_network(workdir: Path, network: NetworkConfig, labels: Sequence[s
         return
     facts = read_facts(workdir / "model.json")
     config = read_config(facts["config"], facts["family"], str(workdir / "model.json"))
-    there = (config, facts["labels"], (facts["tokenizer"] or {}).get("fingerprint"))
+    there = (config, facts["labels"] or [], (facts["tokenizer"] or {}).get("fingerprint"))
     if there != (network, list(labels), words):
         why = "its words, labels or sizes differ): resume with the same, or choose another run directory"
         raise ValueError(f"{workdir} was started with other training data, vectors or encoder ({why}")

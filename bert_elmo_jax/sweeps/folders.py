@@ -14,10 +14,11 @@ from ml_collections import ConfigDict
 from bert_elmo_jax.files import lock
 from bert_elmo_jax.runs.config_files import NAMED, override, show_value
 from bert_elmo_jax.runs.finetuning import finetune
+from bert_elmo_jax.runs.language_model import TUNED
 from bert_elmo_jax.runs.pretraining import pretrain
 from bert_elmo_jax.runs.start_run import Call
 from bert_elmo_jax.sweeps.definition import Sweep
-from bert_elmo_jax.sweeps.points import FLAGS, File, Point, Step, find_config, identify
+from bert_elmo_jax.sweeps.points import FLAGS, Adapted, File, Point, Step, find_config, identify
 from bert_elmo_jax.sweeps.runners import Job
 
 DONE = {"pretrain": "report.html", "finetune": "result.json"}  # written last
@@ -116,6 +117,8 @@ class Folders:
             return str(self.run(value))
         if isinstance(value, Step):
             return str(self.run(value.point) / "checkpoints" / str(value.step))
+        if isinstance(value, Adapted):
+            return str(self.run(value.point) / TUNED)
         return str(self.file(value)) if isinstance(value, File) else identify(value)
 
     def _list_runs(self) -> dict[str, list[Path]]:

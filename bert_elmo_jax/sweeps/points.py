@@ -41,8 +41,8 @@ class File:
 class Point:
     """A run of a program on a config such as "bert:toy", the recipe `toy` of experiments/configs/bert.py.
 
-    `settings` are fields and flags by name. A value may be a Point or a Step (the run or checkpoint to begin with) or a
-    File.
+    `settings` are fields and flags by name. A value may be a Point, a Step or an Adapted (the run, its checkpoint or
+    its adapted language model to begin with) or a File.
 
     >>> bert = Point("bert", "pretrain", "bert:toy", {"steps": 100})
     >>> head = Point("head", "finetune", "finetune", {"init": bert, "task": "sst2", "train": File("train.tsv")})
@@ -86,7 +86,9 @@ class Point:
             fields = dict(list_fields(config))
             for name, value in self.settings.items():
                 if name in FLAGS[self.program]:
-                    if not isinstance(value, (list, tuple) if name == "seeds" else (str, Path, Point, Step, File)):
+                    if not isinstance(
+                        value, (list, tuple) if name == "seeds" else (str, Path, Point, Step, Adapted, File)
+                    ):
                         raise ValueError(
                             f"{name}={value!r}, expected a path or a point; of several runs name one: runs[0]"
                         )
@@ -132,6 +134,28 @@ class Step:
             raise ValueError(f"{self.point.name} keeps no checkpoint of step {self.step}: {keeps}")
 
 
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """The language model that a run of `finetune` adapts to its task's texts: several runs may begin with it.
+
+    >>> lm = Point("lm", "pretrain", "awd_lstm:toy")
+    >>> tuned = Point("tuned", "finetune", "ulmfit", {"init": lm, "task": "trec", "train": File("train.txt")})
+    >>> Point("other", "finetune", "ulmfit", {"init": Adapted(tuned), "lm.epochs": 0.0}).needs == [tuned]
+    True
+    """
+
+    point: Point
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.point, Point):
+            raise ValueError(f"Adapted({self.point!r}): expected a point, such as one of add.runs(…)")
+        config = self.point.resolved
+        if not any(config[stage].epochs for stage in ("lm", "adapt") if stage in config):
+            raise ValueError(
+                f"{self.point.name} adapts no language model: set its lm.epochs (ulmfit) or adapt.epochs (networks)"
+            )
+
+
 def find_config(config: str) -> str:
     """Return the path of a config that is given by its name, or by its path, with its recipe."""
     name, colon, recipe = config.partition(":")
@@ -156,6 +180,8 @@ def identify(value: Any) -> Any:
         return f"point {value.identity}"
     if isinstance(value, Step):
         return f"step {value.step} of point {value.point.identity}"
+    if isinstance(value, Adapted):
+        return f"adapted of point {value.point.identity}"
     if isinstance(value, File):
         return f"file {value.name}"
     return tuple(map(identify, value)) if isinstance(value, list | tuple) else value

@@ -5,6 +5,7 @@ Each program makes the same checks of its own run, but that may be after days of
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -25,7 +26,7 @@ from bert_elmo_jax.runs.with_documents import check_documents
 from bert_elmo_jax.runs.with_head import read_features
 from bert_elmo_jax.sweeps.definition import Sweep, read_sweep
 from bert_elmo_jax.sweeps.folders import Folders, write_commands
-from bert_elmo_jax.sweeps.points import File, Point, Step
+from bert_elmo_jax.sweeps.points import Adapted, File, Point, Step
 from bert_elmo_jax.sweeps.report import write_sweep_report, write_tables
 from bert_elmo_jax.sweeps.runners import LOG, Processes, RayTasks, Runner, check_devices, read_resources
 from bert_elmo_jax.sweeps.schedule import Progress, SweepState
@@ -150,8 +151,8 @@ def _check_beginnings(point: Point, folders: Folders, by_identity: Mapping[str, 
         if "network" not in point.resolved and len(given) != 1:
             raise ValueError("expected either init=…, the weights to begin with, or tokenizer=…, to train from scratch")
     for name, begin in point.beginnings.items():
-        kind = "finetune" if begin.program == "finetune" else str(begin.resolved.family)
         takes, value = _list_kinds(point, name), point.settings[name]
+        kind = _kind_of(value)
         if kind not in takes:
             expected = " or ".join(takes) if takes else "no run"
             raise ValueError(f"{name}={begin.name!r} is a run of {kind}; expected {expected}")
@@ -178,6 +179,15 @@ def _list_kinds(point: Point, name: str) -> list[str]:
     if name == "encoder":
         return words if point.resolved.adapt.epochs else [*words, *pieces]
     return {"init": [*pieces, "finetune"], "tokenizer": pieces, "preset": pieces}.get(name, [])
+
+
+def _kind_of(value: Any) -> str:
+    """Return the kind of the model that a setting names: the family of a language model, or finetune."""
+    while isinstance(value, Adapted):
+        own, begin = value.point.beginnings, value.point.settings
+        value = next((begin[name] for name in ("init", "encoder", "preset") if name in own), value.point)
+    point = getattr(value, "point", value)
+    return "finetune" if point.program == "finetune" else str(point.resolved.family)
 
 
 def _find_pretraining(point: Point) -> ConfigDict | None:

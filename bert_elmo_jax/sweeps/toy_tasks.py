@@ -7,13 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
 from bert_elmo_jax.files import lock, write_text
+from bert_elmo_jax.runs.adaptation import quiet
+from bert_elmo_jax.runs.language_model import run_here
 from bert_elmo_jax.sweeps.points import File
 from bert_elmo_jax.toyworld import ToyWorld, next_examples, question_examples, sense_examples, topic_examples
 
 ENDINGS = {"senses": "conll", "next": "tsv", "topics": "tsv", "questions": "json"}
 TASK = r"toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev(\d+)/(\w+)/(train|dev)\.\w+"
+TEXTS = r"(toy-(\w+)-topics(\d+)-words(\d+)-train(\d+)-dev\d+)/(\w+)/train-texts-(wordpiece\S+)"
 CORPUS = r"toy-(\w+)-topics(\d+)-words(\d+)/(wordpiece|sentencepiece|words)-vocabulary(\d+)-documents(\d+)"
 
 
@@ -40,6 +44,15 @@ class ToyData(NamedTuple):
         name = f"toy-{self.language}-topics{self.topics}-words{self.words}"
         return File(f"{name}/{tokenizer}-vocabulary{vocab_size}-documents{documents}", made=True)
 
+    def texts(self, task: str, corpus: File) -> File:
+        """Return a prepared corpus of the texts of a task's training examples, in the pieces of a corpus of the world.
+
+        >>> world = ToyData(4, 2, train=128, dev=256)
+        >>> world.texts("topics", world.corpus("wordpiece", 512, 300)).name
+        'toy-en-topics4-words2-train128-dev256/topics/train-texts-wordpiece-vocabulary512-documents300'
+        """
+        return File(f"{self.name}/{task}/train-texts-{corpus.name.partition('/')[2]}", made=True)
+
 
 def make_files(root: Path, files: Iterable[File]) -> None:
     """Make the files that do not exist; a sweep that starts at the same time waits."""
@@ -56,6 +69,8 @@ def _make_file(target: Path, name: str) -> None:
             target, language=language, topics=int(topics), words=int(words), tokenizer=tokenizer,
             vocab_size=int(size), documents=int(documents), heldout=0.02,
         )  # fmt: skip
+    elif texts := re.fullmatch(TEXTS, name):
+        _prepare_texts(target, *texts.groups())
     elif not target.is_file():
         if not (found := re.fullmatch(TASK, name)):
             example = ToyData(4, 2, 300, 200).file("next", "dev").name
@@ -78,3 +93,20 @@ def _write_examples(world: ToyWorld, task: str, part: str, count: int) -> Iterat
     else:
         data = [{"title": "toy world", "paragraphs": list(islice(question_examples(world, part), count))}]
         yield json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
+
+
+def _prepare_texts(
+    target: Path, name: str, language: str, topics: str, words: str, train: str, task: str, corpus: str
+) -> None:
+    """Prepare each text of a task's training examples as a document of one sentence."""
+    world, root = ToyWorld(language, topics=int(topics), words=int(words)), target.parents[2]
+    pieces = f"toy-{language}-topics{topics}-words{words}/{corpus}"
+    _make_file(root / pieces, pieces)
+    if task == "senses":
+        lines = [" ".join(sentence.words) for sentence in islice(sense_examples(world, "train"), int(train))]
+    else:
+        lines = [text for text, _ in islice(topic_examples(world, "train"), int(train))]
+    source = root / name / task / "train-texts.txt"
+    write_text(source, "\n\n".join(lines) + "\n")
+    request = Request((str(source),), str(target), str(root / pieces / "tokenizer"), shards=1, heldout=0.1)
+    prepare(request, run_here, quiet)

@@ -35,7 +35,9 @@ def save_params(run: str | Path, step: int, params: Mapping[str, Any]) -> Path:
     quiet_orbax()
     try:
         with ocp.StandardCheckpointer() as checkpointer:  # waits on exit until all is written
-            checkpointer.save(folder / "params", jax.tree.map(np.asarray, dict(params)))
+            arrays = jax.tree.map(np.asarray, dict(params))
+            checkpointer.save(folder / "params", arrays)
+        check_written(folder / "params", _list_arrays(arrays))
         write_file_list(folder)
     except (OSError, ValueError) as error:
         raise OSError(f"{folder} could not be written: {_short(error)}") from error
@@ -96,6 +98,7 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"keep={keep}: keep at least 1 checkpoint to resume from")
         self.run, self.keep = Path(run), keep
+        _folder(run, 0)  # a name that cannot be written is refused before anything is computed
         quiet_orbax()
         self._writers = {name: ocp.StandardCheckpointer() for name in ("params", "rest")}
         self._background = ThreadPoolExecutor(1)
@@ -134,11 +137,13 @@ class Checkpoints:
                 text = json.dumps({**facts, "score": None if score is None or math.isnan(score) else score}, indent=1)
                 (folder / "facts.json").write_text(text + "\n", encoding="utf-8")
             meet(f"checkpoint {step}")
-            for name, tree in (("params", params), ("rest", rest)):
+            trees = {"params": params, "rest": rest}
+            expected = {name: _list_arrays(tree) for name, tree in trees.items()}
+            for name, tree in trees.items():
                 self._writers[name].save(folder / name, tree)
         except Exception as error:
             raise self._failure(step, error) from error
-        self._pending = self._background.submit(self._finish, step)
+        self._pending = self._background.submit(self._finish, step, expected)
 
     def wait(self) -> None:
         """Wait until the pending checkpoint is written; raise its error if it failed."""
@@ -146,10 +151,12 @@ class Checkpoints:
         if pending is not None:
             pending.result()
 
-    def _finish(self, step: int) -> None:
+    def _finish(self, step: int, expected: Mapping[str, Sequence[str]]) -> None:
         try:
-            for writer in self._writers.values():
+            for name, writer in self._writers.items():
                 writer.wait_until_finished()
+                if jax.process_index() == 0:
+                    check_written(_folder(self.run, step) / name, expected[name])
             if jax.process_index() == 0:
                 write_file_list(_folder(self.run, step))
                 self._prune()
@@ -219,6 +226,20 @@ def meet(where: str) -> None:
     """Wait until all processes of the run get here."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(where)
+
+
+def check_written(path: Path, expected: Sequence[str]) -> None:
+    """Raise OSError if the arrays on the disk, by their types and shapes, are not those that were to be written."""
+    with ocp.StandardCheckpointer() as checkpointer:
+        found = _list_arrays(checkpointer.metadata(path).item_metadata.tree)
+    if found != expected:
+        lost = [array for array in expected if array not in found] or [f"{len(expected)} arrays, not {len(found)}"]
+        raise OSError(f"{path} does not have what was written: {_few(lost)}")
+
+
+def _list_arrays(tree: Any) -> list[str]:
+    """Return type and shape of every array, sorted: a tree comes back with other nodes."""
+    return sorted(f"{leaf.dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(tree))
 
 
 def write_file_list(folder: Path) -> None:

@@ -10,7 +10,7 @@ JUMP = 1.5  # a perplexity this many times the best one before, or a loss higher
 
 
 def find_remarks(lines: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for steps that updated nothing, and for each held-out loss that jumped.
+    """Return a sentence for steps that updated nothing, and for each held-out loss that jumped or began as infinity.
 
     >>> lines = [{"step": 1, "held_out/perplexity": 4.0}, {"step": 2, "held_out/perplexity": 8.0}]
     >>> find_remarks(lines)
@@ -31,15 +31,19 @@ def _skipped(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence about the largest jump of each held-out loss or perplexity."""
+    """Yield a sentence about the largest jump of each held-out loss or perplexity, or its beginning at infinity."""
     best: dict[str, tuple[float, int]] = {}
     found: dict[str, tuple[float, str]] = {}
+    begun: dict[str, str] = {}
     for line in lines:
         for name, value in line.items():
-            if "/" not in name or not name.endswith(("perplexity", "loss")):
+            # A loss has its accuracy beside it, such as held_out/nsp and held_out/nsp_accuracy.
+            if "/" not in name or not (name.endswith(("perplexity", "loss")) or f"{name}_accuracy" in line):
                 continue
             number, step = math.inf if value is None else float(value), int(line["step"])
             low, before = best.get(name, (number, step))
+            if low == number == math.inf and name not in begun:
+                begun[name] = f"{name} was not finite at its first measurement (step {step:,})."
             rise = number / low if name.endswith("perplexity") else math.exp(min(number - low, 700.0))
             if rise > max(JUMP, found.get(name, (0.0, ""))[0]):
                 there = format_number(number) if value is not None else "a number that is not finite"
@@ -47,4 +51,5 @@ def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 found[name] = rise, f"{first} to {there} (step {step:,})."
             if number <= low:
                 best[name] = number, step
+    yield from begun.values()
     yield from (text for _, text in found.values())

@@ -175,9 +175,8 @@ def make_step(
             updates, optimized = optimizer.update(found, old[1], old[0])
             return optax.apply_updates(old[0], updates), optimized
 
-        # A branch, because XLA on a CPU would copy the moments, and compute them twice, to choose between old and new
-        # number by number. It chooses between the small trees, so a large table with few touched rows is not read.
-        small, optimized = jax.lax.cond(fine, update, lambda found, old: old, found, old)
+        # It chooses between the small trees, so a large table with few touched rows is not read.
+        small, optimized = choose(fine, update, found, old)
         carry = jax.tree.map(lambda a, b: jnp.where(fine, a, b), carry, state.carry)
         failed = jnp.where(fine, 0, state.failed + 1)
         after = State(
@@ -191,6 +190,14 @@ def make_step(
         return after, {"loss": loss, **means, "gradient_norm": norm, "failed": failed}
 
     return step
+
+
+def choose(fine: Array, update: Callable[[Any, Any], Any], found: Any, old: Any) -> Any:
+    """Return `update(found, old)` where `fine`, else `old`."""
+    if jax.default_backend() == "gpu":  # which would stop for a branch
+        return jax.tree.map(partial(jnp.where, fine), update(found, old), old)
+    # XLA on a CPU would copy the moments, and compute them twice, to choose number by number.
+    return jax.lax.cond(fine, update, lambda found, old: old, found, old)
 
 
 def make_evaluate(

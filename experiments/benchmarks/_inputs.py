@@ -22,23 +22,28 @@ SETTINGS = "settings.json"
 Batch = dict[str, np.ndarray]
 
 
-def make_batch(config: Any, rows: int, length: int) -> Batch:
-    """Return random full rows with the paper's number of predictions: 20 of 128."""
+def make_batch(config: Any, rows: int, length: int, kind: str = "token", sequences: int = 1) -> Batch:
+    """Return random full rows of so many sequences of equal length.
+
+    They have the paper's number of predictions, 20 of 128; with the kind `next`, one for every piece.
+    """
     random = np.random.default_rng(0)
     tokens = random.integers(min(1000, config.vocab_size // 2), config.vocab_size, (rows, length), dtype=np.int32)
-    places = np.sort(np.argsort(random.random((rows, length)))[:, : max(1, length * 20 // 128)]).astype(np.int32)
-    return {
-        "tokens": tokens,
-        "types": np.zeros_like(tokens),
-        "positions": np.broadcast_to(np.arange(length, dtype=np.int32), tokens.shape),
-        "segments": np.ones_like(tokens),
-        "mlm_positions": places,
-        "mlm_targets": np.take_along_axis(tokens, places, 1),
-        "mlm_weights": np.ones(places.shape, np.float32),
-        "nsp_positions": np.zeros((rows, 1), np.int32),
-        "nsp_targets": random.integers(0, 2, (rows, 1), dtype=np.int32),
-        "nsp_weights": np.ones((rows, 1), np.float32),
-    }
+    every = np.broadcast_to(np.arange(length, dtype=np.int32), tokens.shape)
+    each = -(-length // sequences)
+    batch = {"tokens": tokens, "types": np.zeros_like(tokens), "positions": every % each, "segments": 1 + every // each}
+    if kind == "next":
+        batch |= {"mlm_positions": every, "mlm_targets": np.roll(tokens, -1, 1), "causal": np.ones((rows, 1), np.int32)}
+    else:
+        places = np.sort(np.argsort(random.random((rows, length)))[:, : max(1, length * 20 // 128)]).astype(np.int32)
+        batch |= {
+            "mlm_positions": places,
+            "mlm_targets": np.take_along_axis(tokens, places, 1),
+            "nsp_positions": np.zeros((rows, 1), np.int32),
+            "nsp_targets": random.integers(0, 2, (rows, 1), dtype=np.int32),
+            "nsp_weights": np.ones((rows, 1), np.float32),
+        }
+    return {**batch, "mlm_weights": np.ones(batch["mlm_targets"].shape, np.float32)}
 
 
 def mixed_sentences(count: int, mean: float = 2.8, spread: float = 0.6, longest: int = 100) -> list[str]:

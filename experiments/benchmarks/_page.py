@@ -46,6 +46,11 @@ ENGLISH = Language(
             "A BiLSTM-CRF tagger with cached ELMo vectors",
             "The network of `configs/tagger.py`: 640 sentences of 4 to 60 words.",
         ),
+        "awd_lstm": (
+            "A training step of an AWD-LSTM",
+            "ULMFiT's sizes: embeddings of 400, three layers of 1150, all five kinds of dropout, both penalties, "
+            "carried state, clipping, Adam.",
+        ),
         "elmo": ("ELMo", "From character ids to the mean of the layers, random weights."),
     },
     ("case", "precision", "JAX", "theirs, s", "ours, s", "ratio"),
@@ -75,6 +80,11 @@ KOREAN = Language(
             "캐시한 ELMo 벡터를 쓰는 BiLSTM-CRF 태거",
             "`configs/tagger.py`의 네트워크와 4~60단어 문장 640개입니다.",
         ),
+        "awd_lstm": (
+            "AWD-LSTM의 학습 스텝",
+            "ULMFiT의 크기입니다. 너비 400인 임베딩, 너비 1150인 층 3개, 드롭아웃 다섯 가지, 벌점 두 가지, "
+            "이어지는 상태, 기울기 자르기, Adam입니다.",
+        ),
         "elmo": ("ELMo", "문자 id에서 층 평균까지, 무작위 가중치입니다."),
     },
     ("경우", "자료형", "JAX", "상대, 초", "이 프로젝트, 초", "비율"),
@@ -90,6 +100,8 @@ KOREAN = Language(
             "transformers의 Trainer: 길이별 묶음, SDPA, fused AdamW",
         "the same network in PyTorch: packed sequences, vectorised CRF":
             "PyTorch로 쓴 같은 네트워크: packed sequence, 벡터화한 CRF",
+        "fastai's AWD-LSTM on PyTorch, fused AdamW": "PyTorch의 fastai AWD-LSTM, fused AdamW",
+        "64 × 70 words, a vocabulary of 20,000": "64 × 70 단어, 어휘 20,000개",
         "AllenNLP on PyTorch": "PyTorch의 AllenNLP",
         "transformers on PyTorch: generate with its cache, SDPA, inference mode":
             "PyTorch의 transformers: 캐시를 쓰는 generate, SDPA, inference mode",

@@ -53,12 +53,14 @@ class Case(NamedTuple):
     rows: int
     length: int
     fields: Mapping[str, Any]  # of the model
+    sequences: int = 1  # that share a row; attention keeps them apart
 
     @property
     def name(self) -> str:
         """The case in one line."""
         fields = ", ".join(f"{name}={value}" for name, value in self.fields.items())
-        return f"{self.recipe}, {self.rows} × {self.length}, {fields}"
+        packed = f" with {self.sequences} sequences each" if self.sequences > 1 else ""
+        return f"{self.recipe}, {self.rows} × {self.length}{packed}, {fields}"
 
 
 FUSED = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0}
@@ -68,7 +70,8 @@ CASES = (
     Case("bert", "bert.py:base", 256, 128, FUSED),
     Case("bert", "bert.py:base", 64, 512, FUSED),
     Case("elmo", "elmo.py:original", 128, 20, {"dtype": "bfloat16"}),
-    Case("gpt", "gpt.py:base", 64, 512, FUSED),
+    Case("gpt", "gpt.py:small", 32, 512, {**FUSED, "max_positions": 1024}),
+    Case("bert", "bert.py:base", 64, 512, FUSED, sequences=4),
     Case("bert", "bert.py:large", 64, 512, FUSED),
     Case("elmo", "elmo.py:original", 512, 20, {"dtype": "bfloat16"}),
     Case("bert", "bert.py:base", 256, 128, REFERENCE),
@@ -78,6 +81,14 @@ CASES = (
 )
 TINY = (
     Case("bert", "bert.py:tiny", 2, 16, {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32}),
+    Case(
+        "gpt",
+        "gpt.py:small",
+        2,
+        16,
+        {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "feed_forward_size": 32, "max_positions": 16},
+        sequences=2,
+    ),
     Case("elmo", "elmo.py:small", 2, 4, {"cell_size": 8, "projection_size": 4, "filters": ((1, 4), (2, 4))}),
 )
 
@@ -132,6 +143,8 @@ def measure_case(case: Case, repeats: int) -> dict[str, Any]:
     config, _ = read_config(str(CONFIGS / case.recipe))
     with config.unlocked():
         config.update({"batch_size": case.rows, "length": case.length, "accumulate": 1})
+        if "sequences" in config:
+            config.sequences = case.sequences
         config.model.update(case.fields)
     from bert_elmo_jax.families import get_family
 
@@ -143,9 +156,8 @@ def measure_case(case: Case, repeats: int) -> dict[str, Any]:
             config.negatives = min(config.negatives or 0, size // 2)
         batch = make_words(case.rows, case.length, size, widest=16)
     else:
-        fields = {**config.model, "max_positions": max(512, case.length)}
-        config.model.update({"max_positions": fields["max_positions"]})
-        batch = make_batch(family.config(**fields), case.rows, case.length)
+        model = family.config(**config.model)
+        batch = make_batch(model, case.rows, case.length, config.masking.kind, case.sequences)
     began = time.perf_counter()
     run, objective, params = make_step(config, batch)
     run()

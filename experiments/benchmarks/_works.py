@@ -53,6 +53,15 @@ def _elmo(preset: str, rows: int, words: int) -> Work:
     return Work("elmo", prepare, "elmo", cases, peer="allennlp_python", modules=("torch", "allennlp"))
 
 
+def _prepare_awd_lstm(folder: Path, tiny: bool, texts: str | None) -> None:
+    from experiments.benchmarks.ours.awd_lstm import write_inputs
+
+    sizes = {"vocab_size": 20_000, "embedding_size": 400, "cell_size": 1_150, "num_layers": 3}
+    if tiny:
+        sizes = {"vocab_size": 50, "embedding_size": 8, "cell_size": 12, "num_layers": 2}
+    write_inputs(folder, sizes, *((3, 5) if tiny else (64, 70)))
+
+
 WORKS = [
     Work("step", partial(_prepare, "step"), "step", {"step": "8 × 128 tokens, 20 predictions"}, BOTH),
     Work("encode", partial(_prepare, "encode"), "encode", {"encode": "400 sentences"}, BOTH),
@@ -71,6 +80,8 @@ WORKS = [
         "training": "training", "prediction": "prediction",
         "probabilities": "prediction with the probability of each tag",
     }, modules=("torch",)),
+    Work("awd_lstm", _prepare_awd_lstm, "awd_lstm", {"step": "64 × 70 words, a vocabulary of 20,000"},
+         peer="fastai_python", modules=("torch", "fastai")),
     *(_elmo(preset, *shape) for preset in ("original", "small") for shape in ((32, 20), (1, 20))),
 ]  # fmt: skip
 NAMES = list(dict.fromkeys(work.name for work in WORKS))

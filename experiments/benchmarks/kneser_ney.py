@@ -1,31 +1,42 @@
-r"""A language model that counts words, interpolated modified Kneser–Ney, compared with a biLM on the same predictions.
+r"""A language model that counts words, interpolated modified Kneser–Ney, compared with a run on the same predictions.
 
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/elmo_novels
   python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/gpt_novels
+  python -m experiments.benchmarks.kneser_ney --data=corpora/novels_words --run=runs/awd_lstm_novels \
+      --text=wikitext-2/wiki.valid.tokens
 
 It counts the n-grams of the training part (as Chen and Goodman describe: three discounts per order, lower orders by the
 number of preceding words) and prints the perplexity of the held-out part, forwards, and backwards by reversing both.
 Its words are the same that a biLM predicts: each word of a sentence and its end, and `<UNK>` for every word outside the
 vocabulary. The counts stop at the beginning of a sentence and see `<UNK>`, while a biLM sees the letters of such a word
-and the sentences before. `--run` adds the last held-out perplexities of a run. A run that writes pieces, such as a
+and the sentences before. `--run` adds the last held-out perplexities of a run, of one direction or of both. With
+`--text`, both score another text instead, whose words are separated by spaces, as in WikiText: it is split into
+sentences, and words outside the vocabulary of --data are `<UNK>`. A run that writes pieces, such as a
 GPT's, must have read the same text, prepared with a tokenizer; it is compared per word: what each model pays for the
 whole text, divided by the number of words without the ends of sentences, which a GPT does not see. It must spell the
 words for which the others pay `<UNK>`. All counts are arrays in memory: 14
 million words take half a minute and 2 GB.
 """
 
+import tempfile
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import flags
 from jaxtyping import Bool, Float, Int, Int64, Integer
 
+from bert_elmo_jax.data.corpora.prepare import Request, prepare
+from bert_elmo_jax.data.corpora.reading import Reading
+from bert_elmo_jax.data.corpora.runners import local_runner
 from bert_elmo_jax.data.corpora.store import Store, open_store
+from bert_elmo_jax.data.pipeline.batches import eval_batches
 from bert_elmo_jax.families import get_family
-from bert_elmo_jax.files import read_json
+from bert_elmo_jax.inference.read_model import read_model
+from bert_elmo_jax.runs.adaptation import quiet
 from bert_elmo_jax.runs.ideal.held_out import build_means, read_asked, read_held_out
 from bert_elmo_jax.text import WordVocabulary
 from bert_elmo_jax.train.metrics import read_metrics
@@ -33,6 +44,7 @@ from experiments.command_line.start import start
 
 FLAGS = flags.FLAGS
 
+DIRECTIONS = ("forward", "backward")
 # For a corpus that is too small to estimate discounts (no n-gram occurs once, twice, …).
 DISCOUNTS = (0.5, 1.0, 1.5)
 
@@ -42,6 +54,7 @@ def define() -> None:
     flags.DEFINE_string("data", None, "A folder of prepare_data --tokenizer=words.", required=True)
     flags.DEFINE_integer("order", 5, "Words of the longest n-gram.")
     flags.DEFINE_string("run", None, "A run of pretrain on the same folder, to compare with.")
+    flags.DEFINE_string("text", None, "A text to score instead of the held-out part; spaces separate its words.")
 
 
 class Order(NamedTuple):
@@ -159,10 +172,13 @@ def log_probabilities(model: Counts, words: Integer[np.ndarray, "N"]) -> Float[n
     return np.log(found[depth > 0])
 
 
-def held_out_perplexity(folder: str, order: int, *, backward: bool = False) -> tuple[float, int]:
-    """Return the perplexity of the held-out part under the counts of the training part, and its number of words."""
+def held_out_perplexity(
+    folder: str, order: int, *, backward: bool = False, text: Store | None = None
+) -> tuple[float, int]:
+    """Return the perplexity of the held-out part, or of a text, under the training part's counts; and its words."""
     marks = WordVocabulary.load(Path(folder) / "tokenizer")
-    train, held_out = (flatten(open_store(folder, part), marks, backward=backward) for part in ("train", "heldout"))
+    scored = open_store(folder, "heldout") if text is None else text
+    train, held_out = (flatten(store, marks, backward=backward) for store in (open_store(folder), scored))
     model = fit(train, len(marks), marks.eos_id if backward else marks.bos_id, order)
     found = log_probabilities(model, held_out)
     if not len(found):
@@ -170,15 +186,52 @@ def held_out_perplexity(folder: str, order: int, *, backward: bool = False) -> t
     return float(np.exp(-found.mean())), len(found)
 
 
+def prepare_text(text: str, folder: str, data: str) -> Store:
+    """Prepare a text of words between spaces in a folder, in the vocabulary of a corpus; all of it is one part."""
+    reading = Reading(documents="file", split="sentences")
+    request = Request((text,), folder, str(Path(data) / "tokenizer"), word_rule="whitespace", heldout=0.0, shards=1,
+                      reading=reading)  # fmt: skip
+    prepare(request, local_runner(1), quiet)
+    return open_store(folder)
+
+
+def unknown_share(store: Store, marks: WordVocabulary) -> float:
+    """Return the share of the words of a text that are not in a vocabulary."""
+    words = np.concatenate([np.asarray(sentence) for document in store for sentence in document])
+    return float(np.mean((words >= len(marks)) | (words == marks.unk_id)))
+
+
+def score_text(run: str, store: Store) -> dict[str, float]:
+    """Return the perplexities of a text under a run's model, as the run's own evaluation has them."""
+    asked, model = read_asked(Path(run)), read_model(run)
+    objective = get_family(model.kind).objective(asked, model.config)
+    if not isinstance(model.tokenizer, WordVocabulary):
+        raise ValueError(f"{run} writes pieces; --text is for runs that read the words of --data: leave it out")
+    open_store(store.folder, fingerprint=model.tokenizer.fingerprint)
+    examples = objective.held_out_examples
+    batches = [*eval_batches(str(store.folder), examples, asked.batch_size, part="train")]
+    means = build_means(objective.held_out_loss, model.params, objective.carry(asked.batch_size))(batches)
+    found = by_direction(objective.figures(means), model.config)
+    return {"step": read_metrics(run)[-1]["step"], **found}
+
+
+def by_direction(figures: Mapping[str, float], model: Any = None) -> dict[str, float]:
+    """Return the perplexities among the figures of an evaluation by direction; `model` tells that of a single one."""
+    both = {d: figures[f"held_out/{d}_perplexity"] for d in DIRECTIONS if f"held_out/{d}_perplexity" in figures}
+    one = figures.get("held_out/perplexity")
+    return both or ({} if one is None else {getattr(model, "direction", "forward"): one})
+
+
 def read_run(run: str) -> dict[str, float]:
     """Return the last held-out perplexities of a run that was evaluated on all of the held-out part."""
-    asked = read_json(Path(run) / "run.json")
+    asked = read_asked(Path(run))
     if asked.get("eval_batches", 0) is not None:
         raise ValueError(f"{run}: expected a language model's run with eval_batches empty, for the same words as here")
-    lines = [line for line in read_metrics(run) if "held_out/forward_perplexity" in line]
-    if not lines:
-        raise ValueError(f"{run} has no perplexities of both directions yet: continue the run, or give another")
-    return {"step": lines[-1]["step"], **{d: lines[-1][f"held_out/{d}_perplexity"] for d in ("forward", "backward")}}
+    found = [(line["step"], by_direction(line, asked.get("model"))) for line in read_metrics(run)]
+    found = [(step, figures) for step, figures in found if figures]
+    if not found:
+        raise ValueError(f"{run} has no held-out perplexity yet: continue the run, or give another")
+    return {"step": found[-1][0], **found[-1][1]}
 
 
 def read_decoder(run: str) -> tuple[float, int]:
@@ -210,15 +263,28 @@ def main() -> None:
         raise ValueError(f"{FLAGS.data} holds pieces; prepare it with --tokenizer=words")
     family = read_asked(Path(FLAGS.run)).get("family") if FLAGS.run else None
     if family and get_family(family).decoder is not None:
+        if FLAGS.text:
+            raise ValueError(f"--text is for runs that read words, and {FLAGS.run} writes pieces: leave it out")
         print_per_word(FLAGS.run, FLAGS.data, FLAGS.order)
         return
-    run = read_run(FLAGS.run) if FLAGS.run else None
-    beside = f"   {FLAGS.run}, step {run['step']:,}" if run else ""
-    print(f"perplexity of the held-out part   {FLAGS.order}-gram Kneser-Ney{beside}")
-    for direction in ("forward", "backward"):
-        figure, count = held_out_perplexity(FLAGS.data, FLAGS.order, backward=direction == "backward")
-        ours = f"   {run[direction]:18.2f}  ({run[direction] / figure:.3f} of it)" if run else ""
-        print(f"{direction:9} {count:>10,} words   {figure:20.2f}{ours}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        text = prepare_text(FLAGS.text, folder, FLAGS.data) if FLAGS.text else None
+        print_table(FLAGS.data, FLAGS.order, FLAGS.run, text)
+
+
+def print_table(data: str, order: int, run: str | None, text: Store | None) -> None:
+    """Print the perplexities of the held-out part, or of a text, in each direction that the run has."""
+    what = "the held-out part"
+    if text is not None:
+        what = f"the text ({100 * unknown_share(text, WordVocabulary.load(Path(data) / 'tokenizer')):.1f}% <UNK>)"
+    ours = None if run is None else read_run(run) if text is None else score_text(run, text)
+    beside = f"   {run}, step {ours['step']:,}" if ours else ""
+    print(f"perplexity of {what}   {order}-gram Kneser-Ney{beside}")
+    for direction in DIRECTIONS:
+        if ours is None or direction in ours:
+            figure, count = held_out_perplexity(data, order, backward=direction == "backward", text=text)
+            more = f"   {ours[direction]:18.2f}  ({ours[direction] / figure:.3f} of it)" if ours else ""
+            print(f"{direction:9} {count:>10,} words   {figure:20.2f}{more}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ r"""Speed compared with the strongest peers, measured in turn and rendered as a 
 
 The results are in docs/results/bench.json, the page is docs/results/speed.md with its Korean twin.
 Each side is a process of its own: ours with this interpreter, the peer's with the one given, which needs torch and
-transformers (`make peers`), or AllenNLP. Both have the same weights, texts and cores (bind this program with taskset to
-give them fewer). A figure that both sides report without training (a loss, vectors, the number of pieces) must agree.
-Results are medians of at least seven turns; new ones replace the results of the same case, precision and minor JAX.
+transformers (`make peers`), AllenNLP or fastai. Both have the same weights, texts and cores (bind this program with
+taskset to give them fewer). A figure that both sides report without training (a loss, vectors, the number of pieces)
+must agree. Results are medians of at least seven turns; new ones replace the results of the same case, precision and
+minor JAX.
 
 Utilisation: the operations of the products of a training step (6 · weights · tokens, and attention; recomputation is
 not counted) per second, divided by the peak that the maker of the chip states. --peak gives one that is not known here.
@@ -51,6 +52,7 @@ def define() -> None:
     flags.DEFINE_list("what", None, f"Of {', '.join((*NAMES, *OTHERS))}. Default: all works whose peer is there.")
     flags.DEFINE_string("peer_python", None, "An interpreter with torch and transformers. Default: this one.")
     flags.DEFINE_string("allennlp_python", None, "An interpreter with torch and AllenNLP. Default: this one.")
+    flags.DEFINE_string("fastai_python", None, "An interpreter with torch and fastai. Default: this one.")
     flags.DEFINE_integer("turns", FEWEST, f"Turns of each side; fewer than {FEWEST} are printed, but not kept.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Number formats, of those that a work is measured in.")
     flags.DEFINE_string("texts", None, "For encode and finetune: a file of texts, one per line.")

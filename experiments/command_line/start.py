@@ -150,7 +150,7 @@ def start(
             share_compiled()
         try:
             check_machine_limits()
-            return main(*given, *([argv[1:]] if words else []))
+            return compute(program, main, *given, *([argv[1:]] if words else []))
         except Diverged as error:
             refuse(program, error, DIVERGED)
         except BrokenPipeError:
@@ -166,6 +166,18 @@ def start(
             refuse(program, stopped, INTERRUPTED)
 
     app.run(run, flags_parser=parse)
+
+
+def compute(program: str, main: Callable[..., int | None], *given: Any) -> int | None:
+    """Call `main`; if another process of the run is lost, end this one at once, with one line."""
+    try:
+        return main(*given)
+    except Exception as error:
+        if "jax" in sys.modules:
+            from bert_elmo_jax.runs.start_run import leave_if_alone
+
+            leave_if_alone(program, error)
+        raise
 
 
 def check_values(names: Iterable[str]) -> None:

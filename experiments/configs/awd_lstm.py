@@ -59,6 +59,46 @@ def wikitext2() -> ConfigDict:
     return c
 
 
+def novels() -> ConfigDict:
+    r"""A small AWD-LSTM for a laptop, from English novels: 99 of them, 14 million words.
+
+    Three layers of 300 cells, embeddings of 128, and little dropout, because no word is read twice. Prepared as
+    elmo.py:novels says.
+
+    Expected score: not measured here yet. Cost: not measured here yet. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:novels \
+          --config.data=corpora/novels_words --workdir=runs/awd_lstm_novels
+    """
+    c = fields("original")
+    c.model.update(embedding_size=128, cell_size=300, output_dropout=0.1, hidden_dropout=0.1, input_dropout=0.1)
+    c.model.update(embedding_dropout=0.02, weight_dropout=0.1)
+    c.update(steps=2_000, batch_size=64)
+    c.optimizer.update(schedule="linear_after_warmup", learning_rate=4e-3, warmup=0.05, b1=0.9, clip=1.0)
+    c.update(log_every=20, eval_every=1_000, checkpoint_every=250)
+    return c
+
+
+def korean() -> ConfigDict:
+    r"""The model of `novels` in Korean pieces, from little text: about 550,000 pieces, which are read seven times.
+
+    The text is what open data sets of other tasks have: UD Korean GSD, KorSTS, XNLI's development pairs, and the news
+    of KLUE NER, each different sentence once. The pieces are made of this text and of 100,000 unlabelled reviews, so
+    that the model can be tuned to reviews:
+      python -m experiments.prepare_data --input=korean/general.txt --input=korean/reviews.txt \
+          --tokenizer=sentencepiece --vocab_size=8000 --output=corpora/korean_both
+      python -m experiments.prepare_data --input=korean/general.txt --tokenizer=corpora/korean_both/tokenizer \
+          --heldout=0.02 --output=corpora/korean_pieces
+
+    Expected score: not measured here yet. Cost: not measured here yet. Command:
+      python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:korean \
+          --config.data=corpora/korean_pieces --workdir=runs/awd_lstm_korean
+    """
+    c = novels()
+    c.model.update(output_dropout=0.2, hidden_dropout=0.2, input_dropout=0.2, weight_dropout=0.2)
+    c.update(steps=1_750, batch_size=32, eval_every=250)
+    return c
+
+
 def original() -> ConfigDict:
     r"""ULMFiT's language model on WikiText-103: embeddings of 400, three layers of 1150, 60,000 words.
 
@@ -84,4 +124,4 @@ def backward() -> ConfigDict:
     return c
 
 
-get_config = choose_recipe(toy, wikitext2, original, backward)
+get_config = choose_recipe(toy, wikitext2, novels, korean, original, backward)

@@ -23,6 +23,11 @@ text; `one_gpu` about a day on one GPU; `paper` has the paper's sizes. `--data` 
   corpora/wikitext103                      WikiText-103, prepared as the recipe awd_lstm.py:original says
   imdb/{train,dev}.tsv, imdb/unlabelled.txt    IMDb: text, label; its reviews without labels, one per line
   trec/{train,dev}.txt                     TREC in its own format; ag/{train,dev}.tsv: AG's news, text and label
+  corpora/{mnli,conll}_texts               texts of a task's training examples, one per line with blank lines between
+                                           them, prepared with --tokenizer=corpora/wiki/tokenizer
+  corpora/korean_pieces                    a Korean text, prepared as the recipe awd_lstm.py:korean says
+  nsmc/train_10000.tsv                     the first 10,000 reviews of nsmc/train.tsv (head -n 10001)
+  nsmc/unlabelled.txt                      other reviews of the same site, without labels, one per line
   glove/glove.txt                          word vectors in GloVe's format, of any width
 """
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from bert_elmo_jax.sweeps.definition import Add
 from bert_elmo_jax.sweeps.points import File, Point
 from bert_elmo_jax.sweeps.toy_tasks import ToyData
-from experiments.sweeps._scales import TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
+from experiments.sweeps._scales import SST2, TOY_DATA, TOY_DOCUMENTS, ScaleTask, Settings, files, toy
 
 IMDB, TREC, AG = COLUMNS = ("IMDb", "TREC-6", "AG")
 NO_DROPOUT: dict[str, Any] = {
@@ -96,6 +96,74 @@ ULMFIT = {
             AG: ScaleTask("AG, accuracy", {**_OWN, **files("ag", "train.tsv", "dev.tsv")}),
         },
         {}, (0, 1, 2, 3, 4),
+    ),
+}  # fmt: skip
+
+
+class Text(NamedTuple):
+    """A text in one language: its general language model, and the task whose language model and classifiers follow."""
+
+    language: str
+    config: str
+    pretraining: Settings
+    task: Settings
+    tuning: Settings  # of the language model, in addition to `Real.lm`
+    columns: Mapping[str, tuple[str, Settings]]  # what is measured, and the settings of its classifiers
+
+
+class Real(NamedTuple):
+    """A scale of ulmfit_real: its texts by name, and what all language models and classifiers have in common."""
+
+    texts: Mapping[str, Text]
+    lm: Settings
+    classifier: Settings
+    seeds: tuple[int, ...]
+    one_rate: float  # of all layers, where they have no rates of their own
+
+
+def _nsmc(labels: int, epochs: float, batch_size: int) -> tuple[str, Settings]:
+    return f"NSMC, {labels:,} labels, accuracy", {
+        "share": labels / 10_000, "epochs": epochs, "batch_size": batch_size
+    }  # fmt: skip
+
+
+_NOVELS: Settings = {"data": File("corpora/novels_words"), "eval_every": 1_000, "eval_batches": 10}
+_TOY_KOREAN = TOY_DATA._replace(language="ko")
+_TOY_LM, _TOY_FEW = ULMFIT["toy"].pretraining, {"batch_size": 16, "epochs": 40.0}
+REAL_COLUMNS = ("TREC-6", "SST-2, 1%", "SST-2, 10%", "NSMC, 100", "NSMC, 1,000", "NSMC, 10,000")
+REAL = {
+    "toy": Real(
+        {
+            "TREC-6": Text("English", "awd_lstm:toy", _TOY_LM, _TOY_TOPICS, {}, {
+                REAL_COLUMNS[0]: ("topic of a sentence (toy world), accuracy", _TOY_FEW)}),
+            "NSMC": Text(
+                "Korean", "awd_lstm:toy", {**_TOY_LM, "data": _TOY_KOREAN.corpus("sentencepiece", 400, TOY_DOCUMENTS)},
+                toy(_TOY_KOREAN, "topics"), {"unlabelled": _TOY_KOREAN.file("topics", "train")},
+                {REAL_COLUMNS[3]: ("topic of a sentence (toy world in Korean), 38 labels, accuracy",
+                                   {**_TOY_FEW, "share": 0.3})}),
+        },
+        {"lm.drop_factor": 0.0, "lm.epochs": 10.0, "lm.batch_size": 8, "lm.length": 16, "lm.spread": 2},
+        {"drop_factor": 0.25, "eval_every": 100_000}, (0, 1), 1e-2,
+    ),
+    "laptop": Real(
+        {
+            "TREC-6": Text(
+                "English", "awd_lstm:novels", _NOVELS, _TREC,
+                {"lm.epochs": 8.0, "lm.batch_size": 16, "lm.length": 35},
+                {REAL_COLUMNS[0]: ("TREC-6, accuracy", {"epochs": 10.0, "batch_size": 64})}),
+            "SST-2": Text(
+                "English", "awd_lstm:novels", _NOVELS, SST2,
+                {"share": 0.01, "unlabelled": SST2["train"], "lm.epochs": 2.0},
+                {REAL_COLUMNS[1]: ("SST-2, 673 labels, accuracy", {"share": 0.01, "epochs": 15.0, "batch_size": 32}),
+                 REAL_COLUMNS[2]: ("SST-2, 6,735 labels, accuracy", {"share": 0.1, "epochs": 8.0, "batch_size": 64})}),
+            "NSMC": Text(
+                "Korean", "awd_lstm:korean", {"data": File("corpora/korean_pieces")},
+                {"task": "nsmc", **files("nsmc", "train_10000.tsv", "dev.tsv")},
+                {"share": 0.01, "unlabelled": File("nsmc/unlabelled.txt"), "lm.epochs": 2.0},
+                dict(zip(REAL_COLUMNS[3:], (_nsmc(100, 30.0, 16), _nsmc(1_000, 15.0, 32), _nsmc(10_000, 8.0, 64))))),
+        },
+        {"lm.drop_factor": 0.25, "lm.eval_batches": 10},
+        {"drop_factor": 0.5, "eval_every": 100_000}, (0, 1, 2), 2e-3,
     ),
 }  # fmt: skip
 

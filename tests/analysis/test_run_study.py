@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from bert_elmo_jax.analysis import run_study as studies
 from bert_elmo_jax.analysis.run_study import check_settings
-from bert_elmo_jax.analysis.studies import shorten_names
+from bert_elmo_jax.analysis.studies import Study, shorten_names
+from bert_elmo_jax.files import hash_file
 
 
 def test_example_of_check_settings():
@@ -15,3 +17,15 @@ def test_example_of_check_settings():
 
 def test_example_of_shorten_names():
     assert shorten_names(["runs/elmo", "runs/bert"]) == {"elmo": "runs/elmo", "bert": "runs/bert"}
+
+
+def test_the_page_has_the_fingerprints_of_the_files_and_the_table_no_formulas(tmp_path, monkeypatch, capsys):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("배\n", encoding="utf-8")
+    study = Study([], [], [], "text", rows=[["word"], ["=1+1"]])
+    monkeypatch.setitem(studies.STUDIES, "neighbours", (lambda options: study, (), studies.OF_SOME))
+    settings = {**dict.fromkeys(studies.OF_SOME), "static": [], "model": ["a"], "train": str(texts), "tasks": ["pos"],
+                "words": [], "fractions": [1], "seeds": [0], "batch_size": 1, "encoding": "utf-8"}  # fmt: skip
+    page = studies.run_study("neighbours", tmp_path, settings, guard_formulas=True)
+    assert hash_file(texts) in page.read_text(encoding="utf-8")
+    assert (page.parent / "table.csv").read_text(encoding="utf-8-sig") == "word\n'=1+1\n"

@@ -32,6 +32,7 @@ CALLS = {
 OTHERS = ("slow reads", "clock forward", "clock back", "stopped", "memory", "descriptors")
 WORKS = ("pretrain bert", "finetune bert", "prepare wordpiece", "extract bert", "predict bert", "generate gpt",
          "convert bert", "pretrain elmo")  # fmt: skip
+STOPPED = (3.0, 60.0)  # seconds, for even seeds and odd ones
 NATIVE = (-6, -9, -11, -7)  # ended by the system or by a library that was refused memory
 
 
@@ -91,7 +92,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
         running = shop.start(work, folder, environment=environment, limits=limits)
         if fault == "stopped":
             running.wait(coins.uniform(0.1, 0.5) * reference.seconds)
-            stop_and_continue(running, 3.0)
+            stop_and_continue(running, STOPPED[seed % 2])
         status = running.wait(LIMIT)
         if status is None:
             running.kill()

@@ -1,25 +1,31 @@
-"""Runs a sweep on a Ray cluster of two nodes, of which one is killed after some seconds.
+"""Runs a program on a Ray cluster of two nodes, of which one is killed after some seconds.
 
-`python ray_cluster.py SECONDS FLAGS…` ends with the status of `python -m experiments.sweep FLAGS…`.
+`python ray_cluster.py SECONDS PROGRAM FLAGS…` ends with the status of `python -m experiments.PROGRAM FLAGS…`, and
+prints `hit` if the program was still running when the node was killed.
 """
 
 import subprocess
 import sys
 import time
 
+ADDRESS = {"sweep": "address", "prepare_data": "ray_address"}
+
 
 def main() -> int:
-    """Start the cluster, the sweep, and kill the second node; a sweep with failed points is started again."""
+    """Start the cluster and the program, and kill the second node; a program that fails is started again."""
     from ray.cluster_utils import Cluster
 
-    seconds, flags = float(sys.argv[1]), sys.argv[2:]
+    seconds, program, *flags = sys.argv[1:]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     lost = cluster.add_node(num_cpus=1)
-    command = [sys.executable, "-m", "experiments.sweep", *flags, f"--address={cluster.address}"]
-    sweep = subprocess.Popen(command)
-    time.sleep(seconds)
+    address = f"--{ADDRESS[program]}={cluster.address}"
+    command = [sys.executable, "-m", f"experiments.{program}", *flags, "--runner=ray", address]
+    running = subprocess.Popen(command)
+    time.sleep(float(seconds))
+    if running.poll() is None:
+        print("hit", flush=True)
     cluster.remove_node(lost, allow_graceful=False)
-    status = sweep.wait()
+    status = running.wait()
     if status != 0:
         status = subprocess.run(command, check=False).returncode
     cluster.shutdown()

@@ -132,10 +132,19 @@ FUZZ = {
 }
 
 
+KILLED = {"en": "SIGKILLs in all: {:,}.", "ko": "SIGKILL은 모두 {:,}번입니다."}
+
+
+def count_kills(records: Iterable[Record]) -> int:
+    """Return how often a program got SIGKILL."""
+    return sum(record.figures.get("kills", 0) for record in records if record.kind == "kills")
+
+
 def render(page: Path, records: Sequence[Record], language: str) -> None:
     """Write the tables into a page, between its two marks."""
     text = page.read_text(encoding="utf-8")
     rows = summed(rows_of(records), KOREAN if language == "ko" else None)
-    parts = [table(HEADINGS[language], rows), table(FUZZ[language], fuzz_rows(records))]
+    kills = KILLED[language].format(count_kills(records))
+    parts = [f"{table(HEADINGS[language], rows)}\n{kills}\n", table(FUZZ[language], fuzz_rows(records))]
     made = iter(f"{BEGIN}\n\n{part}\n{END}" for part in parts)
     page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: next(made), text, flags=re.S), encoding="utf-8")

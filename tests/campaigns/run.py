@@ -20,7 +20,7 @@ from tests.campaigns.works import Workshop
 
 ROOT = Path(__file__).parents[2]
 # How many cases a campaign has if nothing else is asked.
-COUNTS = {"kills": 100, "faults": 112, "inputs": 200, "fuzz": 16, "machines": 7}
+COUNTS = {"kills": 100, "faults": 112, "inputs": 200, "fuzz": 16, "machines": 8}
 MOST_SKIPPED = 2_000  # cases in a row that are none of those to be run
 
 Cases = Iterator[tuple[str, int]]

@@ -47,7 +47,7 @@ def test_what_fuzzing_found_is_refused_clearly(targets, tmp_path, file):
 
 def test_results_are_kept_and_counted(tmp_path):
     records = Records(tmp_path / "results.jsonl")
-    records.add(Record("kills", "pretrain bert", 0, SURVIVED))
+    records.add(Record("kills", "pretrain bert", 0, SURVIVED, figures={"kills": 3}))
     records.add(Record("kills", "pretrain elmo", 0, LOST, "differs"))
     with (tmp_path / "results.jsonl").open("a") as file:
         file.write('{"kind": "kills", "na')  # the campaign was killed here
@@ -65,7 +65,8 @@ def test_results_are_kept_and_counted(tmp_path):
     page.write_text(f"# T\n\n{BEGIN}\nold\n{END}\n\nand\n\n{BEGIN}\n{END}\n", encoding="utf-8")
     render(page, again.all, "en")
     text = page.read_text(encoding="utf-8")
-    assert "| kills | `pretrain` | 2 | 1 | 1 | 0 |" in text and "| `snappy` | 90 |" in text and "old" not in text
+    assert "| kills | `pretrain` | 2 | 1 | 1 | 0 |" in text and "\n\nSIGKILLs in all: 3.\n\n" in text
+    assert "| `snappy` | 90 |" in text and "old" not in text
     render(page, again.all, "en")
     assert page.read_text(encoding="utf-8") == text
 

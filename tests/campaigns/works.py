@@ -191,6 +191,7 @@ def hash_run(folder: Path) -> Hashes:
 def list_works(shop: Workshop) -> Iterable[Work]:
     """Yield the works of all families, and of preparations and sweeps."""
     from bert_elmo_jax.families import all_families
+    from tests.campaigns.task_works import task_works
 
     for family in all_families():
         yield from family_works(shop, family)
@@ -219,6 +220,7 @@ def list_works(shop: Workshop) -> Iterable[Work]:
     for name in ("bert", "elmo"):
         tables = (f"sweeps/tiny_{name}-toy/table.md", f"sweeps/tiny_{name}-toy/table.csv")
         yield Work(f"sweep {name}", _sweep(shop, name), hash_files(*tables))
+    yield from task_works(shop)
 
 
 def family_works(shop: Workshop, family: Any) -> Iterable[Work]:
@@ -305,7 +307,7 @@ def write_data(folder: Path) -> None:
     """Write texts, tables, corpora and definitions of sweeps."""
     from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
     from tests.data.conftest import random_documents, write_documents
-    from tests.experiments.task_files import texts, write_entities, write_reviews
+    from tests.experiments.task_files import texts, write_entities, write_pairs, write_questions, write_reviews
     from tests.sweeps.conftest import BERT, ELMO
 
     folder.mkdir(parents=True)
@@ -324,6 +326,8 @@ def write_data(folder: Path) -> None:
     for part, count in (("train", 64), ("dev", 24)):
         write_reviews(folder / f"{part}.csv", coins, count)
         write_entities(folder / f"{part}.conll", coins, count)
+        write_pairs(folder / f"{part}.tsv", coins, count)
+        write_questions(folder / f"{part}.json", coins, count)
     for name, text in (("bert", BERT), ("elmo", ELMO)):
         (folder / f"tiny_{name}.py").write_text(f"{text.strip()}\n\n\nSEEDS = (0, 1)\n", encoding="utf-8")
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax import train as training
 from bert_elmo_jax.data.corpora.store import open_store
 from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus
+from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.gpt.family import FAMILY
 from bert_elmo_jax.families.init_params import init_params
 from bert_elmo_jax.inference.run_directory import describe_run
@@ -178,3 +179,70 @@ def test_examples_of_discounts_and_of_depths(benchmark):
     found = benchmark.discounts(np.array([1] * 10 + [2] * 4 + [3] * 2 + [4]))
     assert [round(discount, 3) for discount in found] == [0.556, 1.167, 1.889]
     assert benchmark.since_begin(np.array([0, 5, 6, 1, 0, 1]), begin=0).tolist() == [0, 1, 2, 3, 0, 1]
+
+
+@pytest.fixture(scope="module")
+def word_run(corpus, tmp_path_factory):
+    """A run of an AWD-LSTM that knows nothing: all words are equally likely."""
+    return write_word_run(tmp_path_factory.mktemp("word_run"), corpus, "forward")
+
+
+def write_word_run(run, corpus, direction):
+    family, tokenizer = get_family("awd_lstm"), WordVocabulary.load(corpus / "tokenizer")
+    size = {"embedding_size": 4, "cell_size": 6, "num_layers": 1, "direction": direction}
+    model = family.config(vocab_size=len(tokenizer), **size)
+    asked = {"program": "pretrain", "family": "awd_lstm", "data": str(corpus), "reading": "streams", "length": 10}
+    asked |= {"spread": 0, "batch_size": 3, "steps": 2, "eval_batches": None, "model": size}
+    params = init_params(family, model, jax.random.key(0), ("lm",))
+    params["encoder"]["embeddings"]["word"] = np.zeros((len(tokenizer), 4), np.float32)
+    training.same_run(run, asked, ())
+    describe_run(run, model, params, tokenizer)
+    with training.Checkpoints(run, keep=1) as checkpoints:
+        checkpoints.save(2, params, {"step": np.array(2)}, {})
+        checkpoints.wait()
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 2, "held_out/perplexity": 7.5}) + "\n")
+    return run
+
+
+TEXT = " \n = A title = \n \n The old ship came home . It had <unk> sails @-@ torn . \n \n 배가 왔다 . \n"
+
+
+def test_another_text_is_scored_in_the_words_of_the_corpus(benchmark, corpus, word_run, tmp_path, capsys):
+    file, vocabulary = tmp_path / "valid.txt", WordVocabulary.load(corpus / "tokenizer")
+    file.write_text(TEXT, encoding="utf-8")
+    store = benchmark.prepare_text(str(file), str(tmp_path / "store"), str(corpus))
+    words = TEXT.split()
+    assert store.counts["tokens"] == len(words) and store.counts["sentences"] == 4  # a title, two sentences, and one
+    unknown = sum(word not in vocabulary for word in words) / len(words)
+    assert 0.2 < unknown < 1 and benchmark.unknown_share(store, vocabulary) == pytest.approx(unknown)
+    flags.FLAGS.data, flags.FLAGS.run, flags.FLAGS.order = str(corpus), str(word_run), 3
+    flags.FLAGS.text = str(file)
+    try:
+        benchmark.main()
+    finally:
+        flags.FLAGS.text = None
+    heading, line = capsys.readouterr().out.splitlines()  # one direction only
+    assert f"({100 * unknown:.1f}% <UNK>)" in heading and "step 2" in heading
+    name, count, _, figure, found, *_ = line.split()
+    assert (name, int(count)) == ("forward", len(words) + 4)  # with the ends of sentences
+    assert float(found) == pytest.approx(len(vocabulary), abs=0.01)
+    counts = benchmark.fit(benchmark.flatten(open_store(corpus), vocabulary), len(vocabulary), vocabulary.bos_id, 3)
+    expected = np.exp(-benchmark.log_probabilities(counts, benchmark.flatten(store, vocabulary)).mean())
+    assert float(figure) == pytest.approx(expected, abs=0.01)
+
+
+def test_the_words_of_a_run_and_of_the_corpus_must_be_the_same(benchmark, word_run, tmp_path):
+    file = tmp_path / "valid.txt"
+    file.write_text(TEXT, encoding="utf-8")
+    other = toy_corpus(tmp_path / "other", language="en", documents=30, tokenizer="words")
+    with pytest.raises(ValueError, match="was made by another tokenizer"):
+        benchmark.score_text(str(word_run), benchmark.prepare_text(str(file), str(tmp_path / "store"), str(other)))
+
+
+def test_a_run_of_one_direction_fills_one_line(benchmark, corpus, word_run, tmp_path, capsys):
+    assert benchmark.read_run(str(word_run)) == {"step": 2, "forward": 7.5}
+    flags.FLAGS.data, flags.FLAGS.order = str(corpus), 2
+    flags.FLAGS.run = str(write_word_run(tmp_path / "run", corpus, "backward"))
+    benchmark.main()
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.startswith("backward") and " 7.50 " in line

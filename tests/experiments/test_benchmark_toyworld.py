@@ -93,6 +93,7 @@ def test_words_left_standing_are_known_and_random_ones_are_not(pieces):
     assert masked.right["next"] > 0.9 * masked.count["next"] > 0
 
 
+@pytest.mark.long  # documents that were split are below
 def test_examples_that_were_cut_are_left_out(pieces):
     tokens = load_tokenizer(pieces / "tokenizer").tokens
     sentences = toy_passages.Sentences(pieces, WORLDS, tokens)

@@ -199,7 +199,7 @@ def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypa
     stops = [
         (0, KeyboardInterrupt(), 130, "extract: stopped; the same command resumes from here"),
         (36, MemoryError("3 TB"), 2, "extract: out of memory: 3 TB; lower --batch_size, ask for few"),
-        (0, OSError(28, "No space left"), 2, "No space left; make room, and the same command resumes from here"),
+        (0, OSError(28, "No space left"), 2, f"No space left: '{path}'; make room, and the same command resumes"),
         (7, ValueError("of any kind"), 2, "extract: of any kind"),
     ]
     with monkeypatch.context() as patch:

@@ -117,6 +117,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
 
 
 @pytest.mark.usefixtures("one_device")
+@pytest.mark.long  # test_finetune.py has a grid
 def test_a_grid_of_tags_without_entities(program, files, tmp_path):
     """Nothing to find: everything is O, the score is 0, and nothing breaks. The encoder's vectors are computed once."""
     config = config_of(files["plain"], encoder=ELMO)

@@ -50,7 +50,10 @@ def planned(config, topology, vocab_size, capsys, memory=None, tries=0):
     return fits, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("family", ["bert", "elmo", "transformer", "gpt", "awd_lstm", "cove"])
+OTHERS = [pytest.param(family, marks=pytest.mark.long) for family in ("gpt", "awd_lstm", "cove")]
+
+
+@pytest.mark.parametrize("family", ["bert", "elmo", "transformer", *OTHERS])
 def test_the_step_is_the_programs_own(family, tmp_path):
     """Lowered from shapes and from a run's state and batch: the same text."""
     make = toy_pairs if family in ("transformer", "cove") else toy_corpus

@@ -187,6 +187,7 @@ def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
 
 
 @ONE
+@pytest.mark.long  # tests/families/test_bag.py kills a run in every run of the tests
 def test_killed_and_asked_to_stop_it_ends_as_if_left_alone(undisturbed, corpora, tmp_path, monkeypatch):
     model, alone, _ = undisturbed
     if model == "elmo":  # left to itself, a run keeps what it has compiled

@@ -120,6 +120,7 @@ def test_a_network(files):
     compare(config, files, start_network(config, None, None))
 
 
+@pytest.mark.long  # tests/train/test_loop.py has runs that diverge
 def test_a_rate_that_is_too_high_is_told(files):
     config = asked(finetune.get_config(), files)
     config.update({"dropout": 0.0, "preset": "tests/goldens/bert_tiny", "epochs": 3.0})

@@ -138,6 +138,7 @@ def test_fine_tuning_of_a_head(trained, tmp_path):
     assert [prediction.label for prediction in model.predict(["강가 1", "눈 2"])] == ["water", "snow"]
 
 
+@pytest.mark.long
 def test_features_in_the_tagger(trained, tmp_path):
     write_tags(tmp_path)
     run(
@@ -159,6 +160,7 @@ def test_plan(capsys, bag):
     assert "parameters on 8 devices" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_point_of_a_sweep(tmp_path):
     sweep = f'''
 """A sweep of the new family.

@@ -113,3 +113,14 @@ def test_embed_gradients_and_invalid_ids():
     gradient = jax.grad(lambda t: embed(t, ids).sum())(table)
     np.testing.assert_array_equal(gradient[:, 0], [1, 2, 0, 1])
     assert np.isnan(embed(table, jnp.array([4]))).all()
+
+
+@pytest.mark.parametrize("platform", ["gpu", "cpu"])
+def test_a_gpu_adds_the_gradients_of_16_bit_rows_in_32(monkeypatch, platform):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    table, ids = jnp.ones((4, 2), jnp.bfloat16), jnp.zeros(262, jnp.int32)
+    assert embed(table, ids).dtype == jnp.bfloat16
+    gradient = jax.grad(lambda table: embed(table, ids).astype(jnp.float32).sum())(table)
+    assert gradient.dtype == jnp.bfloat16
+    # Sums of ones in bfloat16 end at 256.
+    assert gradient[0].tolist() == ([262.0] * 2 if platform == "gpu" else [256.0] * 2) and not gradient[1:].any()

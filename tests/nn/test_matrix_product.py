@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.nn import dense, matrix_product
-from bert_elmo_jax.nn.matrix_product import multiply, multiply_in_tiles
+from bert_elmo_jax.nn.matrix_product import multiply, multiply_in_tiles, word_logits
 
 
 def _gradients(product, *inputs):
@@ -67,3 +67,26 @@ def test_dense_layer_in_tiles_agrees_with_the_plain_one(monkeypatch, inputs):
         found.append(_gradients(lambda x, kernel: dense(x[None], kernel, bias)[0], x, kernel, g))
     for ours, plain in zip(*found):
         np.testing.assert_allclose(ours.astype(jnp.float32), plain.astype(jnp.float32), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_gradients_of_word_logits(monkeypatch, inputs, narrow):
+    x, _, g = inputs
+    words, at = jax.random.normal(jax.random.key(1), (g.shape[1], x.shape[1])), (lambda x: x[None])
+    monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda: narrow)
+    for given in (x, x.astype(jnp.float32)):
+        found = _gradients(lambda x, words: word_logits(at(x), words)[0], given, words, g)
+        rounded = words.astype(given.dtype).astype(jnp.float32)
+        exact = _gradients(lambda x, words: x @ words.T, given.astype(jnp.float32), rounded, g)
+        assert [part.dtype for part in found] == [given.dtype, jnp.float32]
+        np.testing.assert_array_equal(found[0].astype(jnp.float32), exact[0].astype(given.dtype).astype(jnp.float32))
+        np.testing.assert_allclose(found[1], exact[1], rtol=1e-6, atol=1e-6)
+
+
+def test_word_logits_are_multiplied_in_16_bits_where_that_is_faster(monkeypatch):
+    given = jnp.ones((2, 8), jnp.bfloat16), jnp.ones((5, 8))
+    for fast in (True, False):
+        monkeypatch.setattr(matrix_product, "fast_bfloat16", lambda fast=fast: fast)
+        shown = str(jax.make_jaxpr(jax.grad(lambda x, words: word_logits(x, words).sum(), (0, 1)))(*given))
+        products = [line for line in shown.splitlines() if "dot_general" in line]
+        assert len(products) == 3 and ("bf16[2,5]" in shown) == fast

@@ -46,5 +46,15 @@ def test_example_of_write_rows():
     assert (file.read_bytes()[:3], file.read_text(encoding="utf-8-sig").splitlines()[1]) == (b"\xef\xbb\xbf", "배,0.5")
 
 
+def test_formulas_are_guarded_on_request(tmp_path):
+    rows = [["=word", "cosine"], ["=1+1", -0.5], ["@배", "-2"]]
+    text = write_rows(tmp_path / "a.csv", rows, guarded=True).read_text(encoding="utf-8-sig")
+    assert text.splitlines() == ["'=word,cosine", "'=1+1,-0.5", "'@배,'-2"]
+    assert write_rows(tmp_path / "b.csv", rows).read_text(encoding="utf-8-sig").splitlines()[1] == "=1+1,-0.5"
+    results = [Result("=pos", "mine", "-1", 0.5, 4)]
+    text = write_results(tmp_path / "c.csv", results, guarded=True).read_text(encoding="utf-8-sig")
+    assert text.splitlines()[1] == "'=pos,mine,'-1,0.5,4,"
+
+
 def test_a_result_is_printed_in_per_cent():
     assert repr(Result("pos", "runs/elmo", "1", 0.973, 25094)) == "pos, runs/elmo, layer 1: 97.3 %"

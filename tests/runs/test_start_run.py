@@ -1,5 +1,8 @@
 """Examples of `bert_elmo_jax.runs.start_run`."""
 
+import pytest
+
+from bert_elmo_jax.runs import start_run
 from bert_elmo_jax.runs.start_run import keep_freed_memory, run_point
 
 
@@ -13,3 +16,38 @@ def test_a_point_runs_with_its_fields(capsys):
 
     assert run_point(greet, "experiments/configs/bert.py:toy", {"steps": "100"}, "runs/bert", {"name": "Kim"}) == 0
     assert capsys.readouterr().out == "Kim trains 100 steps\n"
+
+
+def test_the_loss_of_another_process_is_one_line_and_an_end_at_once(monkeypatch, capsys):
+    from experiments.command_line.start import compute
+
+    class Ended(BaseException):
+        pass
+
+    def leave(status):
+        raise Ended(status)
+
+    monkeypatch.setattr(start_run.os, "_exit", leave)
+    monkeypatch.setattr(start_run, "LAST", 0.0)
+
+    def train():
+        try:
+            raise ValueError("UNKNOWN: Gloo AllReduce failed: Connection closed by peer\nand more")
+        except ValueError as error:
+            raise OSError("the checkpoint of step 4 could not be written") from error
+
+    def mistake():
+        raise ValueError("batch_size=3: expected 4")
+
+    with pytest.raises(OSError, match="step 4"):  # alone
+        compute("pretrain", train)
+    monkeypatch.setattr(start_run.jax.distributed, "is_initialized", lambda: True)
+    with pytest.raises(ValueError, match="batch_size=3"):
+        compute("pretrain", mistake)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(Ended) as ended:
+        compute("pretrain", train)
+    assert ended.value.args == (75,)
+    said = capsys.readouterr().err
+    assert said.startswith("pretrain: another process of this run has ended, or cannot be reached (UNKNOWN: Gloo ")
+    assert said.endswith("the same commands resume\n") and said.count("\n") == 1

@@ -14,6 +14,7 @@ from bert_elmo_jax.inference.run_directory import is_run_directory, write_run_di
 from bert_elmo_jax.inference.task_network import check_parts
 from bert_elmo_jax.inference.word_encoder import layer_shape, word_encoder
 from bert_elmo_jax.networks import TaggerConfig, init_tagger
+from bert_elmo_jax.networks.bidaf import BidafConfig, bidaf_shapes
 from bert_elmo_jax.runs.with_network import check_same_network, save_encoder
 from bert_elmo_jax.text import Lexicon
 
@@ -48,6 +49,16 @@ def test_written_and_loaded(tmp_path):
     ):
         with pytest.raises(ValueError, match="was started with other training data, vectors or encoder"):
             check_same_network(tmp_path / "run", config, labels, words)
+
+
+def test_a_reader_of_questions_has_no_labels_and_resumes(tmp_path):
+    """Its `model.json` has null for the labels, which a resumed run took for other labels than none."""
+    config = BidafConfig(num_words=2, word_size=4, lstm_size=3)
+    params = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), bidaf_shapes(config))
+    write_run_directory(tmp_path, config, params, LEXICON, run={}, task=task_named("squad"))
+    check_same_network(tmp_path, config, (), LEXICON.fingerprint)
+    with pytest.raises(ValueError, match="was started with other training data"):
+        check_same_network(tmp_path, config, ("A",), LEXICON.fingerprint)
 
 
 def test_what_does_not_belong_together(tmp_path):

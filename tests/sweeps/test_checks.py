@@ -19,7 +19,7 @@ Of two rows.
 """
 
 from bert_elmo_jax.sweeps.definition import Paper
-from bert_elmo_jax.sweeps.points import File, Step
+from bert_elmo_jax.sweeps.points import Adapted, File, Step
 
 SCALES = ("toy",)
 PAPER = Paper("Author 2020", ("x", "y"), {"a": (1.0, None), "b": (2.0, None)}, "a")
@@ -54,6 +54,11 @@ WRONG = [
     ("cell(init=bert(**{'optimizer.schedule': 'cosin'}))", "bert: ", "did you mean cosine?"),
     ("cell(init=bert(**{'model.num_heads': 3}))", "bert: ", "3"),
     ("cell(init=elmo())", "a, x, seed 0: ", "init='elmo' is a run of elmo; expected bert"),
+    (
+        "cell(init=Adapted(cell('b', 'y', 'bcn', encoder=elmo(), **{'adapt.epochs': 1.0})[0]))",
+        "a, x, seed 0: ",
+        "is a run of elmo; expected bert",
+    ),
     ("cell(init=bert(), tokenizer='x')", "a, x, seed 0: ", "expected either init=…"),
     ("cell()", "a, x, seed 0: ", "expected either init=…"),
     ("cell(init=bert(), train=bert('b', seed=1))", "a, x, seed 0: ", "is a run of bert; expected no run"),

@@ -40,6 +40,7 @@ def points_of(workdir):
     return found
 
 
+@pytest.mark.long  # the campaign of kills and the test below stop sweeps, too
 def test_the_table_is_that_of_the_undisturbed_sweep(write_small, tmp_path):
     file = write_small(more={("b", "NER"): {"text": "once"}, ("c", "MNLI"): {"text": "slow"}}, seeds=(0, 1))
     undisturbed = start(file, tmp_path / "one", jobs=1)
@@ -97,7 +98,9 @@ def test_stopped_it_says_so_and_what_failed_is_told(write_small, tmp_path):
     assert len(list((tmp_path / "w" / "points").glob("b-NER-*"))) == 4
 
 
-@pytest.mark.parametrize(("how", "saved"), [("TERM TERM", True), ("INT", True), ("INT INT", False)])
+@pytest.mark.parametrize(
+    ("how", "saved"), [("TERM TERM", True), pytest.param("INT", True, marks=pytest.mark.long), ("INT INT", False)]
+)
 def test_only_a_second_interrupt_is_in_a_hurry(write_small, tmp_path, how, saved):
     """`timeout` sends SIGTERM twice: a run must still save."""
     file = write_small(steps={"a": 10}, seeds=(0,), more={("a", "NER"): {"text": "saves"}})

@@ -112,3 +112,21 @@ def test_what_eight_devices_wrote_one_reads(tmp_path):
     command = [sys.executable, "-c", program, tmp_path]
     done = subprocess.run(command, env=one, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", *map(str, np.arange(8.0))]
+
+
+def test_a_checkpoint_that_lost_an_array_is_none(tmp_path):
+    from bert_elmo_jax.train.checkpoint import Checkpoints
+
+    rest = {"m": np.zeros(2, np.float32), "v": np.zeros((2, 5), np.float32)}
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(1, PARAMS, rest, {})
+        checkpoints.wait()
+        writer = checkpoints._writers["rest"]
+        whole = writer.save
+        writer.save = lambda path, tree: whole(path, {"m": tree["m"]})
+        checkpoints.save(2, PARAMS, rest, {})
+        with pytest.raises(
+            OSError, match=r"of step 2 could not be written; the one of step 1 is intact: .*float32\[2, 5\]"
+        ):
+            checkpoints.wait()
+    assert saved_steps(tmp_path) == [1]

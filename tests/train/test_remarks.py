@@ -29,6 +29,21 @@ def test_a_figure_that_is_not_finite_any_more():
     assert said.endswith("to a number that is not finite (step 2).")
 
 
+def test_a_figure_that_was_never_finite():
+    [said] = find_remarks(held_out(None, None))
+    assert said == "held_out/perplexity was not finite at its first measurement (step 1)."
+    assert find_remarks(held_out(None, 4.0)) == [said]
+    assert len(find_remarks(held_out(None, 4.0, 20.0))) == 2
+
+
+def test_losses_that_have_an_accuracy_beside_them():
+    lines = [
+        {"step": step, "held_out/nsp": value, "held_out/nsp_accuracy": 0.5} for step, value in ((1, 1.0), (2, 9.0))
+    ]
+    assert find_remarks(lines) == ["held_out/nsp rose from 1 (step 1, the best before) to 9 (step 2)."]
+    assert find_remarks([{key: line[key] for key in ("step", "held_out/nsp")} for line in lines]) == []
+
+
 @pytest.mark.parametrize("name", ["held_out/accuracy", "loss", "gradient_norm"])
 def test_other_figures_may_rise(name):
     assert find_remarks(held_out(1.0, 90.0, name=name)) == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_elmo_jax.train.checkpoint import load_params, save_params
+from bert_elmo_jax.train.checkpoint import Checkpoints, load_params, save_params
 from bert_elmo_jax.train.run_guard import refuse_other_files, same_run
 
 
@@ -34,5 +34,7 @@ def test_a_name_that_the_system_cannot_write():
     name = Path("/tmp/\udced\udc95\udc9c")
     with pytest.raises(ValueError, match=r"is not text in the encoding of this system's file names.*PYTHONUTF8=1"):
         save_params(name, 1, {})
+    with pytest.raises(ValueError, match="PYTHONUTF8=1"):
+        Checkpoints(name)  # before the first step, not at the first checkpoint
     with pytest.raises((ValueError, FileNotFoundError)):
         load_params(name)

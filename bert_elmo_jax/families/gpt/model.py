@@ -19,6 +19,7 @@ from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.nn import Dense, LayerNorm, SelfAttention, activation, dropout, embed, truncated_normal
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.transformer import at_positions, run_layers
 
@@ -201,13 +202,4 @@ class NextPiece(nn.Module):
     ) -> Float32[Array, "B K V"] | Float32[Array, "B T V"]:
         """Return the logits of the pieces after `positions [B, K]`, or after every piece."""
         x = hidden if positions is None else at_positions(hidden, positions)
-        return score_words(x, words)
-
-
-def score_words(x: Float[Array, "B T D"], words: Float[AnyArray, "V D"]) -> Float32[Array, "B T V"]:
-    """Return the products of vectors with all word embeddings, summed in float32.
-
-    >>> score_words(jnp.ones((1, 1, 2)), jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[[3.0, 7.0]]]
-    """
-    return jnp.einsum("btd,vd->btv", x, words.astype(x.dtype), preferred_element_type=jnp.float32)
+        return word_logits(x, words)

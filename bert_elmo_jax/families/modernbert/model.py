@@ -30,6 +30,7 @@ from bert_elmo_jax.nn import (
 )
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import layer_numbers
+from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.rotary import Angles
 
@@ -317,7 +318,7 @@ class MaskedLM(nn.Module):
         head = PredictionHead(c)
         nn.share_scope(self, head)
         x = head(hidden if positions is None else at_positions(hidden, positions))
-        logits = jnp.einsum("btd,vd->btv", x, words.astype(x.dtype), preferred_element_type=jnp.float32)
+        logits = word_logits(x, words)
         if not c.decoder_bias:
             return logits
         return logits + parameter(self, "bias", nn.initializers.zeros, (c.vocab_size,))[None, None, :]

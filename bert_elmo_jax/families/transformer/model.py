@@ -22,6 +22,7 @@ from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.decoder_layer import DecoderLayer
 from bert_elmo_jax.nn.dropout import dropout
 from bert_elmo_jax.nn.layers import layer_numbers, truncated_normal
+from bert_elmo_jax.nn.matrix_product import word_logits
 from bert_elmo_jax.nn.parameter import parameter
 from bert_elmo_jax.nn.transformer import Layer, Pooler, run_layers
 
@@ -123,7 +124,7 @@ def piece_logits(
     >>> piece_logits(jnp.ones((1, 1, 2)), jnp.eye(3, 2), jnp.array([0.0, 0.0, 5.0])).ravel().tolist()
     [1.0, 1.0, 5.0]
     """
-    logits = jnp.einsum("bud,vd->buv", x, table.astype(x.dtype), preferred_element_type=jnp.float32)
+    logits = word_logits(x, table)
     return logits if bias is None else logits + jax.lax.stop_gradient(bias)[None, None, :]
 
 

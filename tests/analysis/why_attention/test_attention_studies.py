@@ -6,6 +6,7 @@ from bert_elmo_jax.analysis.why_attention import studies
 from bert_elmo_jax.report.show import show
 
 
+@pytest.mark.long  # test_scaling.py has the numbers
 def test_scaling():
     found = studies.study_scaling(steps=3)
     random, trained = found.tables.values()
@@ -15,6 +16,7 @@ def test_scaling():
     assert all(show(figure).document.startswith("<svg") for figure in found.figures.values())
 
 
+@pytest.mark.long  # test_heads.py has the numbers
 def test_heads():
     found = studies.study_heads(steps=3)
     (table,) = found.tables.values()

@@ -24,6 +24,7 @@ def texts():
     return toy_texts(WORLD, train=1_000, test=300)
 
 
+@pytest.mark.long
 def test_the_loss_falls_and_hidden_words_stay_at_chance(texts):
     one, two = (see_oneself(texts, n, "every word", width=32, steps=350, rate=0.01) for n in (1, 2))
     chance = most_frequent_share(texts, choose_places(texts.test, 0))

@@ -90,7 +90,7 @@ def test_a_vocabulary_of_another_language_model(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
-@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("direction", ["forward", pytest.param("backward", marks=pytest.mark.long)])
 def test_a_run_on_pieces(tmp_path, kind, direction):
     """A word has the vector of its piece that is read last, and the pieces are read after the mark."""
     corpus = toy_corpus(tmp_path / "corpus", documents=40, tokenizer=kind, vocab_size=800, language="ko")

@@ -251,6 +251,9 @@ def test_what_cannot_be_mixed(elmo):
     for weights in ([1], [0, 0, 0, 1], 1, [[0, 0, 1]]):
         with pytest.raises(ValueError, match=r"weights=.*: this model has 3 layers .*; give 3 numbers"):
             elmo.mix(encoding, weights=weights)
+    for wrong in ({"weights": [np.nan, 0, 1]}, {"weights": [1, 1, np.inf]}, {"gamma": np.nan}):
+        with pytest.raises(ValueError, match=r"weights=.*, gamma=.*: expected finite numbers"):
+            elmo.mix(encoding, **wrong)
     for layers in (encoding.last, encoding.layers[:2], encoding.words, None):
         with pytest.raises(ValueError, match=r"layers of shape .* were given; expected the result of encode"):
             elmo.mix(layers)

@@ -199,6 +199,7 @@ def test_a_file_cut_short_or_damaged(elmo_made, elmo_folder):
             read_weights(folder)
 
 
+@pytest.mark.long  # the tests above damage single places
 def test_no_damage_is_silent_or_a_strange_error(elmo_made, elmo_folder, monkeypatch):
     monkeypatch.setattr(hdf5_weights, "elmo_shapes", functools.cache(elmo_shapes))  # tracing takes most of the time
     datasets, options = elmo_made
