@@ -127,7 +127,7 @@ def _nsmc(labels: int, epochs: float, batch_size: int) -> tuple[str, Settings]:
     }  # fmt: skip
 
 
-_NOVELS: Settings = {"data": File("corpora/novels_words"), "eval_every": 1_000, "eval_batches": 10}
+_NOVELS: Settings = {"data": File("corpora/novels_words"), "steps": 1_000, "eval_every": 1_000, "eval_batches": 10}
 _TOY_KOREAN = TOY_DATA._replace(language="ko")
 _TOY_LM, _TOY_FEW = ULMFIT["toy"].pretraining, {"batch_size": 16, "epochs": 40.0}
 REAL_COLUMNS = ("TREC-6", "SST-2, 1%", "SST-2, 10%", "NSMC, 100", "NSMC, 1,000", "NSMC, 10,000")
@@ -149,20 +149,20 @@ REAL = {
         {
             "TREC-6": Text(
                 "English", "awd_lstm:novels", _NOVELS, _TREC,
-                {"lm.epochs": 8.0, "lm.batch_size": 16, "lm.length": 35},
-                {REAL_COLUMNS[0]: ("TREC-6, accuracy", {"epochs": 10.0, "batch_size": 64})}),
+                {"lm.epochs": 4.0, "lm.batch_size": 16, "lm.length": 35},
+                {REAL_COLUMNS[0]: ("TREC-6, accuracy", {"epochs": 6.0, "batch_size": 32})}),
             "SST-2": Text(
                 "English", "awd_lstm:novels", _NOVELS, SST2,
-                {"share": 0.01, "unlabelled": SST2["train"], "lm.epochs": 2.0},
-                {REAL_COLUMNS[1]: ("SST-2, 673 labels, accuracy", {"share": 0.01, "epochs": 15.0, "batch_size": 32}),
-                 REAL_COLUMNS[2]: ("SST-2, 6,735 labels, accuracy", {"share": 0.1, "epochs": 8.0, "batch_size": 64})}),
+                {"share": 0.01, "unlabelled": SST2["train"], "lm.epochs": 1.0},
+                {REAL_COLUMNS[1]: ("SST-2, 673 labels, accuracy", {"share": 0.01, "epochs": 10.0, "batch_size": 16}),
+                 REAL_COLUMNS[2]: ("SST-2, 6,735 labels, accuracy", {"share": 0.1, "epochs": 5.0, "batch_size": 32})}),
             "NSMC": Text(
-                "Korean", "awd_lstm:korean", {"data": File("corpora/korean_pieces")},
+                "Korean", "awd_lstm:korean", {"data": File("corpora/korean_pieces"), "steps": 750},
                 {"task": "nsmc", **files("nsmc", "train_10000.tsv", "dev.tsv")},
-                {"share": 0.01, "unlabelled": File("nsmc/unlabelled.txt"), "lm.epochs": 2.0},
-                dict(zip(REAL_COLUMNS[3:], (_nsmc(100, 30.0, 16), _nsmc(1_000, 15.0, 32), _nsmc(10_000, 8.0, 64))))),
+                {"share": 0.01, "unlabelled": File("nsmc/unlabelled.txt"), "lm.epochs": 1.0},
+                dict(zip(REAL_COLUMNS[3:], (_nsmc(100, 20.0, 16), _nsmc(1_000, 10.0, 32), _nsmc(10_000, 5.0, 64))))),
         },
-        {"lm.drop_factor": 0.25, "lm.eval_batches": 10},
+        {"lm.drop_factor": 0.25, "lm.batch_size": 32, "lm.eval_batches": 10},
         {"drop_factor": 0.5, "eval_every": 100_000}, (0, 1, 2), 2e-3,
     ),
 }  # fmt: skip
