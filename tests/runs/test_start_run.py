@@ -21,9 +21,7 @@ def test_a_point_runs_with_its_fields(capsys):
     assert capsys.readouterr().out == "Kim trains 100 steps\n"
 
 
-@pytest.mark.parametrize(
-    "said", ["can't start new thread", "RESOURCE_EXHAUSTED: Out of memory for 9 bytes\nmore"]
-)
+@pytest.mark.parametrize("said", ["can't start new thread", "RESOURCE_EXHAUSTED: Out of memory for 9 bytes\nmore"])
 def test_short_memory_is_one_line(said, tmp_path, monkeypatch):
     def fail(*given, **options):
         raise RuntimeError(said)
