@@ -4,11 +4,14 @@ import html
 import json
 import math
 import os
+import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto import event_pb2, summary_pb2
 
 from bert_elmo_jax.files import read_json, write_bytes
 from bert_elmo_jax.report.figures import Curve
@@ -16,11 +19,40 @@ from bert_elmo_jax.report.page import draw_figures, draw_json, write_page
 from bert_elmo_jax.report.svg import format_number
 from bert_elmo_jax.train.remarks import find_remarks
 
+TAG = re.compile(r"[^-/\w.]")  # what TensorBoard does not want in names
 # The units of metrics, by the end of their names; any other is labelled with its name.
 UNITS = {
     "accuracy": "share right, from 0 to 1 (higher is better)", "perplexity": "perplexity (lower is better)",
     "loss": "nats (lower is better)", "learning_rate": "factor of an update",
 }  # fmt: skip
+
+
+class Events:
+    """Write an event file of TensorBoard, which forgets the steps of earlier files after `step`.
+
+    tensorboardX's own `SummaryWriter` writes in a thread: if the disk is full, the thread ends, and the training waits
+    for it without end.
+    """
+
+    def __init__(self, folder: Path, step: int):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._writer = EventsWriter(str(folder / "events"))
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._writer.write_event(event_pb2.Event(wall_time=time.time(), step=step + 1, session_log=start))
+
+    def write(self, step: int, name: str, value: float) -> None:
+        """Write a figure of a step."""
+        point = summary_pb2.Summary.Value(tag=TAG.sub("_", name), simple_value=value)
+        summary = summary_pb2.Summary(value=[point])
+        self._writer.write_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
+
+    def flush(self) -> None:
+        """Write everything to disk."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write everything to disk, and close the file."""
+        self._writer.close()
 
 
 class Metrics:
@@ -33,7 +65,7 @@ class Metrics:
         if len(kept) < len(lines):
             write_bytes(file, b"".join(kept))
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 -- closed by __exit__
-        self._events = SummaryWriter(str(Path(run) / "events"), purge_step=step + 1)
+        self._events = Events(Path(run) / "events", step)
 
     def write(self, step: int, values: Mapping[str, float], *, events: bool = True) -> None:
         """Write the line of a step; `events=False` skips TensorBoard, which is slow with thousands of points."""
@@ -41,7 +73,7 @@ class Metrics:
         self._file.write(json.dumps(line) + "\n")
         if events:
             for name, value in values.items():
-                self._events.add_scalar(name, value, step)
+                self._events.write(step, name, value)
 
     def flush(self) -> None:
         """Write everything to disk, so that no checkpoint precedes its metrics."""
@@ -53,8 +85,10 @@ class Metrics:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self._events.close()
+        try:
+            self._file.close()
+        finally:
+            self._events.close()
 
 
 def read_metrics(run: str | Path) -> list[dict[str, Any]]:

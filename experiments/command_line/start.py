@@ -30,6 +30,7 @@ from bert_elmo_jax.train.run_guard import DIVERGED, INTERRUPTED, REFUSED, Diverg
 WIDTH, COLUMN, VALUES = 118, 24, 46
 LARGEST = 2**63  # of a number; not even a 64-bit integer holds a larger one
 FLAGS = flags.FLAGS
+SHORT = re.compile("start new thread|RESOURCE_EXHAUSTED")  # errors of Python and of JAX where memory is short
 HELP = {"--help", "-help", "--helpshort", "-helpshort", "-h", "-?"}
 
 
@@ -158,6 +159,10 @@ def start(
             return 0
         except MemoryError as error:
             refuse(program, f"out of memory: {error}")
+        except RuntimeError as error:
+            if not SHORT.search(str(error)):
+                raise
+            refuse(program, f"out of memory: {str(error).splitlines()[0]}")
         except OSError as error:
             refuse(program, explain(error, own))
         except (ValueError, TypeError, ImportError) as error:

@@ -2,8 +2,11 @@
 
 import pytest
 
+from bert_elmo_jax.inference import extract
 from bert_elmo_jax.runs import start_run
 from bert_elmo_jax.runs.start_run import keep_freed_memory, run_point
+
+from ..experiments.programs import run_program
 
 
 def test_example_of_keep_freed_memory():
@@ -16,6 +19,19 @@ def test_a_point_runs_with_its_fields(capsys):
 
     assert run_point(greet, "experiments/configs/bert.py:toy", {"steps": "100"}, "runs/bert", {"name": "Kim"}) == 0
     assert capsys.readouterr().out == "Kim trains 100 steps\n"
+
+
+@pytest.mark.parametrize("said", ["can't start new thread", "RESOURCE_EXHAUSTED: Out of memory for 9 bytes\nmore"])
+def test_short_memory_is_one_line(said, tmp_path, monkeypatch):
+    def fail(*given, **options):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(extract, "extract", fail)
+    done = run_program("extract", "--model=a", "--input=b", f"--output={tmp_path / 'c.h5'}")
+    assert (done.status, done.err.splitlines()[-1]) == (2, f"extract: out of memory: {said.splitlines()[0]}")
+    said = "another error"
+    with pytest.raises(RuntimeError, match="another error"):
+        run_program("extract", "--model=a", "--input=b", f"--output={tmp_path / 'c.h5'}")
 
 
 def test_the_loss_of_another_process_is_one_line_and_an_end_at_once(monkeypatch, capsys):

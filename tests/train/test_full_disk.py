@@ -40,3 +40,25 @@ def test_one_error(what, message, tmp_path):
     # Our own error, and those that caused it.
     assert done.stderr.count("Traceback") == 1 + done.stderr.count("The above exception was the direct cause")
     assert not list(tmp_path.glob("run/checkpoints/3/files.json"))
+
+
+METRICS = """
+import resource, sys
+from bert_elmo_jax.train.metrics import Metrics
+try:
+    with Metrics(sys.argv[1], 0) as metrics:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+        for step in range(2_000):
+            metrics.write(step, {"loss": 1.0})
+        if sys.argv[2] == "flush":
+            metrics.flush()
+except OSError as error:
+    print("told:", error, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("when", ["flush", "close"])
+def test_metrics_that_cannot_be_written(when, tmp_path):
+    words = [sys.executable, "-W", "ignore", "-c", METRICS, str(tmp_path), when]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    assert done.stderr == "told: [Errno 27] File too large\n"
