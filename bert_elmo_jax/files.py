@@ -123,6 +123,7 @@ def read_array(path: str | Path, *, mapped: bool = False) -> Any:
         EOFError,
         SyntaxError,
         TokenError,
+        SystemError,  # of Python 3.12, for a byte that is no text
         TypeError,
         OverflowError,
         MemoryError,
