@@ -39,9 +39,8 @@ def sweep(add: Add) -> None:
     """Add three pretrainings, and each task with a network on their frozen layers and with fine-tuning."""
     s = SIZES[add.scale]
     models = {name: add.pretrain(name, config, **how) for name, (config, how) in s.pretrainings.items()}
-    frozen: dict[str, dict[str, Any]] = {"network alone": {}} | {
-        f"{name}, frozen": {"encoder": model} for name, model in models.items()
-    }
+    frozen: dict[str, dict[str, Any]] = {f"{name}, frozen": {"encoder": model} for name, model in models.items()}
+    frozen = {"network alone": {}, **frozen}
     tuned: dict[str, dict[str, Any]] = {f"{name}, fine-tuned": {"init": models[name]} for name in ("GPT", "BERT")}
     tuned["not pretrained"] = {"tokenizer": models["BERT"], "preset": models["BERT"]}
     for column, (task, network, head) in s.tasks.items():
