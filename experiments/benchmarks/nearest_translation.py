@@ -1,11 +1,11 @@
-r"""A baseline for few pairs: write the translation of the nearest training sentence; beside a run, on held-out pairs.
+r"""A baseline for few pairs, compared with a run: the translation of the nearest training sentence.
 
   python -m experiments.benchmarks.nearest_translation --run=runs/sts
 
 The nearest sentence is the one that shares most words: the number of words that both have, divided by the number that
-either has. The held-out pairs are those that the run translated at its end (`--config.translations`). The second and
-third line of each group are the pairs whose nearest sentence shares less than half of the words, and the others: where
-a corpus has near copies of its sentences, only the former say how well a model translates.
+either has. The held-out pairs are those that the run translated at its end (`--config.translations`). The second
+line has the pairs whose nearest sentence shares less than half of the words, the third line the others: where a corpus
+has near copies of its sentences, only the former say how well a model translates.
 """
 
 from collections import defaultdict

@@ -35,7 +35,7 @@ def _last(steps: int) -> dict[str, Any]:
     return {"steps": steps, "eval_every": steps}
 
 
-# Nothing is chosen on dev: every run ends after its epochs and is scored once.
+# No run chooses a model on dev: it ends after its epochs and is scored once.
 _ONCE = {"eval_every": 100_000, "patience": 0}
 _TOY_HEAD = {"epochs": 60.0, "batch_size": 64, "dropout": 0.0, "optimizer.learning_rate": 5e-4, **_ONCE}
 _WORDS = {"mix_l2": 0.001, "unknown": "classes"}  # no word vectors: their text would be part of the budget

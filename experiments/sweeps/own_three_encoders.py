@@ -2,8 +2,8 @@ r"""ELMo, GPT and BERT at equal budgets: frozen in the same task network, and fi
 
 Each is pretrained once, on the same text, with the same number of operations in matrix products (BUDGETS in
 _three_encoders.py); so they read different amounts of text. Frozen, the layers of each are mixed and read by the same
-networks beside word vectors that begin at random. GPT and BERT are also fine-tuned with a layer on top, and BERT's
-network without pretraining. ELMo is not fine-tuned, as in its paper. No run chooses anything on dev.
+networks together with word vectors that begin at random. GPT and BERT are also fine-tuned with a layer on top, and
+BERT's network without pretraining. ELMo is not fine-tuned, as in its paper. No run chooses a model on dev.
 
 Paper and expected score: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, table 1 (SST-2, GLUE's test data: a
 BiLSTM with attention on ELMo, GPT, BERT-base) and table 7 (CoNLL-2003, dev: ELMo, BERT-base fine-tuned, and its last
@@ -12,6 +12,8 @@ Scales: toy (minutes on two cores), laptop (novels, a tenth of SST-2, a quarter 
 Cost: not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/own_three_encoders.py --jobs=2 --workdir=runs/sweeps
 """
+
+from typing import Any
 
 from bert_elmo_jax.sweeps.definition import Add, Paper
 from experiments.sweeps._three_encoders import SCALES as SIZES
@@ -37,8 +39,9 @@ def sweep(add: Add) -> None:
     """Add three pretrainings, and each task with a network on their frozen layers and with fine-tuning."""
     s = SIZES[add.scale]
     models = {name: add.pretrain(name, config, **how) for name, (config, how) in s.pretrainings.items()}
-    frozen = {"network alone": {}} | {f"{name}, frozen": {"encoder": model} for name, model in models.items()}
-    tuned = {f"{name}, fine-tuned": {"init": models[name]} for name in ("GPT", "BERT")}
+    frozen: dict[str, dict[str, Any]] = {f"{name}, frozen": {"encoder": model} for name, model in models.items()}
+    frozen = {"network alone": {}, **frozen}
+    tuned: dict[str, dict[str, Any]] = {f"{name}, fine-tuned": {"init": models[name]} for name in ("GPT", "BERT")}
     tuned["not pretrained"] = {"tokenizer": models["BERT"], "preset": models["BERT"]}
     for column, (task, network, head) in s.tasks.items():
         for rows, (config, how) in ((frozen, network), (tuned, head)):
