@@ -348,6 +348,7 @@ class TranslationScale(NamedTuple):
     big: Settings
     rows: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
+    notes: str = ""
 
     def shrink(self, name: str, value: int) -> int:
         """Return a size at this scale; the names are those of the paper."""
@@ -365,6 +366,11 @@ TRANSLATION = {
         {"model.hidden_size": 128, "model.feed_forward_size": 256, "model.num_heads": 8, "model.dropout": 0.1},
         ("base", "h=1", "d_k=16", "N=2", "d_model=256", "P_drop=0.0", "ε_ls=0.0", "learned positions"),
         (0, 1),
+        "Sizes are fractions of the paper's: base has two layers of 64, N=2 one layer, d_model=256 layers of 32, "
+        "d_k=16 keys of 2. The seeds are two whole trainings. As in the paper, half the width and small keys are "
+        "worse, dropout helps a little, learned positions are as good as sinusoids, and without smoothing the "
+        "perplexity is lower; the BLEU of these rows, except for half the width, is within the noise. One layer "
+        "is as good as two: the sentences of the toy world are simple.",
     ),
     "one_gpu": TranslationScale(
         "transformer:base",

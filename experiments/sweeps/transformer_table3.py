@@ -46,13 +46,7 @@ PAPER = Paper(
     },
     reference="base",
 )
-NOTES = {
-    "toy": "Sizes are fractions of the paper's: base has two layers of 64, N=2 one layer, d_model=256 layers of 32, "
-    "d_k=16 keys of 2. The seeds are two whole trainings. As in the paper, half the width and small keys are "
-    "worse, dropout helps a little, learned positions are as good as sinusoids, and without smoothing the "
-    "perplexity is lower; the BLEU of these rows, except for half the width, is within the noise. One layer "
-    "is as good as two: the sentences of the toy world are simple."
-}
+NOTES = {scale: s.notes for scale, s in TRANSLATION.items() if s.notes}
 SIZES = {"h": "num_heads", "d_k": "key_size", "N": "num_layers", "d_model": "hidden_size", "d_ff": "feed_forward_size"}
 
 
