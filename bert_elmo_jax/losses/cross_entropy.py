@@ -53,7 +53,7 @@ def _log_loss_backward(kept: Any, g: Array) -> tuple[Array, None, None]:
     logits, places, counts, normaliser = kept
     share = jnp.exp(logits.astype(jnp.float32) - normaliser[..., None])
     target = lax.broadcasted_iota(places.dtype, logits.shape, logits.ndim - 1) == places[..., None]
-    gradient = g[..., None] * (share - target)
+    gradient = g[..., None] * (share - target.astype(share.dtype))
     return jnp.where(counts[..., None], gradient, 0.0).astype(logits.dtype), None, None
 
 
