@@ -49,14 +49,14 @@ def leave_terminal() -> None:
 
 
 @functools.cache
-def has_amx() -> bool:
-    """Return whether this processor multiplies bfloat16 matrices in tiles (Intel's AMX), as Linux tells it."""
+def has_bfloat16_products() -> bool:
+    """Return whether this processor has instructions for products of bfloat16 (AMX or AVX-512), as Linux tells it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             flags = next((line for line in lines if line.startswith("flags")), "")
     except OSError:
         return False
-    return "amx_bf16" in flags.split()
+    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(flags.split())
 
 
 def check_machine_limits() -> None:

@@ -10,14 +10,17 @@ from jax import lax
 from jaxtyping import Array, Float, Float32
 
 from bert_elmo_jax.nn.any_array import AnyArray
-from bert_elmo_jax.platform_support import has_amx
+from bert_elmo_jax.platform_support import has_bfloat16_products
 
 BLOCKS = 8  # of columns, for the transposition
 
 
 def fast_bfloat16() -> bool:
-    """Return whether JAX multiplies bfloat16 matrices faster than float32 on this processor: by AMX, from 0.12 on."""
-    return has_amx() and jax.__version_info__ >= (0, 12)
+    """Return whether JAX multiplies bfloat16 matrices faster than float32 on this processor.
+
+    From 0.12 on it does, by AMX or AVX-512.
+    """
+    return has_bfloat16_products() and jax.__version_info__ >= (0, 12)
 
 
 def multiply(x: Float[Array, "N I"], kernel: Float[AnyArray, "I O"]) -> Float[Array, "N O"]:
@@ -66,11 +69,11 @@ def turn_kernels(params: Mapping[str, Any]) -> dict[str, Any]:
 
 @jax.custom_vjp
 def multiply_in_tiles(x: Float[Array, "N I"], kernel: Float[Array, "I O"]) -> Float[Array, "N O"]:
-    """Return `x @ kernel` in bfloat16, with gradients that XLA computes by AMX on a CPU.
+    """Return `x @ kernel` in bfloat16, with gradients that XLA computes by AMX or AVX-512 on a CPU.
 
-    JAX multiplies bfloat16 matrices by AMX, at five times the rate of float32, only where both are laid out as in a
-    forward product. Its own gradients are not: for 1024 × 768 × 3072 they take four times as long as these. The sums
-    are float32, and so is the gradient of a float32 kernel.
+    JAX multiplies bfloat16 matrices by such instructions, at two to five times the rate of float32, only where both are
+    laid out as in a forward product. Its own gradients are not: for 1024 × 768 × 3072, with AMX, they take four times
+    as long as these. The sums are float32, and so is the gradient of a float32 kernel.
     """
     return x @ kernel.astype(x.dtype)
 

@@ -29,8 +29,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
     """Return a config with the fields that suit the device `config.compute`, and say which they are.
 
     `auto` is the kind of `platform`, by default of the devices that JAX has; on a CPU it chooses bfloat16 where that is
-    faster (with Intel's AMX and JAX 0.12). A config for a TPU may ask for splash attention in place of fused attention,
-    and keeps it. The result has no field `compute`:
+    faster (with AMX or AVX-512's bfloat16, and JAX 0.12). A config for a TPU may ask for splash attention in place of
+    fused attention, and keeps it. The result has no field `compute`:
     `run.json` names the fields themselves, so a run does not silently go on with others on another device.
 
     >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})

@@ -45,7 +45,7 @@ def test_a_narrow_kernel_gets_a_narrow_gradient(inputs):
 
 def test_bfloat16_is_fast_with_amx_and_a_new_jax(monkeypatch):
     for amx, version, fast in ((True, (0, 12, 0), True), (True, (0, 10, 2), False), (False, (0, 12, 0), False)):
-        monkeypatch.setattr(matrix_product, "has_amx", lambda amx=amx: amx)
+        monkeypatch.setattr(matrix_product, "has_bfloat16_products", lambda amx=amx: amx)
         monkeypatch.setattr(jax, "__version_info__", version)
         assert matrix_product.fast_bfloat16() == fast
 
