@@ -45,12 +45,12 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
             del config.compute
     if not asked:
         return config
-    kind = (platform or jax.default_backend()) if asked == "auto" else asked
+    found = kind = (platform or jax.default_backend()) if asked == "auto" else asked
     if asked == "auto" and kind not in COMPUTE:
         kind = "cpu"
     part = config.get("model", config)
     known = {**COMPUTE, "auto": {}}
-    chosen = FAST_CPU if (asked, kind) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, known)
+    chosen = FAST_CPU if (asked, found) == ("auto", "cpu") and fast_bfloat16() else choose("compute", kind, known)
     fields = {name: value for name, value in chosen.items() if name in part}
     if kind == "tpu" and part.get("implementation") == "splash":
         fields["implementation"] = "splash"
