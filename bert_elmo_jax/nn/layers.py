@@ -102,22 +102,17 @@ def layer_norm(
     return _normalise(jnp.asarray(x), jnp.asarray(scale), None if bias is None else jnp.asarray(bias), eps)
 
 
-def _centre(x: Array, eps: float) -> tuple[Array, Array, Array]:
-    """Return the difference of each number to the mean of its row, the mean, and the inverse deviation, in float32."""
-    wide = x.astype(jnp.float32)
-    mean = wide.mean(-1, keepdims=True)
-    # In two passes, because E[x²] - E[x]² cancels where the mean is far from zero.
-    centred = wide - mean
-    return centred, mean, lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + eps)
-
-
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
 def _normalise(x: Array, scale: Array, bias: Array | None, eps: float) -> Array:
     return _normalise_forward(x, scale, bias, eps)[0]
 
 
 def _normalise_forward(x: Array, scale: Array, bias: Array | None, eps: float) -> tuple[Array, Any]:
-    centred, mean, inverse = _centre(x, eps)
+    wide = x.astype(jnp.float32)
+    mean = wide.mean(-1, keepdims=True)
+    # In two passes, because E[x²] - E[x]² cancels where the mean is far from zero.
+    centred = wide - mean
+    inverse = lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + eps)
     y = centred * inverse * jnp.broadcast_to(scale, x.shape)
     y = y if bias is None else y + jnp.broadcast_to(bias, x.shape)
     return y.astype(x.dtype), (x, scale, bias, mean, inverse)

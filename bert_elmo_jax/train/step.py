@@ -194,7 +194,7 @@ def make_step(
 
 def choose(fine: Array, update: Callable[[Any, Any], Any], found: Any, old: Any) -> Any:
     """Return `update(found, old)` where `fine`, else `old`."""
-    if jax.default_backend() == "gpu":  # which would stop for a branch
+    if jax.default_backend() == "gpu":  # where the choice becomes a part of the kernels that update
         return jax.tree.map(partial(jnp.where, fine), update(found, old), old)
     # XLA on a CPU would copy the moments, and compute them twice, to choose number by number.
     return jax.lax.cond(fine, update, lambda found, old: old, found, old)
