@@ -37,6 +37,8 @@ def define() -> None:
 def main(config: ConfigDict) -> int:
     """Plan, and return 0 if every phase fits."""
     jax.config.update("jax_platforms", "cpu")  # others may use the real devices
+    # A program for a chip that is not here cannot be read back from the cache: JAX would warn, and compile it again.
+    jax.config.update("jax_enable_compilation_cache", False)
     topology = find_topology(FLAGS.topology)
     where = "on this machine's processor, without writing any file"
     print(f"compiling the step of {FLAGS.config} for {FLAGS.topology}, {where}", flush=True)

@@ -166,6 +166,15 @@ def test_the_program(arguments, status, message):
         assert done.stdout.startswith(said)
 
 
+def test_no_compiled_program_is_kept(tmp_path):
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    arguments = ["--config=experiments/configs/bert.py:tiny", "--config.long_share=0", "--topology=cpu:1"]
+    done = subprocess.run([sys.executable, "-m", "experiments.plan", *arguments, "--tries=0"], cwd=ROOT, timeout=120,
+                          env=os.environ | cache, capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.name != ".lockfile"]
+
+
 def test_vocabularies():
     def size(config, given=None):
         params = jax.eval_shape(build_objective(config, given)[1].init, jax.random.key(0))
