@@ -119,7 +119,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
 
 
 def judge(said: str, status: int | None, folder: str) -> str:
-    """Return what is unclear about the end of a program that failed, "" if one clear line ends it."""
+    """Return the problem with the message of a program that failed, or "" if it ends with one clear line."""
     lines = [line for line in said.strip().splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     if said.count("Traceback (most recent call last)"):

@@ -1,4 +1,4 @@
-"""Vectors of words, kept on disk: the encoder's own, whatever was stopped in between."""
+"""Vectors of words, kept on disk: equal to the encoder's, even after interruptions."""
 
 import json
 import re
