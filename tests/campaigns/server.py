@@ -1,4 +1,4 @@
-"""Start programs as `python -m` does, in forks of one process with the library imported, so that they can be killed.
+"""Start programs as `python -m` does, in forks of a process with the library imported, and kill them at any time.
 
 The process reads one line of JSON per request and answers each with one: a command is answered with the process number
 of its fork, which leads a process group of its own; a request to wait with the exit status, or null.
