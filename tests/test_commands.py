@@ -346,13 +346,13 @@ def inputs(server, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made():
-    """The run directory that each fine-tuning has written, for the predictions on the same page."""
+    """Return a dictionary for the run directories of fine-tuning, which predictions on the same page read."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def ended():
-    """The end of each command."""
+    """Return a dictionary for the end of each command."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Every notebook runs in a kernel of its own, on tiny settings, and shows what it is there to show.
+"""Every notebook runs in a kernel of its own, with tiny settings, and shows its results.
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's

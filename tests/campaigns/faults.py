@@ -1,4 +1,4 @@
-"""Faults below us: calls of the system that fail, slow disks, wrong clocks, stops, too little memory, few descriptors.
+"""Faults of the system: failing calls, slow disks, wrong clocks, stops, too little memory, few descriptors.
 
 `faults.c` is compiled and put under the programs (LD_PRELOAD). While the fault lasts, a program finishes with
 the usual results or ends with a status other than 0 and one clear line; afterwards the same command finishes.

@@ -32,7 +32,7 @@ def test_a_text_that_fits_is_one_window():
 
 @given(st.integers(1, 80), st.integers(4, 20), st.integers(1, 18))
 def test_owners_are_the_windows_of_most_context(pieces, size, stride):
-    """Return for each piece the first window whose smaller side is largest, as the reference."""
+    """As in the reference, a piece belongs to the first window whose smaller side is largest."""
     assume(stride <= size - 2)
     found = row(" ".join(["a"] * pieces), size, "windows", stride)
     place = np.arange(pieces)

@@ -1,4 +1,4 @@
-"""Beam search in compiled code gives the texts and scores of a plain one with lists."""
+"""Beam search in compiled code gives the texts and scores of a plain search with lists."""
 
 import functools
 

@@ -108,7 +108,7 @@ def test_a_draw_depends_on_its_seed_and_prompt_alone():
 
 
 def test_shapes_are_few():
-    """Lengths and numbers of prompts share compiled programs."""
+    """Prompts of different lengths and numbers share compiled programs."""
     writer, _, _ = make_writer(seed=2)
     writer.generate(tokens=[[1, 2, 3]] * 5, max_new=9)
     ((begin, advance),) = writer._writer._loops.values()

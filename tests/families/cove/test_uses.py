@@ -169,7 +169,7 @@ def test_a_run_with_vectors_of_a_file(pairs, tmp_path):
 
 @pytest.mark.long
 def test_exact_resume_and_pmap(pairs, tmp_path):
-    """Run four steps with dropout on eight devices, with a checkpoint every two."""
+    """The run has four steps with dropout on eight devices, and a checkpoint every two."""
     alone, again = tmp_path / "alone", tmp_path / "again"
     assert pretrain(small_run(pairs), alone) == 0
     shutil.copytree(alone, again)
