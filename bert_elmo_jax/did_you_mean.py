@@ -13,7 +13,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def near_file(path: str | Path, *, folders: bool = False) -> str:
-    """Return the end of an error message that suggests the most similarly named file (or folder) beside it, or ""."""
+    """Return the end of an error message that suggests the folder's most similarly named file (or folder), or ""."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:

@@ -26,7 +26,7 @@ class Held(BlockingIOError):
 
 @contextlib.contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Add a path to an error of the system that names no file, such as that of a write to a full disk.
+    """Add a path to a system error that names no file, such as the error of a write to a full disk.
 
     >>> with naming("out.csv"):
     ...     raise OSError(28, "No space left on device")

@@ -43,7 +43,7 @@ def find_vulnerable(
 
 
 def main(ask: Callable[[Mapping[str, Any]], Mapping[str, Any]] = send) -> int:
-    """Print what was found; return the exit status."""
+    """Print the findings; return the exit status."""
     pins = read_pins(REQUIREMENTS.read_text(encoding="utf-8"))
     try:
         found = find_vulnerable(pins, ask)

@@ -6,8 +6,8 @@ r"""Convert weights from one format into another, and report the mapped, omitted
   python -m experiments.convert --from=runs/elmo --to=elmo-for-allennlp                # options.json and weights.hdf5
   python -m experiments.convert --from=runs/base --to=runs/mean --to_format=run --average=3  # of its last checkpoints
 
-The folder to write is a new one, or empty; it has the hashes of its files in SHA256SUMS. The digest that is printed is
-that of the same numbers in any format. `load` reads every format.
+The output folder must be new or empty; the hashes of its files are in SHA256SUMS. The printed digest is the same for
+the same numbers in any format. `load` reads every format.
 """
 
 from pathlib import Path

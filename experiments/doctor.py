@@ -3,7 +3,7 @@ r"""Describe this machine and test that the library works here; paste the output
   python -m experiments.doctor
 
 Versions, devices, the number formats and attention that work on them, memory and disk, the hub cache, fonts with
-Hangul, and a self-test of about ten seconds. Nothing is downloaded, and no files are left. Exit status: 0 all checks
+Hangul, and a self-test of about ten seconds. It downloads nothing and leaves no files. Exit status: 0 all checks
 passed, 1 some failed.
 """
 

@@ -1,13 +1,13 @@
-r"""Texts from a model that writes: continuations of prompts, or translations.
+r"""Generate texts: continuations of prompts, or translations.
 
   python -m experiments.generate --model=openai-community/gpt2 --prompt='The river was' --max_new=40 --temperature=0.8
   python -m experiments.generate --model=openai-community/gpt2 --input=prompts.txt --beams=4 --output=texts.jsonl
   echo 'The old ship' | python -m experiments.generate --model=openai-community/gpt2 --top_p=0.9 --n_best=3
 
-One --prompt is shown as it is written; Ctrl-C stops it. A file and standard input have one prompt per line, and each
-gives a JSON line: the prompt and its texts, best first, each with its score and whether it has ended. A model without a
-tokenizer reads and writes ids. By default each piece is the likeliest one; --beams searches for the likeliest text;
---temperature, --top_k and --top_p draw.
+With one --prompt the text is shown while it is written; Ctrl-C stops it. A file and standard input have one prompt per
+line, and each gives a JSON line: the prompt and its texts, best first, each with its score and whether it has ended. A
+model without a tokenizer reads and writes ids. By default each piece is the likeliest one; --beams searches for the
+likeliest text; --temperature, --top_k and --top_p draw.
 """
 
 from absl import flags

@@ -1,4 +1,4 @@
-"""The inputs that documented commands name, made small: models, corpora, run directories and data of a few rows."""
+"""Small versions of the inputs that documented commands name: models, corpora, run directories and data."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Starts programs as `python -m` does, but in forks of one process that has imported the library, which saves seconds.
+"""Start programs as `python -m` does, but in forks of a process with the library imported, which saves seconds.
 
 It reads a line of JSON per command from standard input and answers with one: see `Server`. The process imports nothing
 of the tests, so the programs run as they do for users, without the checks of types and shapes.
@@ -20,7 +20,7 @@ LIMIT = 300.0  # seconds that a command may take
 
 
 class Done(NamedTuple):
-    """The end of a command: its exit status, its output, processor seconds, and the file that was waited for."""
+    """The end of a command: its exit status, output, processor seconds, and the awaited file."""
 
     status: int
     out: str
@@ -30,7 +30,7 @@ class Done(NamedTuple):
 
 
 class Server:
-    """Runs `module, *words` in a folder, with `devices` simulated devices.
+    """A server that runs `module, *words` in a folder, with `devices` simulated devices.
 
     With `until`, a pattern of files, the program gets a SIGTERM as soon as there is such a file.
     """
@@ -75,7 +75,7 @@ def warm_up():
 
 
 def serve():
-    """Answer every request; return one in its own process, where it is to be carried out."""
+    """Answer every request; return a request in a process of its own, which executes it."""
     for line in sys.stdin:
         asked = json.loads(line)
         begun = time.time()

@@ -1,4 +1,4 @@
-"""The compiled programs of the tests, kept from one run of the tests to the next: they are half of the time."""
+"""Keep the compiled programs from one run of the tests to the next: compilation takes half of the time."""
 
 import contextlib
 import importlib.util
@@ -21,7 +21,7 @@ def kept_folder():
 
 
 def tidy(folder, now=None):
-    """Remove programs that no test has read for two weeks, and what a killed program has left unfinished."""
+    """Remove programs that no test has read for two weeks, and unfinished files of killed programs."""
     oldest = (time.time() if now is None else now) - DAYS * 86_400
     for file in folder.glob("*"):
         with contextlib.suppress(FileNotFoundError):  # another run of the tests was faster

@@ -1,8 +1,8 @@
-"""Executes a notebook as it is: `python tests/execute_notebook.py notebooks/1_senses.ipynb [OUTPUT.ipynb]`.
+"""Execute a notebook unchanged: `python tests/execute_notebook.py notebooks/1_senses.ipynb [OUTPUT.ipynb]`.
 
-It is how the outputs in `notebooks/` are made (in that folder), and how the tests run them: in a kernel of this very
-Python, whatever kernels are installed elsewhere, in the current folder, with progress bars as they look at their end.
-What a cell has raised is written like any other output, and told by the exit status.
+This script makes the outputs in `notebooks/` (when run in that folder), and the tests use it, too. The kernel is this
+Python, even if other kernels are installed, and runs in the current folder. Only the last state of progress bars is
+kept. An error of a cell is written like any other output, and the exit status reports it.
 """
 
 import sys
@@ -17,11 +17,11 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 
 def execute(source: str, target: str) -> int:
-    """Run all cells, and write the notebook with what they gave; the exit status."""
+    """Run all cells, write the notebook with their outputs, and return the exit status."""
     notebook = nbformat.read(source, as_version=4)
     specs = KernelSpecManager(kernel_dirs=[])  # no folder to look in: only the kernel that comes with this Python
     with tempfile.TemporaryDirectory() as sockets:
-        # Files instead of ports: nobody else can listen in, and no network is needed.
+        # Files instead of ports: no other process can listen in, and no network is needed.
         manager = AsyncKernelManager(kernel_spec_manager=specs, transport="ipc", ip=str(Path(sockets, "kernel")))
         client = NotebookClient(notebook, manager, timeout=1200, coalesce_streams=True, record_timing=False)
         try:

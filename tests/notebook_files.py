@@ -1,4 +1,4 @@
-"""The notebooks as their tests read them."""
+"""Functions for reading the notebooks in tests."""
 
 import ast
 from pathlib import Path
@@ -23,7 +23,7 @@ def code_of(notebook):
 
 
 def cell_with(name, words):
-    """The source of the one cell of a notebook in which some words stand."""
+    """Return the source of the only cell of a notebook that contains these words."""
     (found,) = [cell.source for cell in code_of(read(name)) if words in cell.source]
     return found
 

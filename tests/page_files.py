@@ -1,4 +1,4 @@
-"""The files that the code blocks of README and docs/ name, made small: models, corpora and run directories."""
+"""Small versions of the files that the code blocks of README and docs/ name: models, corpora, run directories."""
 
 import dataclasses
 import shutil

@@ -39,7 +39,7 @@ def page(request):
 
 @pytest.fixture(scope="module")
 def contracts():
-    """The import contracts of setup.cfg."""
+    """Return the import contracts of setup.cfg."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     return {name: config[name] for name in config.sections() if name.startswith("importlinter:contract")}
@@ -197,7 +197,7 @@ def is_registry(path, name):
 
 @pytest.fixture(scope="module")
 def offences():
-    """All places that name a family: (path, line, name)."""
+    """Return all places that name a family, as (path, line, name)."""
     return [
         (path, line, name)
         for path, tree in read_code()

@@ -23,7 +23,7 @@ from .test_pages import PAGES, ROOT, read
 
 SPAN = re.compile(r"`([^`]+)`")
 STARTED = re.compile(r"(?:echo [^|\n]*\| )?python -m experiments\..*")
-# What a reader fills in.
+# Placeholders that a reader fills in.
 FILLED = {
     "--sweep=…": "--sweep=experiments/sweeps/elmo_table2.py",
     "--train=… --dev=…": "--train=rte/train.tsv --dev=rte/dev.tsv",
@@ -33,7 +33,7 @@ UNFILLED = {"python -m experiments.pretrain …", "python -m experiments.pretrai
 
 
 def find_commands(text):
-    """Return the commands of a text: in code spans, which may have two lines, and on lines that may be continued."""
+    """Return the commands of a text: from code spans, which may have two lines, and from lines, with continuations."""
     found = []
     text = re.sub(r"^```.*$", "", text, flags=re.M)
     for paragraph in text.split("\n\n"):
@@ -88,7 +88,7 @@ BENCHMARKS = {
 }  # fmt: skip
 # Words of commands that read upper layers of a BERT, which need a model of twelve.
 UPPER_LAYERS = {"--layers=9,12", "--config=experiments/configs/finetune.py:entities_features"}
-WRITTEN = ("workdir", "output", "to")  # flags that name what a program writes
+WRITTEN = ("workdir", "output", "to")  # flags that name a program's output
 # Commands that cannot do here what they are for: their exit status, a part of their message, and why.
 REFUSED = {
     "--peer_python=/path/to/python": (2, "No such file or directory: '/path/to/python'", "the peers are not installed"),
@@ -105,7 +105,7 @@ REFUSED = {
 
 
 class Start(NamedTuple):
-    """How a command starts: its module, its words, standard input, devices, and the file after which it is stopped."""
+    """The start of a command: its module, words, standard input and devices; it is stopped once `until` exists."""
 
     module: str
     words: list[str]
@@ -123,7 +123,7 @@ def fields(values, below=""):
 
 
 def start_of(command):
-    """Return how a command starts, as it is written and with words behind it that make it small."""
+    """Return the start of a command as written, with flags appended that make it small."""
     command = functools.reduce(fill, FILLED.items(), command)
     command = command.replace("host:port", f"localhost:{free_port()}")
     first, _, second = command.rpartition(" | ")
@@ -202,7 +202,7 @@ SMALL = {"pretrain": small_pretraining, "finetune": small_finetuning, "plan": sm
          "search": small_search, "quickstart": small_quickstart}  # fmt: skip
 
 
-# Run directories that commands read: the command that makes each, what is added to it, and its copies.
+# Run directories that commands read: the command that makes each, the flags added to it, and its copies.
 MADE = [
     ("python -m experiments.pretrain --config=experiments/configs/bert.py:toy --workdir=runs/bert_toy",
      fields({"toyworld.heldout": 0.2, "length": 64, "model.max_positions": 64, "batch_size": 8}),
@@ -241,7 +241,7 @@ def write_inputs(root, server):
 
 
 def copy_inputs(inputs, place, start):
-    """Copy everything that a command reads, in the encoding that it names, without what it is to write."""
+    """Copy all inputs of a command, in the encoding that it names, but not its outputs."""
     shutil.copytree(inputs, place, symlinks=True, copy_function=os.link)
     if any(word in UPPER_LAYERS for word in start.words):
         for name in ("hub", "runs/base"):
@@ -254,7 +254,7 @@ def copy_inputs(inputs, place, start):
     if value_of(start.words, "encoding") == "cp949":
         for file in (place / "my.csv", place / "new.csv"):
             text = file.read_text(encoding="utf-8")
-            file.unlink()  # its text is that of the inputs
+            file.unlink()  # a hard link to the inputs, which must not change
             file.write_text(text, encoding="cp949")
 
 
@@ -271,7 +271,7 @@ def shorten(command):
 
 
 def find_fault(command, start, done, place):
-    """Return what is wrong with the end of a command, or nothing."""
+    """Return the problem with the end of a command, or "" if there is none."""
     for part, (status, message, _) in REFUSED.items():
         if part in f"{command}$":
             return "" if done.status == status and message in done.err else f"expected {status}, {message}"
@@ -310,7 +310,7 @@ def free_port():
 
 
 def run_command(command, server, inputs, place, made):
-    """Run a command; return what is wrong, or nothing, and its end. `made` gets the run directories of fine-tuning."""
+    """Run a command; return its problem, or "", and its end. `made` gets the run directories of fine-tuning."""
     start = start_of(command)
     copy_inputs(inputs, place, start)
     if before := model_before(command, start):
@@ -346,13 +346,13 @@ def inputs(server, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made():
-    """The run directory that each fine-tuning has written, for the predictions on the same page."""
+    """Return a dictionary for the run directories of fine-tuning, which predictions on the same page read."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def ended():
-    """The end of each command."""
+    """Return a dictionary for the end of each command."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""The user's cache of compiled programs: where it is, what it may take, and that it never stops anybody."""
+"""The user's cache of compiled programs: its folder, its size limit, and that its errors never stop a program."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ print(share_compiled() is not None, float(jax.jit(lambda x: (x @ x).sum())(jax.n
 
 @pytest.fixture
 def nothing_chosen(monkeypatch, tmp_path):
-    """As in a notebook of a user who has set nothing; the home directory is a temporary one."""
+    """Provide a user's default environment, as in a notebook, with a temporary home directory."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
     saved = {name: jax.config.values[name] for name in NAMES}

@@ -1,4 +1,4 @@
-"""The site that `make docs` builds: every module has a page, every link leads somewhere, nothing is fetched."""
+"""The site that `make docs` builds: every module has a page, no link is broken, and no page loads remote files."""
 
 import html
 import importlib.util
@@ -36,7 +36,7 @@ def test_what_becomes_a_page_links_to_files_that_are_there(name):
 
 @pytest.fixture(scope="module")
 def pages():
-    """The script that makes the pages."""
+    """Return the script that makes the pages, as a module."""
     for name in ("mkdocs", "griffe"):
         pytest.importorskip(name, reason="needs the extra `docs`: make docs")
     spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
@@ -65,7 +65,7 @@ def test_links_change_where_they_are_links(pages):
 
 
 class Page(HTMLParser):
-    """What a page can be led to, what it leads to, and what a browser fetches for it."""
+    """The ids of a page, the targets of its links, and the files that a browser fetches for it."""
 
     def __init__(self, text):
         super().__init__()
@@ -81,7 +81,7 @@ class Page(HTMLParser):
 
 
 def build(root, folder):
-    """What `make docs` does, in another folder."""
+    """Build the site as `make docs` does, in another folder."""
     for name in ("mkdocstrings", "material"):
         pytest.importorskip(name, reason="needs the extra `docs`: make docs")
     asked = re.search(r"/mkdocs (build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
@@ -117,7 +117,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(pages, tmp_path_factory):
-    """The site, strictly built, and what is on each of its pages."""
+    """Return the folder of the strictly built site, and the text of each page."""
     folder = tmp_path_factory.mktemp("site")
     done = build(ROOT, folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -131,7 +131,7 @@ def site(pages, tmp_path_factory):
 @pytest.mark.long
 def test_the_site(site):
     folder, texts = site
-    # A page for every module, which shows its docstring and what is public in it.
+    # A page for every module, which shows its docstring and its public names.
     expected = {f"reference/{path.with_suffix('.html')}".replace("__init__", "index") for path in MODULES}
     assert expected == {name for name in texts if name.startswith("reference/")}
     shown = {name: Page(text) for name, text in texts.items()}
@@ -162,7 +162,7 @@ def test_the_site(site):
 def test_what_pages_look_like(site):
     _, texts = site
     plain = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in texts.items()}
-    # Shapes as they are written, of one axis too; networks with their fields; examples as code, no quotations.
+    # Shapes as in the source, also of one axis; networks with their fields; examples as code, not as quotations.
     assert 'targets: Int[Array, "*B"],' in plain["reference/losses/cross_entropy.html"]
     assert 'lengths: Int[AnyArray, "B"] | None' in plain["reference/nn/attention.html"]
     assert "num_heads: int," in plain["reference/nn/attention.html"]

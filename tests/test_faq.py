@@ -15,7 +15,7 @@ VARIABLE = "\0"  # stands for a placeholder such as <file>, and for a value in a
 
 @functools.cache
 def templates(path):
-    """The texts in a file of Python, with adjacent literals joined and values replaced by VARIABLE."""
+    """Return the texts in a Python file, with adjacent literals joined and values replaced by VARIABLE."""
 
     def text_of(node):
         if isinstance(node, ast.Constant):
@@ -32,13 +32,13 @@ def templates(path):
 
 
 def parts_of(message):
-    """The fixed parts of a quoted message; punctuation may join two texts of the code."""
+    """Return the fixed parts of a quoted message; punctuation may join two texts of the code."""
     parts = (part.strip(" :.,'()") for part in re.split(r"<[^<>]+>|; |: | \(", message))
     return [part for part in parts if len(part) > 3]
 
 
 def find(message):
-    """The files that have every fixed part of a message."""
+    """Return the files that have every fixed part of a message."""
     parts = parts_of(message)
     files = [path for folder in ("bert_elmo_jax", "experiments") for path in (ROOT / folder).rglob("*.py")]
     return [path for path in files if all(any(part in text for text in templates(path)) for part in parts)]

@@ -1,4 +1,4 @@
-"""The cells of the Colab notebook on machines that the test run has not: hardware, Drive, sizes, text."""
+"""The cells of the Colab notebook on simulated machines: hardware, Drive, sizes, text."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from .notebook_files import PRETRAIN, cell_with, read, settings_of
 @pytest.mark.parametrize("device", ["cpu", "gpu", "tpu"])
 @pytest.mark.parametrize("text", ["", "novels/*.txt"])
 def test_there_is_a_size_for_each_device(device, text):
-    """A model that can be built, whose rows any usual slice can share, with a rate that is reached."""
+    """The model can be built, the batch can be divided by usual device counts, and the rate reaches its peak."""
     from bert_elmo_jax.families import get_family
     from bert_elmo_jax.families.bert.config import BertConfig
     from bert_elmo_jax.runs.initial_state import apply_compute, build_schedule
@@ -35,7 +35,7 @@ def test_there_is_a_size_for_each_device(device, text):
 
 
 def install(monkeypatch, chips=(), programs=(), there=False):
-    """The cell that installs, on a machine with some chips and programs: the hardware it found, and what it ran."""
+    """Run the installing cell on a machine with these chips and programs; return hardware and commands."""
     import importlib.util
     import shutil
 
@@ -101,7 +101,7 @@ def test_in_colab_it_is_kept_on_drive(monkeypatch, colab, folder, kept, mounted)
 
 
 def test_text_of_ones_own_is_prepared(monkeypatch, tmp_path):
-    """With the flags that the program has, and found done when it is run again."""
+    """The notebook uses the program's flags, and finds the work done when it is run again."""
     from bert_elmo_jax.data.corpora.store import open_store
 
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The notebooks as they are stored: outputs, settings, links, and Korean twins that say the same."""
+"""The stored notebooks: outputs, settings, links, and Korean twins with the same content."""
 
 import ast
 import io
@@ -18,7 +18,7 @@ CODE = re.compile(r"`[^`\n]+`")
 
 @pytest.mark.parametrize("name", FILES)
 def test_outputs_are_stored(name):
-    """Made by one pass over all cells, with the usual settings, and of a size that a repository can bear."""
+    """Outputs come from one pass over all cells with the default settings, and the files are small."""
     notebook, text = read(name), FILES[name].read_text(encoding="utf-8")
     cells = code_of(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -62,7 +62,7 @@ def test_links_lead_to_files(name):
         assert (ROOT / "notebooks" / link).is_file(), f"{name} links to {link}, which is not there"
 
 
-# What the Korean code says otherwise, beside its comments.
+# Differences of the Korean code, except for its comments.
 SAID = {
     "same": "같음",
     "other": "다름",
@@ -105,7 +105,7 @@ SAID = {
 
 
 class InEnglish(ast.NodeTransformer):
-    """Korean code with what it says turned back; the number of a layer stands before the word in Korean."""
+    """Translate the texts in Korean code back; in Korean the number of a layer comes before the word."""
 
     def __init__(self, english):
         self.english = english
@@ -122,7 +122,7 @@ class InEnglish(ast.NodeTransformer):
 
 
 def in_english(source, english):
-    """Korean code as the English twin should have it, said where the English says something else in its place."""
+    """Return the syntax tree of Korean code with all texts of `SAID` that the English code has in English."""
     said = {korean: theirs for theirs, korean in SAID.items() if theirs in english}
     return ast.dump(InEnglish(said).visit(ast.parse(source)))
 

@@ -1,4 +1,4 @@
-"""Every notebook runs in a kernel of its own, on tiny settings, and shows what it is there to show.
+"""Every notebook runs in a kernel of its own, with tiny settings, and shows its results.
 
 Executed by `tests/execute_notebook.py` in another process, so that the event loops and sockets of a kernel, and what
 they warn of, stay out of this one. The Korean twins have the same code: they are run on a model and on files of one's
@@ -46,7 +46,7 @@ def sweep(add):
 ROWS = {"two epochs": (80.0,), "three epochs": (81.0,)}
 HANGUL = re.compile("[가-힣]")
 
-# Before the first cell of what a test runs: a warning is an error, and the network is out of reach.
+# Inserted before the first cell in tests: a warning is an error, and the network cannot be reached.
 STRICT = """
 import socket, warnings
 
@@ -57,7 +57,7 @@ socket.create_connection = socket.getaddrinfo = _refused
 warnings.simplefilter("error")
 warnings.filterwarnings("default", module="ipykernel|IPython|jupyter_client|tornado|zmq")  # the kernel's own affairs
 """
-# Once there is a checkpoint, what a machine does that is taken away.
+# Kill the process once there is a checkpoint, like a machine that is taken away.
 # The first touch of a later checkpoint is the kill: earlier ones are whole, and no thread has to be quick enough.
 KILLED = """
 import os, re, signal, sys
@@ -78,7 +78,7 @@ The old boat sank .
 
 
 def changed(notebook, settings, before=""):
-    """The notebook with other settings, strict, and with some code before its first cell."""
+    """Return the notebook with other settings, made strict, and with some code before its first cell."""
     unknown = settings.keys() - settings_of(notebook).keys()
     assert not unknown, f"the notebook has no settings {sorted(unknown)}"
     first = code_of(notebook)[0]
@@ -89,13 +89,13 @@ def changed(notebook, settings, before=""):
 
 
 def start(name, folder, compiled, settings, before=""):
-    """Execute a notebook in a folder: the notebook with its outputs, the exit status, and the seconds that it took."""
+    """Execute a notebook in a folder; return its cells with outputs, the exit status, and the seconds that it took."""
     here = folder / f"{name}.ipynb"
     nbformat.write(changed(read(name), settings, before), here)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     env |= {"XLA_FLAGS": env["XLA_FLAGS"].replace("count=8", "count=1"), "JAX_COMPILATION_CACHE_DIR": str(compiled)}
     env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
-    # Nothing of whoever runs the tests: profiles, extensions, history.
+    # Ignore the user's own Jupyter and IPython profiles, extensions and history.
     env |= {f"JUPYTER_{kind}_DIR": str(compiled / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")}
     env |= {"IPYTHONDIR": str(compiled / "ipython")}
     began = time.monotonic()
@@ -114,7 +114,7 @@ def start(name, folder, compiled, settings, before=""):
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """What one kernel has compiled, the next need not."""
+    """Return a folder for compiled programs, so that kernels compile each only once."""
     return tmp_path_factory.mktemp("compiled")
 
 
@@ -131,14 +131,14 @@ def swept(compiled, tmp_path_factory):
     texts = [SWEEP.strip().replace("ROWS", repr(rows)) for rows in (ROWS, ROWS | {"네 에포크": (None,)})]
     (folder / "taggers.py").write_text(texts[0], encoding="utf-8")
     settings = {"sweep": "taggers.py", "own": texts[1]}
-    for name in (PAPER, f"{PAPER}.ko"):  # the second does not run again what is done
+    for name in (PAPER, f"{PAPER}.ko"):  # the second does not repeat finished runs
         found[name] = start(name, folder, compiled, settings)
     return found
 
 
 @pytest.fixture(scope="module")
 def on_ones_own(compiled, tmp_path_factory):
-    """What came of a pretraining that was killed and run again, and of the Korean twins on its model and own files."""
+    """Execute a pretraining, killed and run again, and the Korean twins on its model and on files of one's own."""
     own = tmp_path_factory.mktemp("own")
     pretrained = own / "runs" / "pretrain" / "run"
     found = {"killed": start(PRETRAIN, own, compiled, TINY[PRETRAIN], KILLED)}
@@ -156,7 +156,7 @@ def on_ones_own(compiled, tmp_path_factory):
 
 
 def outputs(one, kind):
-    """What the cells of a notebook gave of a kind: stderr, text/html, image/svg+xml."""
+    """Return the outputs of a kind of a notebook's cells: stderr, text/html, image/svg+xml."""
     found = [output for cell in one.cells for output in cell.outputs]
     if kind in ("stderr", "stdout"):
         return [output.text for output in found if output.get("name") == kind]

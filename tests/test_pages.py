@@ -1,4 +1,4 @@
-"""README and the pages below docs/: Python runs, commands exist, links lead to files, both languages say the same."""
+"""README and the pages below docs/: Python runs, commands exist, links lead to files, both languages agree."""
 
 import contextlib
 import functools
@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 CODE = re.compile(r"`[^`\n]+`")
 COMMENT = re.compile(r"(^|\s+)#\s.*$", re.M)
 TEXT = re.compile(r""""[^"\n]*[가-힣 ][^"\n]*"|'[^'\n]*[가-힣 ][^'\n]*'""")  # a string with Hangul or a space
-# What a Korean page says in place of an English one.
+# Differences between the Korean and the English pages.
 LOCAL = {"klue/bert-base": "google-bert/bert-base-cased", " --encoding=cp949": "", "reviews.csv": "authors.csv",
          "review": "sentence", "liked": "author", "movies": "authors"}  # fmt: skip
 OWN_DATA = "first_finetune.md"  # its twin has other data, and so other output
@@ -47,24 +47,24 @@ def read(page):
 
 
 def blocks(text):
-    """The fenced blocks of a page, each as (language, code)."""
+    """Return the fenced blocks of a page, each as (language, code)."""
     return BLOCK.findall(text)
 
 
 def tables(text):
-    """The tables outside of fenced blocks, each a list of rows, each a list of cells."""
+    """Return the tables outside fenced blocks, each a list of rows, each a list of cells."""
     found = re.findall(r"(?:^\|.*\n)+", FENCED.sub("", text), re.M)
     return [[re.split(r"(?<!\\)\|", row)[1:-1] for row in table.splitlines()] for table in found]
 
 
 def links(text):
-    """The files that a text links to."""
+    """Return the files that a text links to."""
     found = re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", FENCED.sub("", text)))
     return [link.split("#")[0] for link in found if "://" not in link and not link.startswith(("#", "mailto:"))]
 
 
 def unlocalised(code):
-    """Code without what belongs to a language: comments, texts, models, encodings, and where lines are broken."""
+    """Return code without language-specific parts: comments, texts, models, encodings, and line breaks."""
     code = TEXT.sub('"…"', COMMENT.sub("", code))
     for korean, english in LOCAL.items():
         code = code.replace(korean, english)
@@ -72,13 +72,13 @@ def unlocalised(code):
 
 
 def commands():
-    """Each command of a program in the English pages, as (page, program, flags)."""
+    """Return each command of a program in the English pages, as (page, program, flags)."""
     return [(str(page), program, flags) for page in ENGLISH for program, flags in COMMAND.findall(read(page))]
 
 
 @functools.cache
 def known_fields():
-    """The fields of every recipe of experiments/configs."""
+    """Return the fields of every recipe of experiments/configs."""
     known = set()
     for file in (ROOT / "experiments" / "configs").glob("[a-z]*.py"):
         if "get_config" in file.read_text(encoding="utf-8"):
@@ -99,7 +99,7 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture
 def page_folder(made_once, tmp_path, monkeypatch):
-    """A folder of its own with everything that pages name; hub names lead to small models."""
+    """Provide a folder with everything that pages name; hub names lead to small models."""
     folder = tmp_path / "page"
     shutil.copytree(made_once, folder)
     monkeypatch.chdir(folder)
@@ -115,11 +115,11 @@ RUNS = [*(page for page in RUN if page not in LONG), *(pytest.param(page, marks=
 @pytest.mark.parametrize("page", RUNS, ids=str)
 @pytest.mark.usefixtures("page_folder", "as_users_run", "one_device")
 def test_python_blocks_run(page):
-    """In order, in one namespace. A text block that follows directly is the output, except of a stand-in."""
+    """Run blocks in order in one namespace. A directly following text block is the output, except for stand-ins."""
     from .page_files import STAND_INS
 
     names, text = {}, read(page)
-    stand_ins = {*STAND_INS}  # and what was made of them: released models would print other things
+    stand_ins = {*STAND_INS}  # and objects made from them: released models would print other things
     for found in BLOCK.finditer(text):
         language, code = found.groups()
         if language != "python":
@@ -160,7 +160,7 @@ def test_fields_and_files_exist(page):
 
 
 def support(yes, no):
-    """The rows of the support matrix, from the registry."""
+    """Return the rows of the support matrix, from the registry."""
     for family in all_families():
         if not family.module.__module__.startswith("bert_elmo_jax"):
             continue  # one that a test has registered

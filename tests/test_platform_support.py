@@ -1,4 +1,4 @@
-"""Limits of the machine that are raised, or refused in one line."""
+"""Limits of the machine: raised, or reported in one line."""
 
 import pytest
 

@@ -35,7 +35,7 @@ BERT = ["--config=experiments/configs/bert.py:toy", "--config.steps=2", "--confi
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command in an environment that lacks much; returns what it says and how many processes it had."""
+    """Return a function that runs a command without these calls, and returns its output and number of processes."""
     (tmp_path / "shim").mkdir()
     (tmp_path / "shim" / "sitecustomize.py").write_text(SHIM, encoding="utf-8")
     log = tmp_path / "processes.txt"

@@ -12,7 +12,7 @@ ENGLISH, KOREAN = TWINS = tuple(read(Path(name)) for name in ("README.md", "READ
 
 
 def sections(text):
-    """What stands above the first heading and under each, without fenced blocks and tables."""
+    """Return the text before the first heading and below each, without fenced blocks and tables."""
     return re.split(r"^## .*$", re.sub(r"^\|.*$", "", FENCED.sub("", text), flags=re.M), flags=re.M)
 
 

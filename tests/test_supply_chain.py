@@ -1,4 +1,4 @@
-"""What is installed is what was tested: hashes, licences, a bill of materials, and no network in imports and tests."""
+"""The supply chain: hashes, licences, a bill of materials, and no network in imports and tests."""
 
 import importlib.util
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Licences that allow what Apache-2.0 allows; those of MPL-2.0 are files that are used unchanged.
+# Licences that allow as much as Apache-2.0; files under MPL-2.0 are used unchanged.
 PERMITTED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MPL-2.0",
              "PSF-2.0", "Zlib"}  # fmt: skip
 # Packages whose metadata do not say it in known words: the licence in their repository.

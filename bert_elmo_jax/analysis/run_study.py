@@ -42,7 +42,7 @@ def run_study(
     counts = {"layers": int, "fractions": float, "seeds": int}
     settings = {**settings, **{name: _read_numbers(name, settings[name], kind) for name, kind in counts.items()}}
     files = [file for file in (settings["train"], settings["dev"], settings["test"]) if file and Path(file).is_file()]
-    fingerprints = {file: hash_file(file) for file in files}  # as read, not as they are at the end
+    fingerprints = {file: hash_file(file) for file in files}  # taken now: a file may change during the study
     folder, models = Path(output, what), [*settings["model"], *settings["static"]]
     print(f"{what} of {', '.join(models)} -> {folder}, on {describe_devices()}", file=sys.stderr)
     with tqdm(desc=what, unit="steps", delay=1) as bar:

@@ -82,7 +82,7 @@ def check_fit(overflow: Any, stride: Any, max_length: Any, limit: int) -> tuple[
 def to_ids(
     name: str, values: Any, shape: tuple[int, ...] | None = None, axes: Sequence[str] = ("batch", "pieces")
 ) -> Int[np.ndarray, "..."]:
-    """Return ids as a 64-bit array, so that none is cut; `shape` is that of the tokens, for types and masks."""
+    """Return ids as a 64-bit array, so that none is truncated; types and masks must have the tokens' `shape`."""
     expected = f"[{', '.join(axes)}]"
     try:
         array = np.asarray(values)

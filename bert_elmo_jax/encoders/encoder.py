@@ -54,7 +54,7 @@ class Work:
 class Loaded:
     """A model that `load` returns: it can be pickled, and it computes only in the process that loaded it.
 
-    Compiled functions and what else is a `cached_property` are not pickled: they are made anew where they are needed.
+    Compiled functions and all other values of a `cached_property` are not pickled; they are made again when needed.
     """
 
     _params: dict[str, Any]
@@ -94,7 +94,7 @@ class Encoder(Loaded):
 
     @property
     def num_layers(self) -> int:
-        """The number of the last layer; layer 0 has a vector for each token by itself."""
+        """The number of the last layer; layer 0 has the vectors of the tokens without their context."""
         return self.config.num_layers
 
     @property

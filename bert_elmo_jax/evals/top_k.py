@@ -24,9 +24,9 @@ class Hits(NamedTuple):
 
 
 class VectorIndex:
-    """Vectors to be searched; those of a file stay on disk.
+    """Vectors to search, an array or a file; the vectors of a file stay on disk.
 
-    The first search by cosine reads all vectors once for their lengths, which are kept.
+    The first search by cosine reads all vectors once to compute their lengths, and keeps the lengths.
 
     >>> index = VectorIndex(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], np.float32))
     >>> hits = index.search(np.array([[0.0, 1.0]], np.float32), count=2)

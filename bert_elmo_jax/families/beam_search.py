@@ -1,8 +1,8 @@
 """The compiled loop of a beam search, with the rules of transformers 5.
 
-Each step takes the best candidates of all beams of a row, at least two for each beam, so that as many as there are
-beams go on. A candidate that ends its text is kept if it is among the first of them, as many as there are beams. In the
-last step every candidate ends.
+Each step takes the best candidates of all beams of a row, at least two per beam, so that enough unfinished ones remain
+for all beams. With n beams, a candidate that ends its text is kept if it is among the n best. In the last step every
+candidate ends.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class BeamRules(NamedTuple):
 
 @no_type_check  # tree operations put other values than arrays of these shapes into it
 class Search(NamedTuple):
-    """The beams of a batch between two steps: those that go on, and the best texts that have ended."""
+    """The beams of a batch between two steps: the unfinished ones, and the best texts that have ended."""
 
     memory: Any
     token: Int[Array, "B K"]
@@ -53,7 +53,7 @@ class Search(NamedTuple):
 
 
 def weigh_length(length: Any, penalty: Any, rule: LengthRule) -> Any:
-    """Return the number by which the sum of a text's log-probabilities is divided, for a number or an array.
+    """Return the divisor of the sum of a text's log-probabilities, for one length or an array of lengths.
 
     It is length^penalty, or GNMT's ((5 + length) / 6)^penalty: Wu et al. 2016, section 7.
 
@@ -90,7 +90,7 @@ def begin_search(
 
 
 def is_open(state: Search, early_stopping: EarlyStopping) -> Bool[Array, " B"]:
-    """Return the rows whose search goes on."""
+    """Return True for the rows whose search has not ended."""
     return state.hopeful & ~state.full.all(axis=1) if early_stopping is True else state.hopeful
 
 
@@ -160,7 +160,7 @@ def search(
 
 
 def reorder(memory: Any, rows: Int[Array, " R"]) -> Any:
-    """Return the memory of the beams that go on; `source` is the same for all beams of a row."""
+    """Return the memory of the unfinished beams; `source` is the same for all beams of a row."""
     if isinstance(memory, dict):
         return {name: part if name == "source" else _take(part, rows) for name, part in memory.items()}
     return _take(memory, rows)

@@ -1,4 +1,4 @@
-"""How a family writes pieces: one step with a memory of keys and values, the same for every family that writes."""
+"""The interface of all families that write: steps that write pieces and keep keys and values in a memory."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ class Decoder(NamedTuple):
     start: Callable[..., Any]
     step: Callable[..., Any]
     ends: tuple[int, ...]  # the pieces that end a text
-    pad: int  # what a finished row is filled with
+    pad: int  # the piece that fills a finished row
     most: int | None  # the largest number of positions; None: no limit
     # The piece that comes before the first one that is written. None: the model continues the prompt itself.
     first: int | None = None
     forbidden: tuple[int, ...] = ()  # pieces that are never written
     # Returns the parameters that `start` and `step` read, such as kernels in the type of the computation; it is called
-    # once for each model. None: those of the model.
+    # once for each model. None: the model's own parameters.
     prepare: Callable[[Any], Any] | None = None
     # The piece that is written in the last place of a text that has not ended; its score is 0, as in transformers.
     forced_end: int | None = None

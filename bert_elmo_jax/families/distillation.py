@@ -128,9 +128,9 @@ def choose_layers(teacher: int, student: int) -> list[int]:
 
 
 def adopt_layers(fresh: Params, teacher: Mapping[str, Any]) -> tuple[Params, list[str]]:
-    """Return parameters with the teacher's numbers wherever path and shape agree, and the paths that stay fresh.
+    """Return parameters with the teacher's numbers where path and shape agree, and the paths that stay fresh.
 
-    The layers are those of `choose_layers`; embeddings and heads keep their paths.
+    `choose_layers` says which layers are copied; embeddings and heads keep their paths.
     """
     theirs, ours = flatten(teacher), flatten(fresh)
     chosen = choose_layers(count_layers(teacher), count_layers(fresh))

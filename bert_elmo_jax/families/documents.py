@@ -8,10 +8,10 @@ from jaxtyping import Array, Float32, Int32
 
 
 class DocumentReader(NamedTuple):
-    """How a family reads documents for ULMFiT's classifier, `heads.pool_classifier`.
+    """A family's functions for ULMFiT's classifier of documents, `heads.pool_classifier`.
 
-    Its configuration has a field `classifier`, the widths of the classifier's layers, and its parameters have a head of
-    that name. In a batch of B documents `words` are [B, N, T], in N parts of T words, and `lengths` [B].
+    The family's configuration has a field `classifier`, the widths of the classifier's layers, and its parameters have
+    a head of that name. In a batch of B documents `words` are [B, N, T], in N parts of T words, and `lengths` [B].
     """
 
     # (configuration, vocabulary, text) -> ids in reading order, after the mark of begin

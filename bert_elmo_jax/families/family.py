@@ -76,7 +76,7 @@ class Objective(NamedTuple):
     extend: Callable[[Callable[..., Any]], Any] | None = None
     long_steps: int = 0  # the number of last steps that have their own schedule
     width: int | None = None  # of the model, for the schedule `noam`
-    held_out: Any = None  # the examples of evaluations; None: those of the first phase
+    held_out: Any = None  # the examples of evaluations; None: the first phase's
     frozen: tuple[str, ...] = ()  # patterns of paths of parameters that no step changes
 
     @property
@@ -155,7 +155,7 @@ class Family:
     init: Callable[..., Params] | None = None  # (config, key, heads) -> parameters; None: `init_params`
     causal: Callable[[Any], bool] = lambda config: False  # True if a piece sees only the pieces before it
     reads_vocabulary: Callable[[Any, Sequence[str]], bool] = lambda config, heads: True  # from config and heads
-    # The width of word vectors that are no parameters but in a file beside the weights; None if it needs none.
+    # The width of word vectors that are stored in a file of their own, not as parameters; None if it needs none.
     vectors: Callable[[Any], int | None] = lambda config: None
     reads_pieces: bool = False  # the words of a family of "words" may be the pieces of a tokenizer
     # Finds the vocabulary of words in a folder; None: a `WordVocabulary`.

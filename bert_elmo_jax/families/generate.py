@@ -55,8 +55,8 @@ def generate(
       the sum of log-probabilities is divided by length^`length_penalty`, or with `length_rule="gnmt"` by ((5 + length)
       / 6)^`length_penalty`. `early_stopping` is True to stop when there are as many texts as beams, False to stop when
       no beam is better now, or "never" to stop when none can become better.
-    - `temperature`, `top_k` or `top_p` draw instead. The same `seed` and prompt give the same texts, whatever other
-      prompts there are; equal prompts in one call get different texts, and so do the `n_best`.
+    - `temperature`, `top_k` or `top_p` draw instead. The same `seed` and prompt give the same texts with any other
+      prompts; equal prompts in one call get different texts, and the `n_best` texts of a prompt differ, too.
     - `ends` are pieces (ids or names) that end a text instead of the model's own; `stop` are texts that do. `min_new`
       pieces come before an end. The penalty for pieces that were used is `repetition_penalty`: Keskar et al. 2019.
 
@@ -85,7 +85,7 @@ def stream_text(
     seed: int = 0,
     every: int = 1,
 ) -> Iterator[str]:
-    """Yield the text of `generate` for one prompt as it is written, `every` pieces at a time.
+    """Yield the text of `generate` for one prompt while it is written, `every` pieces at a time.
 
     The parts joined are the text of `generate` with the same options. No character is cut in half, nor a Hangul
     syllable that is written in letters.

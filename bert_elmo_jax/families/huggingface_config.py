@@ -53,7 +53,7 @@ KINDS: dict[Any, str] = {
 
 
 class MoreFields(NamedTuple):
-    """Fields that do not stand for one field of ours each: their names, and the functions that read and write them."""
+    """Fields that do not map one to one to ours: their names, and the functions that read and write them."""
 
     names: tuple[str, ...] = ()
     # From all fields of the file and the number of layers: fields of ours, and problems

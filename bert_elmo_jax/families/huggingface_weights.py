@@ -59,7 +59,7 @@ class WeightFile:
     tables: Mapping[str, str]  # "embeddings/word" -> "embeddings.word_embeddings", without kernel or bias
     layers: str  # "encoder.layer": the list of layers
     layer: Mapping[str, str]  # "attention/query" -> "attention.self.query"
-    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; those of `classifiers` share names
+    heads: Mapping[str, Mapping[str, str]]  # in the order of messages; the heads in `classifiers` share names
     biases: Mapping[str, str] = field(default_factory=dict)  # "mlm/bias" -> "cls.predictions.bias"
     decoder: str = ""  # the module of the `mlm` head's decoder, a copy of the word embeddings
     classifiers: tuple[str, ...] = CLASSIFIERS  # heads that a file does not tell apart
@@ -231,7 +231,7 @@ class WeightFile:
         return {self.prefix + word if name == decoder else name: theirs for name, theirs in plain.items()}
 
     def _only_classifier(self, plain: Mapping[str, str]) -> bool:
-        """Return True for a file with a classifier and no decoder, whose modules may be called like those of `mlm`."""
+        """Return True for a file with a classifier and no decoder; its modules may have names of `mlm`'s modules."""
         shared = set(self.heads.get("mlm", {}).values()).intersection(
             name.rsplit(".", 1)[0] for name in self._unclear()
         )

@@ -1,7 +1,7 @@
 """The phases of pretraining on pieces: longer rows, more rows, a falling mask rate, next pieces before masked ones.
 
-A phase begins where any of these changes. As long as only the number of rows and the masking change, it goes on in the
-data where the phase before ended (see `data.pipeline.batches.Phases`).
+A phase begins where any of these changes. If only the number of rows and the masking change, it continues in the data
+where the previous phase ended (see `data.pipeline.batches.Phases`).
 """
 
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ def _last(cuts: Iterable[int], step: int) -> int:
 
 
 def held_out_examples(config: ConfigDict) -> PieceExamples:
-    """Return the examples of evaluations: those of the first length, masked at the last rate."""
+    """Return the examples of evaluations, which have the first phase's length and the last phase's mask rate."""
     m = config.masking
     rate = m.rate if m.get("end_rate") is None else m.end_rate
     return _examples(config, config.length, Masking(m.kind, rate, m.predictions, tuple(m.split)))

@@ -112,7 +112,7 @@ def lay_out(
 
 
 def plan(prompts: Sequence[Prompt], batch_size: int) -> Iterator[list[int]]:
-    """Yield the places of the prompts of each batch; those of similar lengths are together."""
+    """Yield the places of the prompts of each batch; a batch has prompts of similar lengths."""
     order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place].ids), place))
     for first in range(0, len(order), batch_size):
         yield order[first : first + batch_size]

@@ -56,7 +56,7 @@ def find_decoder(encoder: Any) -> Decoder:
 
 
 def count_pieces(encoder: Any, decoder: Decoder) -> int:
-    """Return the size of the vocabulary of what is written, which may differ from that of what is read."""
+    """Return the size of the vocabulary of the written text, which may differ from the encoder's."""
     size: int = encoder.config.vocab_size if decoder.vocab_size is None else decoder.vocab_size
     return size
 

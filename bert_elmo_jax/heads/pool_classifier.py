@@ -140,7 +140,7 @@ def with_figures(params: Mapping[str, Any], running: Mapping[str, Mapping[str, A
 def _batch_figures(
     norm: Mapping[str, Any], x: Float32[Array, "B I"], counted: Bool[Array, " B"]
 ) -> tuple[Array, Array, dict[str, Array]]:
-    """Return mean and variance of the rows that count, and the new running ones; those of `norm` for a single row."""
+    """Return mean and variance of the rows that count, and the new running ones; a single row takes those in `norm`."""
     count = counted.sum().astype(jnp.float32)
     share = (counted / jnp.maximum(count, 1.0))[:, None]
     mean = (x * share).sum(axis=0)

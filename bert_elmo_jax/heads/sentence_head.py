@@ -46,7 +46,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class SentenceHead:
-    """How a text becomes one vector.
+    """Settings for turning a text into one vector.
 
     Several `pooling` modes are concatenated. `layers` are dense layers and the word "normalize", in order. `prompts`
     are (name, text); a prompt is put before a text, and `default_prompt` names the one used unless another is asked
@@ -120,10 +120,10 @@ def sentence_vectors(
     number: int,
     skip: int = 0,
 ) -> Float32[Array, "B {number} E"]:
-    """Return the vector of each of the texts 1 to `number` of a row; `params` are those of the dense layers.
+    """Return the vectors of the texts 1 to `number` of each row; `params` are the dense layers' parameters.
 
     `positions` count from 0 in every text, and the first `skip` pieces are not pooled. Segments without pieces have
-    vectors that mean nothing, but are finite.
+    meaningless, but finite vectors.
 
     >>> head = SentenceHead(("mean",), ("normalize",))
     >>> x, segments = jnp.array([[[3.0, 0.0], [3.0, 8.0], [9.0, 9.0]]]), jnp.array([[1, 1, 0]])

@@ -59,6 +59,6 @@ def same_texts(
     candidates, of = positives, anchors
     if negatives is not None:
         candidates = jnp.concatenate([positives, negatives])
-        of = jnp.concatenate([anchors, jnp.full_like(anchors, -1)])  # nobody's positive
+        of = jnp.concatenate([anchors, jnp.full_like(anchors, -1)])  # −1: no anchor's positive
     copies = (candidates[None, :] == positives[:, None]) | (candidates[None, :] == anchors[:, None])
     return copies | (of[None, :] == anchors[:, None])

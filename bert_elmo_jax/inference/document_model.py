@@ -22,10 +22,10 @@ PART = 70  # words that are read at a time; up to rounding, no result depends on
 
 
 class DocumentModel(Predictor):
-    """The classifier of a run of ULMFiT; made by `load` from its run directory.
+    """The classifier of a ULMFiT run; `load` makes it from the run directory.
 
-    `encoder` is the language model below the classifier, without a head. With `others`, such as that of the other
-    direction, the probabilities of all are averaged.
+    `encoder` is the language model below the classifier, without a head. With `others`, such as the classifier of the
+    other direction, the probabilities of all are averaged.
     """
 
     def __init__(self, encoder: Any, family: Family, task: Task, others: Sequence["DocumentModel"] = ()):

@@ -35,7 +35,7 @@ def generate_file(
     """Write the texts for one prompt, or for each line of `source`, and return the number of prompts.
 
     "-" is standard input or output. One prompt with one text is streamed to standard output as text; all else are JSON
-    lines. A model without a tokenizer reads and writes ids. The other options are those of `generate`.
+    lines. A model without a tokenizer reads and writes ids. `generate` explains the other options.
     """
     if source != "-" and prompt is not None:
         raise ValueError(f"--prompt and --input={source} were both given: choose one")

@@ -105,7 +105,7 @@ def _family_kind(family: Family) -> ModelKind:
     }
     optional = {"task": "an object", "features": "an object or null", "sentences": "an object"} if pieces else {}
     if family.documents is not None:
-        # The folders of models whose probabilities are averaged with those of this one.
+        # The folders of models whose probabilities are averaged with this one's.
         optional |= {"task": "an object", "average_with": "a list of strings"}
     return ModelKind(
         name=family.name,

@@ -119,7 +119,7 @@ class LineFile(Lines):
 
     def begin(self, asked: Mapping[str, Any] | None) -> None:
         """Begin to write the lines of a request, or continue its earlier lines; None is never continued."""
-        asked = None if asked is None else json.loads(json.dumps(asked))  # as it is read back
+        asked = None if asked is None else json.loads(json.dumps(asked))  # in the form that JSON reads back
         file, lines = self.folder / PROGRESS, self.folder / "lines"
         known: dict[str, Any] = {}
         with contextlib.suppress(ValueError):  # a damaged file

@@ -148,7 +148,7 @@ def _read_line(task: Task, line: str, source: str, number: int) -> Any:
 def choose_writer(ending: str, columns: Mapping[int, Cells], header: list[str], guarded: bool = False) -> Writer:
     """Return a function that turns examples and predictions into the lines of a file with this ending.
 
-    `columns` are those of `read_columns`. `header` is empty, or has the names that a table already begins with.
+    `columns` come from `read_columns`. `header` is empty, or has the names that a table already begins with.
     """
     if ending not in (".csv", ".tsv"):
         return json_lines

@@ -79,7 +79,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    """An answer, `context[start:end]`, or ""; `null_score` is the score of no answer minus that of the best."""
+    """An answer, `context[start:end]`, or ""; `null_score` is the score of no answer minus the best answer's."""
 
     answer: str
     start: int

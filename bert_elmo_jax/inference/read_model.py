@@ -19,7 +19,7 @@ from bert_elmo_jax.text import Tokenizer
 from bert_elmo_jax.weights.hub import check_path, resolve
 from bert_elmo_jax.weights.parameter_tree import Report
 
-TORCH_FILES = (".pth", ".pt")  # single files in which some models are released; their tensors tell them apart
+TORCH_FILES = (".pth", ".pt")  # some models are released as single files; their tensors tell them apart
 FEW_PIECES = (
     "%s: the tokenizer has %s pieces, the model embeddings for %s; if its file is cut short, known words become "
     "unknown: copy it again"
@@ -38,7 +38,7 @@ def read_model(
     """Read the model of a folder in any format, a checkpoint's prefix, a file of ELMo's weights, or a hub name.
 
     A run directory gives its newest checkpoint, or the one in the path: `runs/bert/checkpoints/2000`. The tokenizer is
-    None if its files are missing, or if an ELMo needs none. `verify` first checks the hashes beside the files.
+    None if its files are missing, or if an ELMo needs none. `verify` first checks the files' hashes.
     """
     run_of, step = checkpoint_of(check_path(path))
     try:

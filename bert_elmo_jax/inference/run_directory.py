@@ -50,7 +50,7 @@ class StoredModel:
     encoder: Mapping[str, Any] | None = None
     step: int = 0
     sentences: SentenceHead | None = None  # how texts become vectors, if the model says it
-    average_with: tuple[str, ...] = ()  # folders of models whose probabilities are averaged with those of this one
+    average_with: tuple[str, ...] = ()  # folders of models whose probabilities are averaged with this one's
 
     @property
     def network(self) -> bool:
@@ -73,7 +73,7 @@ def write_run_directory(
     step: int = 0,
     **known: Any,
 ) -> None:
-    """Write a model as a run directory; `run` are the options that made it, `known` those of `describe`."""
+    """Write a model as a run directory; `run` are the options that made it, `known` is passed to `describe`."""
     folder = Path(path)
     if is_run_directory(folder):
         raise FileExistsError(f"{folder} already holds a model: write to another folder")

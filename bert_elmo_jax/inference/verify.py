@@ -1,4 +1,4 @@
-"""Verify a model's files by the hashes beside them: of `convert`, of run directories, or of the hub's cache."""
+"""Verify a model's files by their hashes: from `convert`, from run directories, or from the hub's cache."""
 
 import re
 from pathlib import Path

@@ -41,7 +41,7 @@ def in_batch_loss(
 ) -> Sums:
     """Return Σ weight · −log p(positive | anchor), where p is the softmax of scale · cosine over all candidates.
 
-    The candidates are all positives, and all `negatives` if there are any; those of weight zero do not count.
+    The candidates are all positives, and all `negatives` if there are any; a weight of zero excludes one.
     `excluded` marks further candidates that do not count for an anchor, such as a second copy of its positive.
 
     >>> anchors = jnp.eye(2)

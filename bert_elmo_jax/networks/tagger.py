@@ -45,7 +45,7 @@ class TaggerConfig(NetworkConfig):
 
     It has `lstm_layers` bidirectional layers of a `cell`, LSTMs or GRUs, with `lstm_size` cells in each direction.
     `places` are one or several of input (with the words), between (with the output of the first layer) and output (with
-    the output of the last one), separated by commas; each has its own mixture. `scheme` is that of the tags.
+    the output of the last one), separated by commas; each has its own mixture. `scheme` is the tags' scheme.
 
     >>> TaggerConfig(num_tags=9, num_words=100, places="input,output").at
     ('input', 'output')

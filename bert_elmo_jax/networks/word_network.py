@@ -54,8 +54,8 @@ class NetworkConfig:
 
     `places` are one or several of the network's `PLACES`, separated by commas; each has its own mixture. `layers` are
     the numbers of the mixed layers (-1 or top: the last), separated by commas, or empty for all. `encoder_columns` are
-    the first column of the layers that is read and the end of the last, such as those of one direction; empty for all.
-    With `tuned` the encoder is fine-tuned too, and its parameters are among the network's.
+    the start and the end of the columns that are read from each layer, such as one direction's; empty for all. With
+    `tuned` the encoder is fine-tuned too, and its parameters are among the network's.
 
     With `characters`, the vector of every word is followed by one that a `character_encoder` makes from its characters.
 
@@ -286,7 +286,7 @@ class WordNetwork(nn.Module):
     def compute(
         self, x: Float32[Array, "B T E"], mixed: Any, real: Bool[Array, "B T"], lengths: Int[Array, " B"], key: Key
     ) -> tuple[Any, ...]:
-        """Return the outputs for word vectors and the mixtures of each place; `key` is that of `dropout_keys`."""
+        """Return the outputs for word vectors and the mixtures of each place; `key` comes from `dropout_keys`."""
         raise NotImplementedError
 
 

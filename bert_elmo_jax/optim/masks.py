@@ -56,7 +56,7 @@ def nothing(like: jax.Array) -> jax.Array:
 
 
 def depths(params: PyTree, depth_of: Callable[[str], int | None]) -> PyTree:
-    """Return the layer of each parameter: that of `depth_of` below `encoder`, one above the last for everything else.
+    """Return the layer of each parameter: by `depth_of` below `encoder`, one above the last for everything else.
 
     `depth_of` maps a path below `encoder` to its layer, 0 for embeddings, or to None for parts above the last layer.
 

@@ -116,7 +116,7 @@ def train_during(
         out, _ = norm.update(seen, norm.init(params))
         inner = {}
         for name, own in named.items():
-            # A group changes only its own leaves. Its rate is that of this step, however long it has been trained.
+            # A group changes only its own leaves. Its rate is this step's, however long it has been trained.
             method, before = group(name, lambda _: rate(state.step)), state.groups[name]
             begun = before
             if len(own.steps) > 1:

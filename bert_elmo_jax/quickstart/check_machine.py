@@ -50,7 +50,7 @@ def check_machine() -> Iterator[tuple[str, str, bool]]:
     for name, check in checks.items():
         try:
             yield name, check(), True
-        except Exception as error:  # whatever fails belongs into the report
+        except Exception as error:  # every failure belongs in the report
             yield name, f"{type(error).__name__}: {error}", False
 
 

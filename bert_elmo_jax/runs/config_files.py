@@ -66,7 +66,7 @@ def _run(path: str, named: str) -> tuple[Any, str]:
         raise FileNotFoundError(f"--config={named}: there is no such file; {_suggest_config(path)}")
     try:
         found = runpy.run_path(path)
-    except Exception as error:  # whatever its own code raises
+    except Exception as error:  # from the config's own code
         raise ValueError(f"--config={named}: it cannot be run: {type(error).__name__}: {error}") from error
     if "get_config" not in found:
         raise ValueError(f"--config={named}: it has no function get_config; see the files of experiments/configs")

@@ -16,7 +16,7 @@ DATA = "data.json"  # in the run directory of a pretraining
 def describe_corpora(corpora: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Return for each corpus its weight, its training text's size, and a fingerprint of shards and tokenizer.
 
-    The manifest of a corpus has the hashes of all its files, so nothing is read again.
+    The manifest of a corpus has the hashes of all its files, so no file is read again.
     """
     found = {}
     for folder, weight in corpora.items():

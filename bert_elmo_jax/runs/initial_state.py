@@ -20,7 +20,7 @@ ROW_SPARSE = ("adagrad",)
 # The fields that suit a device. Fused attention stores no attention maps, so it has no dropout on them.
 _FAST = {"dtype": "bfloat16", "implementation": "fused", "attention_dropout": 0.0}
 COMPUTE = {"cpu": {"dtype": "float32", "implementation": "reference"}, "gpu": _FAST, "tpu": _FAST}
-COOLDOWN = 0.2  # the share of the steps in which warm-up–stable–decay decays, if the config does not say
+COOLDOWN = 0.2  # the default share of the steps for the decay of warm-up–stable–decay
 # What `auto` chooses on a CPU whose matrix products are faster in bfloat16.
 FAST_CPU = {"dtype": "bfloat16", "implementation": "reference"}
 
@@ -30,8 +30,8 @@ def apply_compute(config: ConfigDict, platform: str | None = None) -> ConfigDict
 
     `auto` is the kind of `platform`, by default of the devices that JAX has; on a CPU it chooses bfloat16 where that is
     faster (with AMX or AVX-512's bfloat16, and JAX 0.12). A config for a TPU may ask for splash attention in place of
-    fused attention, and keeps it. The result has no field `compute`:
-    `run.json` names the fields themselves, so a run does not silently go on with others on another device.
+    fused attention, and keeps it. The result has no field `compute`: `run.json` names the fields themselves, so a run
+    does not silently continue with other values on another device.
 
     >>> config = ConfigDict({"compute": "gpu", "model": {"dtype": "float32", "attention_dropout": 0.1}})
     >>> model = apply_compute(config).model

@@ -67,7 +67,7 @@ def pretrain(
     config = apply_compute(config)
     train.check_average(config.get("average"), config.keep)
     family, workdir = get_family(config.family), Path(workdir)
-    if init is None:  # or the sizes are those of the given weights
+    if init is None:  # otherwise the sizes come from the given weights
         build_objective(config, family.vocab_size)  # raises before the data are read, or generated
     first = jax.process_index() == 0
     if first and program == "pretrain":  # the folder of an adaptation has its texts
@@ -278,7 +278,7 @@ def build_step(
 
 
 def read_coefficients(config: ConfigDict, default: Mapping[str, float]) -> dict[str, float]:
-    """Return the coefficient of each term of the loss; a sampled term has that of the term that it estimates."""
+    """Return the coefficient of each term of the loss; a sampled term shares it with the term that it estimates."""
     given = config.get("coefficients")
     if not given:
         return dict(default)

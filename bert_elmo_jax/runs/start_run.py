@@ -98,7 +98,7 @@ def leave_if_alone(program: str, error: BaseException) -> None:
 
 
 def describe_lost_process(error: BaseException) -> str:
-    """Return what a library said about the loss of a process, the first line of it; "" for other errors.
+    """Return the first line of a library's message that a process was lost; "" for other errors.
 
     >>> describe_lost_process(ValueError("UNKNOWN: Gloo AllReduce failed: [pair.cc:547] Connection closed by peer"))
     'UNKNOWN: Gloo AllReduce failed: [pair.cc:547] Connection closed by peer'
@@ -130,8 +130,8 @@ def keep_freed_memory() -> None:
     """Let glibc keep the memory that this process frees, until the process ends.
 
     By default it returns freed blocks of some megabytes to the system, which fills them with zeros before it hands
-    them out again: a third of the time of a training with small steps. All threads share one heap, because those of
-    other threads cannot hold large blocks: they would come from the system, a fifth of the time of fine-tuning a
+    them out again: a third of the time of a training with small steps. All threads share one heap, because the heaps
+    of other threads cannot hold large blocks: they would come from the system, a fifth of the time of fine-tuning a
     small model. With other C libraries nothing changes.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library

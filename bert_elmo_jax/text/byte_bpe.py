@@ -27,7 +27,7 @@ def read_vocabulary_and_merges(folder: Path, settings: Mapping[str, Any]) -> Spe
     """Return `vocab.json` and `merges.txt` of a folder, or OpenAI's files, as the contents of a `tokenizer.json`.
 
     With `<s>` and `</s>` the texts are framed as `<s> a </s></s> b </s>`; a vocabulary without them has no frame.
-    Merges that end words by `</w>` are those of a GPT-1; all others are byte-level.
+    Merges that end words by `</w>` belong to a GPT-1; all others are byte-level.
     """
     pair = find_bpe(folder)
     missing = [name for name in pair if not (folder / name).is_file()]

@@ -33,9 +33,9 @@ CODE = re.compile(r">>.*?<<", re.S)  # the target's language, in front of a sour
 
 
 class Marian(Tokenizer):
-    """Reads sources with one SentencePiece model, and targets (`encode_target`, `decode`) with another.
+    """A tokenizer with one SentencePiece model for sources and another for targets (`encode_target`, `decode`).
 
-    A SentencePiece model only splits; the ids are those of `vocabulary`, and a missing piece is `<unk>`. A text
+    A SentencePiece model only splits; the ids come from `vocabulary`, and a missing piece is `<unk>`. A text
     ends with `</s>` and has no piece in front, unless it begins with a language such as `>>kor<<`. There is no mask
     piece: `mask_id` is the id of `<unk>`, and `cls_id`, which begins a target, the id of `<pad>`.
 

@@ -51,7 +51,7 @@ SPACE_MARK = "▁"
 
 
 class TokenizerFile(Tokenizer):
-    """A tokenizer from the contents of a `tokenizer.json` and the settings beside it (`tokenizer_config.json`).
+    """A tokenizer from the contents of a `tokenizer.json` and the settings of its `tokenizer_config.json`.
 
     A piece that begins with a space (Ġ, or ▁) begins a word, as does the first piece of a text. In a BPE with `</w>`
     (`kind` is "suffix_bpe") pieces mark where words end, and `word_starts` is True for the last piece of a word.

@@ -214,9 +214,9 @@ class WordVocabulary:
         return Frame()
 
     def encode(self, text: str, *, specials: bool = True) -> Encoding:
-        """Return the words of a text, split by `rule` (at whitespace if it is unknown), as a tokenizer does its pieces.
+        """Return the words of a text as a tokenizer returns pieces; `rule` splits the text (at whitespace if unknown).
 
-        There are no special words around a text, whatever `specials` says.
+        `specials` is ignored: there are no special words around a text.
 
         >>> WordVocabulary.build({"sea": 2, "배": 5}).encode("배 sea ship").ids.tolist()
         [3, 4, 2]

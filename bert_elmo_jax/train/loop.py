@@ -66,7 +66,7 @@ class Prefetch:
 
     def _fetch(self, previous: Future[Fetched] | None) -> Fetched:
         if previous is not None:
-            previous.result()  # nothing is read after an error: raise it again
+            previous.result()  # after an error, raise it again instead of reading on
         batch = next(self._batches)
         return Fetched(batch, self._put(batch), self._batches.state())
 

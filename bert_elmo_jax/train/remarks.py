@@ -37,7 +37,7 @@ def _jumps(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     begun: dict[str, str] = {}
     for line in lines:
         for name, value in line.items():
-            # A loss has its accuracy beside it, such as held_out/nsp and held_out/nsp_accuracy.
+            # A loss may have an accuracy, such as held_out/nsp and held_out/nsp_accuracy.
             if "/" not in name or not (name.endswith(("perplexity", "loss")) or f"{name}_accuracy" in line):
                 continue
             number, step = math.inf if value is None else float(value), int(line["step"])

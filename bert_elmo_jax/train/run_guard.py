@@ -25,14 +25,14 @@ class Diverged(RuntimeError):
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-# What a start that was stopped before `run.json` may have left, or a sweep or the shell has put there.
+# Files from a start that was stopped before it wrote `run.json`, from a sweep, or from the shell.
 OWN_FILES = re.compile(
     r"\..*|lost\+found|lock|costs\.jsonl|point\.json|log\.txt|toyworld(\..*)?|adapted|.*\.partial|.*\.(log|out|err)"
 )
 
 
 def refuse_other_files(run: str | Path) -> None:
-    """Raise if a run directory without a run has files of something else, among which a run would write.
+    """Raise if a folder without a run has other files, so that a run does not write among them.
 
     >>> import tempfile
     >>> run = tempfile.mkdtemp()

@@ -1,4 +1,4 @@
-"""A digest of parameters: equal for equal numbers, whatever the format of their file."""
+"""A digest of parameters: equal for equal numbers in every file format."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def digest(params: Mapping[str, Any]) -> str:
     whole = hashlib.sha256()
     for name, value in sorted(flatten(params).items()):
         array = np.asarray(value)
-        # Each length is said before its content, so that no two trees have the same bytes.
+        # Each length comes before its content, so that no two trees have the same bytes.
         about = f"{name}\0{array.dtype.name}\0{','.join(map(str, array.shape))}".encode()
         whole.update(len(about).to_bytes(8, "little") + about)
         whole.update(array.nbytes.to_bytes(8, "little"))

@@ -33,7 +33,7 @@ class Report:
     contradictions: list[str] = field(default_factory=list)  # messages about options that the weights contradict
     initialised: list[str] = field(default_factory=list)  # ours: missing from the weights, randomly initialised
     extras: dict[str, Any] = field(default_factory=dict)
-    digest: str = ""  # of all tensors that were read (`weights.digest`), where it was asked for
+    digest: str = ""  # of all tensors that were read (`weights.digest`), if requested
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def _storage(storages: dict[str, _Storage], id: Any) -> _Storage:
 def _open_zip(path: Path) -> tuple[Any, Find]:
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError):  # the second: a version of the format that nobody writes
+    except (zipfile.BadZipFile, NotImplementedError):  # the second: an unused version of the format
         raise ValueError("it begins like a zip archive but is cut short: copy or download it again") from None
     with archive:
         records = {info.filename: info for info in archive.infolist()}

@@ -8,15 +8,14 @@ r"""A language model that counts words, interpolated modified Kneser–Ney, comp
 
 It counts the n-grams of the training part (as Chen and Goodman describe: three discounts per order, lower orders by the
 number of preceding words) and prints the perplexity of the held-out part, forwards, and backwards by reversing both.
-Its words are the same that a biLM predicts: each word of a sentence and its end, and `<UNK>` for every word outside the
+It predicts the same words as a biLM: each word of a sentence and its end, and `<UNK>` for every word outside the
 vocabulary. The counts stop at the beginning of a sentence and see `<UNK>`, while a biLM sees the letters of such a word
-and the sentences before. `--run` adds the last held-out perplexities of a run, of one direction or of both. With
+and the previous sentences. `--run` adds the last held-out perplexities of a run, of one direction or of both. With
 `--text`, both score another text instead, whose words are separated by spaces, as in WikiText: it is split into
-sentences, and words outside the vocabulary of --data are `<UNK>`. A run that writes pieces, such as a
-GPT's, must have read the same text, prepared with a tokenizer; it is compared per word: what each model pays for the
-whole text, divided by the number of words without the ends of sentences, which a GPT does not see. It must spell the
-words for which the others pay `<UNK>`. All counts are arrays in memory: 14
-million words take half a minute and 2 GB.
+sentences, and words outside the vocabulary of --data are `<UNK>`. A run that writes pieces, such as a GPT's, must have
+read the same text, prepared with a tokenizer. It is compared per word: each model's loss on the whole text, divided by
+the number of words without the ends of sentences, which a GPT does not see. It must spell the words that the others
+score as `<UNK>`. All counts are arrays in memory: 14 million words take half a minute and 2 GB.
 """
 
 import tempfile
@@ -216,7 +215,7 @@ def score_text(run: str, store: Store) -> dict[str, float]:
 
 
 def by_direction(figures: Mapping[str, float], model: Any = None) -> dict[str, float]:
-    """Return the perplexities among the figures of an evaluation by direction; `model` tells that of a single one."""
+    """Return the perplexities of an evaluation by direction; `model` has the direction if there is only one."""
     both = {d: figures[f"held_out/{d}_perplexity"] for d in DIRECTIONS if f"held_out/{d}_perplexity" in figures}
     one = figures.get("held_out/perplexity")
     return both or ({} if one is None else {getattr(model, "direction", "forward"): one})

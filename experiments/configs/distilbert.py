@@ -27,7 +27,7 @@ def toy() -> ConfigDict:
     """A DistilBERT for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: about that of `bert.py:toy`, 17 minutes of processor time.
+    Cost: about 17 minutes of processor time, as for `bert.py:toy`.
     Command:
       python -m experiments.pretrain --config=experiments/configs/distilbert.py:toy --workdir=runs/distilbert_toy
     """
@@ -73,7 +73,7 @@ def distil() -> ConfigDict:
     r"""DistilBERT-base as in the paper: half of BERT-base's layers, every second one copied at the start.
 
     Paper and expected score: Sanh et al. 2019, https://arxiv.org/abs/1910.01108: GLUE 77.0 on average (table 1), 97 %
-    of BERT-base. Temperature and coefficients are those of its training script. Cost: 90 hours on eight V100 GPUs in
+    of BERT-base. Temperature and coefficients are from its training script. Cost: 90 hours on eight V100 GPUs in
     the paper. Prepare the data with `--tokenizer=google-bert/bert-base-uncased`. Command:
       python -m experiments.pretrain --config=experiments/configs/distilbert.py:distil --config.data=data/wiki \
           --config.teacher=google-bert/bert-base-uncased --workdir=runs/distil

@@ -17,8 +17,8 @@ def fields() -> ConfigDict:
     c.text = ""  # columns of your own files: the text (or word), by name or number
     c.update(pair="", label="", encoding="utf-8")
     c.share = 1.0  # of the training examples that are learned from; a smaller share is part of a larger one
-    c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: as they are
-    # What of a pretrained encoder is trained: all; frozen: nothing; head_first: the head, then all; top_down: the head,
+    c.compute = config_dict.placeholder(str)  # cpu, gpu, tpu, auto: dtype, attention that suit it; empty: unchanged
+    # The trained parts of a pretrained encoder: all; frozen: none; head_first: the head, then all; top_down: the head,
     # then one more layer in every epoch; chain_thaw: the head, then each layer alone from the lowest up, then all;
     # upper: the head and the `upper_layers`.
     c.transfer = "all"

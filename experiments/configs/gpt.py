@@ -28,7 +28,7 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     """A GPT-2 for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
-    Expected score: perplexity 4.70 per piece of whole held-out documents, beside the true one of 4.66
+    Expected score: perplexity 4.70 per piece of whole held-out documents; the true one is 4.66
     (`python -m experiments.benchmarks.toyworld --run=runs/gpt_toy`). Cost: 17 minutes of processor time. Command:
       python -m experiments.pretrain --config=experiments/configs/gpt.py:toy --workdir=runs/gpt_toy
     """

@@ -33,8 +33,8 @@ def fields(preset: str) -> ConfigDict:
 def toy() -> ConfigDict:
     """A ModernBERT for a laptop: the toy world in English and Korean, generated when the run starts.
 
-    Four layers of 128, every third global, a window of 16 pieces to each side. The best possible scores are those of
-    `bert.py:toy`, whose data, vocabulary and number of steps it has.
+    Four layers of 128, every third global, a window of 16 pieces to each side. Data, vocabulary, number of steps, and
+    so the best possible scores, are as in `bert.py:toy`.
 
     Expected score: not measured; the best possible for masked words at a rate of 15 percent is 0.654. Cost: not
     measured, above the 17 minutes of processor time of `bert.py:toy`. Command:

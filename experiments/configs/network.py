@@ -26,8 +26,8 @@ def fields() -> ConfigDict:
     # class (number, capitals, suffix, particle); characters: one for all, and a vector of the characters;
     # vectors: the file's, also for words first met in prediction; random: drawn from a hash of the word.
     c.unknown = "characters"
-    # A vector of the characters behind that of each word: cnn, gru, lstm or none; empty: cnn with unknown=characters,
-    # else none.
+    # A vector of each word's characters, appended to the word's own: cnn, gru, lstm or none; empty: cnn with
+    # unknown=characters, else none.
     c.character_vectors = ""
     c.character_size = 128  # filters of the cnn; cells in each direction of gru and lstm
     c.character_embedding_size = 16

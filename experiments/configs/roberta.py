@@ -27,7 +27,7 @@ def toy() -> ConfigDict:
     """A RoBERTa for a laptop: two layers, the toy world in English and Korean, generated when the run starts.
 
     Expected score: not measured here; the best possible is shown by `experiments.benchmarks.toyworld`.
-    Cost: about that of `bert.py:toy`, 17 minutes of processor time.
+    Cost: about 17 minutes of processor time, as for `bert.py:toy`.
     Command:
       python -m experiments.pretrain --config=experiments/configs/roberta.py:toy --workdir=runs/roberta_toy
     """
@@ -44,7 +44,7 @@ def toy() -> ConfigDict:
 def base() -> ConfigDict:
     r"""RoBERTa-base: 12 layers of 768, 125 M parameters, rows of whole sentences, batches of 8,192 rows.
 
-    Paper: Liu et al. 2019, https://arxiv.org/abs/1907.11692; batches, rate and warm-up are those of table 9.
+    Paper: Liu et al. 2019, https://arxiv.org/abs/1907.11692; batches, rate and warm-up are from table 9.
     Expected score: better than in table 2, with a sixteenth of the rows and BERT's corpus (full sentences: SQuAD 2.0
     79.1, MNLI 84.7, SST-2 92.5). Adam's betas, decay and clipping are this project's.
     Cost: 2.1 T pieces, so a pod of accelerators for weeks; 25,000 steps cost a twentieth.

@@ -1,7 +1,7 @@
 """TagLM: a tagger of two BiGRUs, with the top layer of a language model between them.
 
 The first BiGRU reads word vectors, which are trained, and a vector of each word's characters. The second reads the
-output of the first beside the language model's top layer, and a conditional random field chooses the tags. The language
+output of the first and the language model's top layer, and a conditional random field chooses the tags. The language
 model is frozen, and its top layer is not mixed with others. All other fields are as in experiments/configs/tagger.py.
 
 Paper: Peters et al. 2017, https://arxiv.org/abs/1705.00108. It lowers all words and writes 0 for each digit; it lowers

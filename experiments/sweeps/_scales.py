@@ -351,7 +351,7 @@ class TranslationScale(NamedTuple):
     notes: str = ""
 
     def shrink(self, name: str, value: int) -> int:
-        """Return a size at this scale; the names are those of the paper."""
+        """Return a size at this scale, by the paper's name."""
         return max(1, round(value / self.parts.get(name, 1)))
 
 

@@ -108,7 +108,7 @@ class Text(NamedTuple):
     pretraining: Settings
     task: Settings
     tuning: Settings  # of the language model, in addition to `Real.lm`
-    columns: Mapping[str, tuple[str, Settings]]  # what is measured, and the settings of its classifiers
+    columns: Mapping[str, tuple[str, Settings]]  # the columns' titles, and the settings of their classifiers
 
 
 class Real(NamedTuple):

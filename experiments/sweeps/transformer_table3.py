@@ -1,7 +1,7 @@
 r"""The Transformer, table 3: heads, the size of keys, the size of the model, dropout, smoothing, positions.
 
 The names of the rows: h heads, d_k the size of a head's keys, N layers, d_model and d_ff the sizes of the model and of
-its feed-forward layers, P_drop dropout, ε_ls label smoothing. All other fields are those of "base".
+its feed-forward layers, P_drop dropout, ε_ls label smoothing. All other fields are as in "base".
 
 Paper and expected score: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, table 3, newstest2013, perplexity per
 piece and BLEU, without averaging of checkpoints: bigger models are better, one head is worse than eight, smaller keys

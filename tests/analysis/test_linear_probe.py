@@ -19,7 +19,7 @@ def fit(vectors, labels, strength, start=None):
 
 
 def objective(probe: LinearProbe, vectors, labels):
-    """Loss and its gradient in double precision, from the definition."""
+    """Return the loss and its gradient in double precision, from the definition."""
     rows = (vectors.astype(np.float64) - probe.mean) / probe.scale
     logits = rows @ probe.weights + probe.bias
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -58,7 +58,7 @@ def test_the_same_again_and_scale_does_not_matter():
 
 
 def test_labels_that_are_told_apart_and_numbers_that_never_change():
-    """Separable labels have an end thanks to the penalty, constant columns divide by nothing."""
+    """The penalty keeps separable labels finite, and constant columns are not divided by zero."""
     vectors = np.zeros((40, 5), np.float32)
     vectors[:20, 1], vectors[:, 3] = 1.0, 7.0
     labels = np.array(["a"] * 20 + ["b"] * 20)
@@ -83,7 +83,7 @@ def test_a_single_label_and_one_not_seen_in_training():
 
 
 def test_the_penalty_is_chosen_on_dev():
-    """Many numbers of noise: the weakest penalty learns them by heart, and dev knows."""
+    """With many columns of noise, the weakest penalty learns them by heart, and the dev score shows it."""
     draw = np.random.default_rng(0)
     numbers = draw.integers(0, 2, 90)
     vectors = draw.normal(size=(90, 60)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The plane of a probe: held-out vectors only, the sides it tells apart, and nothing made up where there is nothing."""
+"""The plane of a probe: held-out vectors only, groups that it separates, and no invented separation."""
 
 import numpy as np
 import pytest

@@ -47,7 +47,7 @@ def elmo(goldens):
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
-    """Kept from test to test, as from run to run."""
+    """Return a folder that keeps vectors between tests, as between runs."""
     return tmp_path_factory.mktemp("vectors")
 
 
@@ -171,7 +171,7 @@ def test_static_neighbours_of_a_word_without_a_vector(static):
 
 
 def test_a_head_that_looks_at_the_word_before(goldens, monkeypatch):
-    """Attention planted into the maps: the head is found, and scored on the other half."""
+    """A head with planted attention is found, and scored on the other half."""
     bert = load(goldens / "bert_tiny")
     real = heads.run
 

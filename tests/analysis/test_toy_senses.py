@@ -1,4 +1,4 @@
-"""*bank* and *배* in the toy world: its sentence tells the sense, the word alone does not."""
+"""*bank* and *배* in the toy world: the sentence determines the sense, the word alone does not."""
 
 import os
 
@@ -23,7 +23,7 @@ def scores_of(sources, folder, worlds, per_sense):
 
 
 def test_context_tells_senses_apart_and_the_word_alone_does_not(tmp_path, monkeypatch):
-    """An encoder of two layers: a vector of the word's own, and the mean over its sentence."""
+    """An encoder of two layers: each word's own vector, and the mean over its sentence."""
     draw = np.random.default_rng(0)
     texts = [s.words for world in WORLDS.values() for i in range(200) for s in world.document(i).sentences]
     table = {word: draw.normal(size=48) for words in texts for word in words}

@@ -1,4 +1,4 @@
-"""Drifts and gradient norms of a model whose numbers are known."""
+"""Drifts and gradient norms of a model with known numbers."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Texts from masks and from a language model, on models whose probabilities are known."""
+"""Texts from masks and from a language model, on models with known probabilities."""
 
 from types import SimpleNamespace
 
@@ -26,7 +26,7 @@ MASK = 4
 
 
 class Words:
-    """A tokenizer with a piece for every word."""
+    """A tokenizer with one piece per word."""
 
     tokens, mask_id = list(WORDS), MASK
 
@@ -36,7 +36,7 @@ class Words:
 
 
 class Even:
-    """A model that finds every piece equally likely, but for those whose logits are given."""
+    """A model with equal probabilities for all pieces except those with given logits."""
 
     tokenizer, config = Words(), SimpleNamespace(pad_id=0)
 
@@ -67,7 +67,7 @@ def test_masks_are_filled_from_the_model(order):
     table = rng.normal(size=(6, 6))
 
     def logits(rows):
-        """The piece at a place depends on the one before it."""
+        """The piece at a place depends on the previous one."""
         before = np.roll(rows, 1, axis=1)
         return table[before]
 
@@ -109,7 +109,7 @@ def test_an_order_that_is_not_known():
 
 
 def test_likelihoods_are_those_of_the_toy_world(stories):
-    """Without the last probability of a document, that it ends there."""
+    """The probability that the document ends is left out."""
     for story, found in zip(stories, log_likelihoods(WORLD, stories)):
         [each] = word_log_probabilities(WORLD, [f"{story.opening} {story.following}"], "document")
         assert found == pytest.approx(each[len(story.opening.split()) : -1].sum(), abs=1e-6)

@@ -1,4 +1,4 @@
-"""Lines of some files that are executed: by `sys.monitoring` since Python 3.12, else by `sys.settrace`."""
+"""Record the executed lines of some files: with `sys.monitoring` since Python 3.12, else with `sys.settrace`."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ TOOL = 3  # of `sys.monitoring`; 0 to 2 and 5 have a meaning
 
 
 class Coverage:
-    """Collects executed lines of functions in `files`; `lines` grows while `watching`."""
+    """A collector of the executed lines of functions in `files`; `lines` grows while `watching`."""
 
     def __init__(self, files: Iterable[Path]):
         self.files = {str(file): file for file in files}
@@ -45,7 +45,7 @@ class Coverage:
     def _on_line(self, code: CodeType, line: int) -> Any:
         if code.co_filename in self.files:
             self.lines.add((code.co_filename, line))
-        return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]  # each line is told once
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]  # each line is reported once
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         name = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Faults below us: calls of the system that fail, slow disks, wrong clocks, stops, too little memory, few descriptors.
+"""Faults of the system: failing calls, slow disks, wrong clocks, stops, too little memory, few descriptors.
 
 `faults.c` is compiled and put under the programs (LD_PRELOAD). While the fault lasts, a program finishes with
 the usual results or ends with a status other than 0 and one clear line; afterwards the same command finishes.
@@ -119,7 +119,7 @@ def run_case(shop: Workshop, name: str, seed: int) -> Record:
 
 
 def judge(said: str, status: int | None, folder: str) -> str:
-    """Return what is unclear about the end of a program that failed, "" if one clear line ends it."""
+    """Return the problem with the message of a program that failed, or "" if it ends with one clear line."""
     lines = [line for line in said.strip().splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     if said.count("Traceback (most recent call last)"):

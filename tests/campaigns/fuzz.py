@@ -1,4 +1,4 @@
-"""Fuzzing of the readers of bytes, guided by the lines that an input reaches.
+"""Fuzz the readers of bytes, guided by the lines that an input reaches.
 
 Inputs that reach a new line are kept and changed further. An error other than the reader's own, a hang and memory
 without bound are kept, too: one input for each kind and place.
@@ -68,7 +68,7 @@ def mutate(data: bytes, other: bytes, coins: random.Random, tokens: Sequence[byt
 
 
 class Fuzzer:
-    """Fuzzes one reader; its corpus and what it finds are kept in a folder."""
+    """A fuzzer of one reader; a folder keeps its corpus and its findings."""
 
     def __init__(self, target: Reader, folder: Path, seed: int):
         self.target, self.folder = target, folder

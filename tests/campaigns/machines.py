@@ -1,4 +1,4 @@
-"""Machines: processes of one run, of which one is killed, stopped or late; a Ray node that is lost."""
+"""Machines: kill, stop or delay one process of a run; lose a Ray node."""
 
 import importlib.util
 import random
@@ -77,7 +77,7 @@ def undisturbed(shop: Workshop, count: int) -> tuple[Path, float]:
 
 
 def run_case(shop: Workshop, name: str, seed: int) -> Record:
-    """Disturb one process of a run, end what is left, and run the same commands again."""
+    """Disturb one process of a run, end the others, and run the same commands again."""
     begun = time.monotonic()
     first, how = name.split()
     if first == "ray":

@@ -1,4 +1,4 @@
-"""Runs a program on a Ray cluster of two nodes, of which one is killed after some seconds.
+"""Run a program on a Ray cluster of two nodes, and kill one node after some seconds.
 
 `python ray_cluster.py SECONDS PROGRAM FLAGS…` ends with the status of `python -m experiments.PROGRAM FLAGS…`, and
 prints `hit` if the program was still running when the node was killed.

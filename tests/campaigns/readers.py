@@ -1,4 +1,4 @@
-"""The readers that campaigns give broken files to: how to read a file, and a folder in which it is whole."""
+"""The readers that campaigns give broken files to: the function that reads a file, and a folder with a valid one."""
 
 import contextlib
 import io
@@ -21,10 +21,10 @@ PACKAGE = "bert_elmo_jax"
 
 @dataclass(frozen=True)
 class Reader:
-    """A file of a folder that is whole, and the function that reads it; it gets the path of the file.
+    """A file of a valid folder, and the function that reads it; it gets the path of the file.
 
-    `modules` are the files of the package whose lines a fuzzing run counts. `around` is a context in which a fuzzing
-    run reads, such as one in which checksums are right.
+    `modules` are the files of the package whose lines a fuzzing run counts. `around` is the context manager for reading
+    in a fuzzing run, such as one that makes all checksums right.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Reader:
 
 
 def load_folder(path: Path) -> None:
-    """Load the model of the folder of a file, and encode nothing."""
+    """Load the model of a file's folder, without encoding."""
     from bert_elmo_jax import load
 
     load(path.parent)
@@ -84,7 +84,7 @@ def read_store(depth: int, path: Path) -> None:
 
 
 def read_tensors(path: Path) -> None:
-    """Read all tensors of a file of safetensors or of PyTorch, or of a TensorFlow checkpoint by its index."""
+    """Read all tensors of a safetensors or PyTorch file, or of a TensorFlow checkpoint by its index."""
     if path.suffix == ".safetensors":
         from bert_elmo_jax.weights.huggingface_files import read_safetensors as reader
     elif path.suffix == ".index":
@@ -104,7 +104,7 @@ def read_tensors(path: Path) -> None:
 
 
 def read_pickle(path: Path) -> None:
-    """Run the machine of pickles."""
+    """Run the pickle machine."""
     from bert_elmo_jax.weights.pickle_machine import run_pickle
     from bert_elmo_jax.weights.torch_pickle import ALLOWED, _storage
 
@@ -133,7 +133,7 @@ def read_vectors(path: Path) -> None:
 
 
 def read_flat(path: Path) -> None:
-    """Read a model of OpenAI's in parts."""
+    """Read OpenAI's model in parts."""
     from bert_elmo_jax.families.gpt.openai import _open, _read_shapes
 
     _read_shapes(path.parent)
@@ -273,7 +273,7 @@ def list_targets(folder: Path) -> list[Reader]:
 
 
 def write_seeds(folder: Path) -> None:
-    """Write valid small files of the formats of which there is no golden."""
+    """Write valid small files of the formats that have no golden file."""
     import pickle
     import zipfile
 

@@ -1,4 +1,4 @@
-"""A process that reads broken files, and survives neither crashes nor memory without bound; `inputs.py` watches it."""
+"""A process that reads broken files; `inputs.py` watches it for crashes and unbounded memory."""
 
 import json
 import resource

@@ -22,9 +22,9 @@ BEGIN, END = "<!-- rendered by make campaign: do not edit -->", "<!-- end -->"
 class Record:
     """The result of one case.
 
-    `outcome` is "survived" (the results are those of an undisturbed run, or a broken file was refused clearly), "lost",
-    "unclear" (nothing is lost, but the message names neither file nor reason), "missed" (the case did not happen: the
-    program ended before, or the call was never made), or "refused" (the program refuses such a work undisturbed).
+    `outcome` is "survived" (the results equal an undisturbed run's, or a broken file was refused clearly), "lost",
+    "unclear" (no result was lost, but the message names neither file nor reason), "missed" (the case did not happen:
+    the program ended before, or the call was never made), or "refused" (the program refuses this work undisturbed).
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What a second start of the campaign does not try again."""
+        """The identity of the case; a second start of the campaign skips recorded keys."""
         return self.kind, self.name, self.seed
 
 

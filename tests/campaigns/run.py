@@ -1,11 +1,11 @@
-r"""Runs campaigns and appends every result to a file; a second start goes on where the first one ended.
+r"""Run campaigns and append every result to a file; a second start continues where the first one ended.
 
   make campaign                                                    # all kinds, to their counts
   make campaign KINDS=kills COUNT=100 MINUTES=60 FOLDER=campaign
   python -m tests.campaigns.run --folder=campaign --render         # the tables of docs/results/trust.md
 
-A case has a kind, a target and a seed, and gives the same moments, faults and files every time. What fails stays
-in FOLDER/cases, FOLDER/inputs/found and FOLDER/fuzz.
+A case has a kind, a target and a seed, and gives the same moments, faults and files every time. The files of failed
+cases stay in FOLDER/cases, FOLDER/inputs/found and FOLDER/fuzz.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def run(kind: str, folder: Path, count: int, until: float, seconds: float, only:
 
 
 def main() -> int:
-    """Run what the flags say; the status is 1 if something was lost."""
+    """Run the kinds that the flags select; the status is 1 if a result was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", default="campaign", help="where results and cases are kept")
     parser.add_argument("--kinds", default=",".join(COUNTS), help="some of: %(default)s")

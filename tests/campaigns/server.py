@@ -1,4 +1,4 @@
-"""Starts programs as `python -m` does, in forks of one process that has imported the library, to be killed at any time.
+"""Start programs as `python -m` does, in forks of a process with the library imported, and kill them at any time.
 
 The process reads one line of JSON per request and answers each with one: a command is answered with the process number
 of its fork, which leads a process group of its own; a request to wait with the exit status, or null.
@@ -22,7 +22,7 @@ LIMITS = {"AS": resource.RLIMIT_AS, "NOFILE": resource.RLIMIT_NOFILE}
 
 
 class Running:
-    """A program that runs. `kill` ends it and everything that it has started."""
+    """A running program. `kill` ends it and everything that it has started."""
 
     def __init__(self, server: "Server", number: int, log: Path):
         self._server, self.number, self.log = server, number, log
@@ -36,7 +36,7 @@ class Running:
         return True
 
     def kill(self) -> bool:
-        """Kill it; return False if it had ended by itself."""
+        """Kill the program; return False if it had already ended."""
         ended = self.wait(0.0) is not None
         self.send(signal.SIGKILL)
         if not ended:
@@ -50,7 +50,7 @@ class Running:
 
     @property
     def said(self) -> str:
-        """What the program has printed to standard error."""
+        """The program's output on standard error."""
         return self.log.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
 
 
@@ -82,7 +82,7 @@ class Server:
         environment: Mapping[str, str] | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> Running:
-        """Start `python -m experiments.PROGRAM …`; its output goes to files beside `log`."""
+        """Start `python -m experiments.PROGRAM …`; its output goes to files next to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         request = {"words": list(words), "log": str(log), "environment": environment or {}, "limits": limits or {}}
         number = self.ask(request)
@@ -90,19 +90,19 @@ class Server:
         return Running(self, number, log)
 
     def close(self) -> None:
-        """End the process; programs that still run go on."""
+        """End the process; running programs continue."""
         self._process.communicate()
 
 
 def serve() -> dict[str, object] | None:
-    """Answer every request; return a command in its own process, where it is carried out."""
+    """Answer every request; return a command in a process of its own, which executes it."""
     ended: dict[int, int] = {}
     for line in sys.stdin:
         asked = json.loads(line)
         if "words" in asked:
             if (child := os.fork()) == 0:
                 return dict(asked)
-            with contextlib.suppress(OSError):  # the child does the same; whoever is first
+            with contextlib.suppress(OSError):  # the child does the same, and may be first
                 os.setpgid(child, child)
             print(child, flush=True)
             continue

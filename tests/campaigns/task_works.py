@@ -1,4 +1,4 @@
-"""Works beyond those of a family: ULMFiT's stages, task networks with an encoder, a grid, a search and a study."""
+"""Works that belong to no family: ULMFiT's stages, task networks with an encoder, a grid, a search and a study."""
 
 import csv
 import json

@@ -31,10 +31,10 @@ Hashes = dict[str, str]
 
 @dataclass(frozen=True)
 class Work:
-    """A command that is disturbed: `words` of the command line and `results` after it, for the folder it writes to.
+    """A command to disturb; `words` and `results` take its output folder.
 
-    `words` may be several command lines, of which the first that is not refused is meant. `needs` are works whose
-    undisturbed result it reads.
+    `words` may return several command lines; the first that is not refused counts. `needs` are works whose undisturbed
+    result it reads.
     """
 
     name: str
@@ -120,14 +120,14 @@ class Workshop:
         return self.server.start(words, folder.with_name(f"{folder.name}-log") / "log", **how)
 
     def finish(self, name: str, folder: Path) -> str:
-        """Run a work to its end and return "" if its results are those of the undisturbed run, or the difference."""
+        """Run a work to its end and return the difference to the undisturbed run's results, "" if there is none."""
         running = self.start(name, folder)
         status = running.wait(LIMIT)
         if status is None:
             running.kill()
             return f"no end within {LIMIT:.0f} s"
         wrong = self.compare(name, folder)
-        if status != 0 and wrong:  # a program that does not replace what is complete refuses, which is right
+        if status != 0 and wrong:  # a program that refuses to replace complete results is right
             lines = running.said.strip().splitlines() or [""]
             return f"status {status}: {lines[-1][:300]}"
         return wrong
@@ -164,7 +164,7 @@ def hash_files(*names: str) -> Callable[[Path], Hashes]:
 
 
 def hash_tree(folder: Path) -> Hashes:
-    """Hash all files that a preparation is made of."""
+    """Hash all files of a preparation."""
     files = sorted(file for file in (folder / "corpus").rglob("*") if file.is_file())
     kept = [file for file in files if file.suffix != ".lock" and not file.name.startswith(".")]
     return {str(file.relative_to(folder)): hash_bytes(file.read_bytes()) for file in kept}
@@ -333,7 +333,7 @@ def write_data(folder: Path) -> None:
 
 
 def stop_and_continue(running: Any, seconds: float) -> None:
-    """Stop a program for a while, as a laptop does that is closed."""
+    """Stop a program for a while, like a closed laptop."""
     running.send(signal.SIGSTOP)
     time.sleep(seconds)
     running.send(signal.SIGCONT)

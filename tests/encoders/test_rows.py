@@ -32,7 +32,7 @@ def test_a_text_that_fits_is_one_window():
 
 @given(st.integers(1, 80), st.integers(4, 20), st.integers(1, 18))
 def test_owners_are_the_windows_of_most_context(pieces, size, stride):
-    """The reference: for each piece the window whose smaller side is largest, the first of equals."""
+    """As in the reference, a piece belongs to the first window whose smaller side is largest."""
     assume(stride <= size - 2)
     found = row(" ".join(["a"] * pieces), size, "windows", stride)
     place = np.arange(pieces)
@@ -55,7 +55,7 @@ def test_owners_of_a_very_long_text_need_memory_for_the_text_alone():
 def test_max_context_takes_the_window_with_more_on_its_smaller_side():
     windows = row("a b a b a b a b", size=6, overflow="windows", stride=2)
     assert windows.windows == ((0, 4), (2, 6), (4, 8))
-    # places 2 and 3 stand in both first windows: 2 has contexts (2, 1) and (0, 3), 3 has (3, 0) and (1, 2)
+    # places 2 and 3 are in both first windows: 2 has contexts (2, 1) and (0, 3), 3 has (3, 0) and (1, 2)
     assert windows.owners()[1:-1].tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
     assert windows.columns(1).tolist() == [0, 3, 4, 5, 6, 9]
 

@@ -1,4 +1,4 @@
-"""Exact search beside a full sort, in chunks and from files, and wrong inputs."""
+"""Exact search against a full sort, in chunks and from files, and wrong inputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Programs run in this process as `python -m` runs them, one after the other."""
+"""Run programs in this process as `python -m` does, one after the other."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ class Done(NamedTuple):
 
 
 def run_program(name, *words, stdin=""):
-    """The exit status, standard output and standard error of a program; its flags are gone afterwards."""
+    """Run a program; return its exit status, standard output and standard error, and remove its flags."""
     app.define_help_flags()
     before, streams = set(flags.FLAGS), (sys.argv, sys.stdin)
     out, err, status = io.StringIO(), io.StringIO(), 0

@@ -1,4 +1,4 @@
-"""Small files of every kind of task, English and Korean, and a model of one layer to begin with."""
+"""Small files for every kind of task, English and Korean, and a model of one layer to fine-tune."""
 
 import json
 import random
@@ -107,7 +107,7 @@ WRITERS = {
 
 
 def write_task(folder, task, count=64):
-    """The fields of a config for files that are written into a folder."""
+    """Write files into a folder; return the config's fields for them."""
     write, ending, fields = WRITERS[task]
     folder.mkdir(exist_ok=True)
     files = {}
@@ -118,7 +118,7 @@ def write_task(folder, task, count=64):
 
 
 def write_model(folder, num_layers=1):
-    """A run directory with a small model."""
+    """Write a run directory with a small model."""
     tokenizer = train_wordpiece([" ".join((*GOOD, *BAD, *OTHER, "서울에", "really", ","))] * 9, vocab_size=120)
     sizes = {"hidden_size": 16, "num_layers": num_layers, "num_heads": 2, "feed_forward_size": 32, "max_positions": 48}
     config = BertConfig(vocab_size=tokenizer.vocab_size, dropout=0.1, attention_dropout=0.1, **sizes)
@@ -129,7 +129,7 @@ def write_model(folder, num_layers=1):
 
 
 def run_network(program, config, workdir):
-    """One run of a task's own network, in this process."""
+    """Run the training of a task's own network in this process."""
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
     start = program("bert_elmo_jax.runs.with_network").start_network(config, None, None)
     workdir.mkdir(exist_ok=True)

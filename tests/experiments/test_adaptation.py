@@ -37,7 +37,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def elmo(tmp_path_factory):
-    """A language model with a vocabulary of its own."""
+    """Return a language model with a vocabulary of its own."""
     folder = tmp_path_factory.mktemp("elmo") / "run"
     config = ElmoConfig(vocab_size=len(WORDS), **SIZES)
     params = init_elmo_params(config, jax.random.key(0), lm=True)
@@ -62,7 +62,7 @@ def adapt(program, config, workdir):
 
 @pytest.fixture(scope="module")
 def alone(program, files, elmo, tmp_path_factory):
-    """The result without a stop; compiled with optimisation, as outside of tests."""
+    """Return the result without a stop, compiled with optimisation, as outside of tests."""
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))

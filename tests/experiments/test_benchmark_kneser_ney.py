@@ -38,7 +38,7 @@ def flat(sentences):
 
 
 class Plain:
-    """The same model by the book: dictionaries, tuples and recursion."""
+    """A textbook implementation of the same model: dictionaries, tuples and recursion."""
 
     def __init__(self, sentences, order, discounts):
         self.counts = {}
@@ -140,7 +140,7 @@ def test_it_prints_a_table_beside_a_run(benchmark, corpus, tmp_path, capsys):
 
 
 def test_a_decoder_is_compared_per_word(benchmark, corpus, tmp_path, capsys):
-    """A GPT that knows nothing pays the same for each piece of the whole text."""
+    """An untrained GPT has the same loss for each piece of the whole text."""
     pieces = toy_corpus(tmp_path / "pieces", documents=300, vocab_size=8192)
     tokenizer = load_tokenizer(pieces / "tokenizer")
     size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "feed_forward_size": 16, "max_positions": 32}
@@ -183,7 +183,7 @@ def test_examples_of_discounts_and_of_depths(benchmark):
 
 @pytest.fixture(scope="module")
 def word_run(corpus, tmp_path_factory):
-    """A run of an AWD-LSTM that knows nothing: all words are equally likely."""
+    """Write the run of an untrained AWD-LSTM: all words are equally likely."""
     return write_word_run(tmp_path_factory.mktemp("word_run"), corpus, "forward")
 
 

@@ -1,4 +1,4 @@
-"""The baselines, compared with counts by hand and by dictionaries, and the table of a run that learned nothing."""
+"""The baselines, compared with counts by hand and by dictionaries, and the table of an untrained run."""
 
 import itertools
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""The benchmark runs at a toy size, and says what packing gains."""
+"""The benchmark runs at a toy size, and prints the gain of packing."""
 
 import re
 import subprocess

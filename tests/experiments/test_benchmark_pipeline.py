@@ -1,4 +1,4 @@
-"""The benchmark runs at a toy size, so that it cannot rot."""
+"""The benchmark runs at a toy size."""
 
 import subprocess
 import sys

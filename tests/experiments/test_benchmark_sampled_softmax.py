@@ -1,4 +1,4 @@
-"""The benchmark runs at a toy size, and its two ways do the same."""
+"""The benchmark runs at a toy size, and both ways give the same result."""
 
 import jax
 import numpy as np

@@ -49,7 +49,7 @@ def words(tmp_path_factory):
 
 
 def run_directory(folder, model, params, tokenizer, **asked):
-    """A run that stopped before it learned anything."""
+    """Write the directory of a run that stopped before it learned anything."""
     train.same_run(folder, {**TOY, **asked}, ())
     describe_run(folder, model, params, tokenizer)
     with train.Checkpoints(folder, keep=1) as checkpoints:
@@ -64,7 +64,7 @@ def held_out(pieces, objective, **masking):
 
 @pytest.mark.long
 def test_masked_words_are_those_of_best_masked(pieces):
-    """Whole documents, all masks [MASK]: compared with the toy world's own function on the same words."""
+    """On whole documents with only [MASK] as masks, the result equals the toy world's function on the same words."""
     batches = held_out(pieces, "documents", split=(1.0, 0.0, 0.0))
     sentences = toy_passages.Sentences(pieces, WORLDS, load_tokenizer(pieces / "tokenizer").tokens)
     scores, asked = masked_scores.best_masked_rows(batches, sentences, pairs=False)
@@ -235,7 +235,7 @@ def test_elmo_beside_the_best(benchmark, words, capsys):
 
 @pytest.mark.long
 def test_a_smaller_world_has_a_best_of_its_own(benchmark, program, tmp_path, capsys):
-    """Sentences are scored by the world that they come from: another one does not know their probabilities."""
+    """Sentences are scored by their own world: another world does not know their probabilities."""
     size = {"topics": 4, "words": 2}
     corpus = toy_corpus(tmp_path / "toyworld", documents=60, tokenizer="words", vocab_size=8192, heldout=0.2, **size)
     vocabulary = WordVocabulary.load(corpus / "tokenizer")

@@ -1,4 +1,4 @@
-"""The program that compares writing: a table, samples, and what it says about models that do not fit."""
+"""The program that compares writing: a table, samples, and errors about unsuitable models."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ RUN = {"data": "toyworld", "toyworld": {"topics": 2, "words": 2, "language": "en
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """A random BERT and a random GPT for a small toy world."""
+    """Write the runs of a random BERT and a random GPT for a small toy world."""
     monkeypatch.chdir(tmp_path)
     said = [sentence.text for i in range(300) for sentence in ToyWorld("en", topics=2, words=2).document(i).sentences]
     tokenizer = train_wordpiece(said, vocab_size=2_000)

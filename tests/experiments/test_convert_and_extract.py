@@ -175,7 +175,7 @@ def test_extract_says_what_is_wrong(tmp_path, goldens, monkeypatch):
 
 
 def raise_after(batches, stops):
-    """`encode_batches` that raises an error after so many batches, each time another one."""
+    """An `encode_batches` that raises another error each time after so many batches."""
 
     def stopping(self, *args, **kwargs):
         after, error = next(stops)
@@ -191,7 +191,7 @@ def raise_after(batches, stops):
     ("ending", "model"), [("h5", "bert_tiny"), pytest.param("npz", "elmo_tiny", marks=pytest.mark.long)]
 )
 def test_a_stopped_extraction_goes_on(tmp_path, goldens, ending, model, monkeypatch):
-    """A part is 32 batches: of 40 texts, one a batch, there are 32 when the 36th is computed."""
+    """A part has 32 batches: of 40 texts with one per batch, 32 are written when the 36th is computed."""
     (tmp_path / "good.txt").write_text("w1 w2\nw3\n" * 20)
     flags = [f"--model={goldens / model}", f"--input={tmp_path}/good.txt", "--batch_size=1"]
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"a.{ending}"

@@ -1,4 +1,4 @@
-"""Conversion of an ELMo: every way round keeps every bit, and impossible requests are refused."""
+"""Conversion of an ELMo: every round trip keeps every bit, and impossible requests are refused."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ WORDS = WordVocabulary.build({"강": 9, "river": 8, "배": 7, "bank": 6, "은행
 
 @pytest.fixture
 def source(tmp_path):
-    """A folder as AllenNLP reads it, with a language-model head and its words."""
+    """Write a folder as AllenNLP reads it, with a language-model head and its words."""
     folder = tmp_path / "released"
     elmo_hdf5.write(folder, init_elmo_params(CONFIG, jax.random.key(0), lm=True), CONFIG)
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS.words), encoding="utf-8")

@@ -82,7 +82,7 @@ def test_flags_that_say_nothing(tmp_path, flags, goldens):
 @pytest.mark.long
 @pytest.mark.parametrize("ending", ["h5", "npz"])
 def test_killed_at_any_moment_it_goes_on(tmp_path, flags, ending):
-    """SIGKILL again and again, at ever other moments, also while the parts are put together: the same bytes."""
+    """SIGKILLs at many moments, also while the parts are merged, do not change the bytes of the result."""
     coins = np.random.default_rng(0)
     lines = [
         " ".join(coins.choice(["강가의", "작은", "은행", "river", "bank", "a"], n)) for n in coins.integers(1, 30, 4000)

@@ -46,7 +46,7 @@ def config_of(fields, **changes):
 
 
 def run(program, config, workdir, init):
-    """One run in this process; the signal that ended it."""
+    """Run in this process, and return the signal that ended the run."""
     finetuning, transfer = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.with_head")
     data = program("bert_elmo_jax.runs.task_data").read_data(config)
     start = transfer.start_head(config, str(init), None)
@@ -81,7 +81,7 @@ def test_from_a_file_to_predictions(program, task, files, model, tmp_path, capsy
 
 @pytest.mark.usefixtures("one_device")
 def test_learning(program, files, model, tmp_path):
-    """The words decide; a model that learns finds them."""
+    """The words determine the labels, so a model that learns finds them."""
     config = config_of(files["classification"], epochs=25.0, eval_every=50, dropout=0.0)
     run(program, config, tmp_path / "run", model)
     tuned = load(tmp_path / "run")
@@ -255,7 +255,7 @@ KINDS |= dict.fromkeys(("base", "small", "quickstart"), "classification")  # of 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_makes_a_step(program, name, files, model):
-    """The recipe with other data: traced, not computed."""
+    """The recipe with other data is traced, but not computed."""
     from bert_elmo_jax import train
     from bert_elmo_jax.data.tasks.batches import collate
     from bert_elmo_jax.runs.with_head import prepare_head

@@ -18,7 +18,7 @@ FIELDS = {
 
 
 def fields_of(read):
-    """The flags for the files of a reader of broken files."""
+    """Return the flags for the files of a test of broken files."""
     if read.__name__ != "<lambda>":
         return {"labels": FIELDS[OWN], "read_squad": {"task": "squad"}, "read_qamr": {"task": "qamr"}}.get(
             read.__name__, {"task": "swag"}

@@ -119,7 +119,7 @@ def test_it_learns_with_pretrained_vectors_that_stay(program, files, tmp_path, c
 @pytest.mark.usefixtures("one_device")
 @pytest.mark.long  # test_finetune.py has a grid
 def test_a_grid_of_tags_without_entities(program, files, tmp_path):
-    """Nothing to find: everything is O, the score is 0, and nothing breaks. The encoder's vectors are computed once."""
+    """Without entities all tags are O and the score is 0. The encoder's vectors are computed once."""
     config = config_of(files["plain"], encoder=ELMO)
     grid, data = program("bert_elmo_jax.runs.finetuning"), program("bert_elmo_jax.runs.task_data").read_data(config)
     assert data.task.labels == ("O",)
@@ -163,7 +163,7 @@ WAYS = {
 @pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.long] * (way != "gru")) for way in WAYS])
 def test_cells_characters_and_directions_learn_and_are_loaded(program, files, way, tmp_path):
-    """From a file to predictions; a run that was lost ends as if left alone."""
+    """From a file to predictions; a killed run ends like an uninterrupted one."""
     fields = {**files["entities"], "epochs": 20.0, "dropout": 0.0, "mix_dropout": 0.0, "eval_every": 20}
     config = config_of(fields, **{**GRU, **WAYS[way]}, encoder=ELMO, cache=str(tmp_path / "vectors"))
     config.optimizer.learning_rate = 0.02
@@ -216,7 +216,7 @@ def test_cells_characters_and_directions_learn_and_are_loaded(program, files, wa
 
 @pytest.mark.parametrize("name", list_recipes("experiments/configs/taglm.py")[0])
 def test_recipes_of_taglm_make_a_step(program, name, files, tmp_path):
-    """The recipe with other data: traced, not computed."""
+    """The recipe with other data is traced, but not computed."""
     config, said = read_config(f"experiments/configs/taglm.py:{name}")
     for part in ("xpected score:", "Cost:", "Command:", "taglm.py" if name == "entities" else f"taglm.py:{name}"):
         assert part in said

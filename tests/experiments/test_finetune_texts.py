@@ -89,7 +89,7 @@ def test_pairs_from_files_to_predictions(program, files, tmp_path):
 @pytest.mark.long  # test_finetune.py kills the same loop in every run of the tests
 @pytest.mark.usefixtures("one_device")
 def test_a_run_of_pairs_that_broke_off_ends_as_if_left_alone(program, files, tmp_path, monkeypatch):
-    """Lost in its second evaluation, behind the first checkpoint."""
+    """The run is killed in its second evaluation, after the first checkpoint."""
     config = config_of("esim", files["qnli"], encoder=ELMO, epochs=3.0)
     finetuning = program("bert_elmo_jax.runs.finetuning")
     evaluations, figures_of = [], finetuning.figures_of
@@ -130,7 +130,7 @@ def test_a_bert_that_is_trained_along_with_pairs(program, files, tmp_path):
 
 @pytest.mark.usefixtures("one_device")
 def test_texts_without_words_and_no_encoder(program, tmp_path):
-    """As of NSMC: of a thousand rows one may be empty, and is kept."""
+    """As in NSMC, one row in a thousand may be empty, and is kept."""
     fields = {"task": "nsmc"}
     for part in ("train", "dev"):
         rows = [f"{n}\t{OTHER[n % len(OTHER)]} 영화\t{n % 2}" for n in range(1000)]

@@ -37,7 +37,7 @@ for run in (run, steps):  # devices compute in threads
 
 
 def faults(how):
-    """Pages requested in twenty steps, in a thread and outside."""
+    """Return the pages requested in twenty steps, in a thread and outside."""
     done = subprocess.run(
         [sys.executable, "-c", FAULTS, how],
         cwd=Path(__file__).parents[2], env={**os.environ, "GLIBC_TUNABLES": ""}, capture_output=True, text=True,

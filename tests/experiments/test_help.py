@@ -62,7 +62,7 @@ MISTAKES = [
 
 
 def flags_of(name):
-    """The flags that a program defines, and for --[no]flag whether it is a switch."""
+    """Return the flags that a program defines, each as (kind, name)."""
     return re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', SOURCES[name])
 
 

@@ -1,6 +1,6 @@
-"""Nonsense in every numeric field of every recipe: one line that names the field, what was given and what is expected.
+"""Nonsense in every numeric field of every recipe: one line with the field, the given value and the expected ones.
 
-Nothing is started: a config is checked when its flags are read.
+No run is started: a config is checked when its flags are read.
 """
 
 import functools
@@ -21,7 +21,7 @@ CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 
 @functools.cache
 def recipes():
-    """The files with a `get_config`, each with its recipe: (program, file)."""
+    """Return the files with a `get_config`, each with its recipe: (program, file)."""
     found = []
     for path in sorted(CONFIGS.glob("[!_]*.py")):
         text = path.read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def is_number(kind, value):
 
 
 def numeric_fields(config):
-    """The fields with numbers: (path, type, present value); empty ones by the type of their placeholder."""
+    """Return the numeric fields as (path, type, present value); empty ones by the type of their placeholder."""
     for name, value in list_fields(config):
         *groups, last = name.split(".")
         kind = functools.reduce(lambda part, group: part[group], groups, config).get_type(last)
@@ -50,7 +50,7 @@ def numeric_fields(config):
 
 
 def nonsense(name, kind, present):
-    """Texts that no field of a type may have, and numbers just outside of a field's range."""
+    """Return texts that no field of a type may have, and numbers just outside a field's range."""
     allowed = find_range(name)
     assert allowed is not None, f"{name} has no range in runs/field_ranges.py"
     texts = ["nan", "inf", "-inf", "1e400", "-1e300", str(10**20), str(-(10**20)), "zebra", "1_", "0x", "--"]
@@ -68,7 +68,7 @@ def nonsense(name, kind, present):
 
 @pytest.fixture
 def read_once(monkeypatch):
-    """Configs are read once, and each field gets its value back: reading one takes much longer than checking it."""
+    """Read each config only once, because reading takes much longer than checking; fields get their values back."""
     monkeypatch.setattr(start, "read_config", functools.cache(read_config))
     return start.read_config
 

@@ -1,4 +1,4 @@
-"""Programs whose output cannot be written, or is not meant: one clear line, and nothing is left behind."""
+"""Programs whose output cannot be written, or is a mistake: one clear line, and no files are left behind."""
 
 import errno
 
@@ -45,7 +45,7 @@ def test_a_full_disk_says_where(tmp_path, monkeypatch, named):
 
 
 def test_a_full_disk_during_safetensors(tmp_path, goldens):
-    """A limit on the size of files stands for a full disk."""
+    """A limit on the size of files acts like a full disk."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))

@@ -102,7 +102,7 @@ def model(tmp_path_factory):
 
 
 def test_from_a_table_to_a_table(reviews, model, tmp_path, one_device):
-    """As the commands do it: a share for dev, the run's encoding for new rows, a table for Excel."""
+    """The steps of the documented commands: a share for dev, the run's encoding for new rows, a table for Excel."""
     flags = {**given(reviews, dev="0.25", encoding="cp949"), "workdir": str(tmp_path / "run"), "init": model}
     fields = ["--config.epochs=1", "--config.batch_size=16", "--config.max_length=32"]
 

@@ -99,7 +99,7 @@ def test_a_plan_for_simulated_devices(capsys):
 
 
 def test_search_for_the_largest_batch_that_fits(capsys, monkeypatch):
-    """The search itself, with a compiler that needs 1 GiB and a quarter for every row of a device."""
+    """The search uses a compiler that needs 1 GiB, and a quarter of a GiB more for each row of a device."""
 
     def compiled(step, state, batch, mesh, rules):
         rows = len(batch["lengths"].shape) and batch["lengths"].shape[0] // 8

@@ -150,7 +150,7 @@ def write_lines(file, count):
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
 def test_a_stopped_prediction_continues(runs, tmp_path, monkeypatch, ending):
-    """It ends with the bytes of one that was not stopped, and computes nothing twice."""
+    """Its output has the same bytes as an uninterrupted one's, and no prediction is computed twice."""
     source, model = str(write_lines(tmp_path / "in.txt", 20)), runs["sst2"]
     monkeypatch.setattr(predict_file, "AHEAD", 1)
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"

@@ -48,14 +48,14 @@ def test_many_unknown_words_are_remarked_on(capsys):
 
 
 def tree(folder):
-    """Every file of a store with the hash of its bytes."""
+    """Return every file of a store with the hash of its bytes."""
     paths = (p for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """2 MB of English and Korean documents in three kinds of file."""
+    """Write 2 MB of English and Korean documents in three kinds of file."""
     import gzip
     import json
 
@@ -89,7 +89,7 @@ def flags_for(text, output, tokenizer, *more):
 
 @pytest.fixture(scope="module", params=["wordpiece", "words"])
 def undisturbed(request, text, tmp_path_factory):
-    """(kind, the files of a run that nothing disturbed, its duration)."""
+    """Return (kind, the files of an undisturbed run, its duration)."""
     output = tmp_path_factory.mktemp("undisturbed") / request.param
     start = time.monotonic()
     done = run(*flags_for(text, output, request.param, "--workers=1"))
@@ -162,7 +162,7 @@ def test_killed_anywhere_it_goes_on_and_ends_with_the_same_bytes(text, tmp_path,
 
 
 def alive_with(mark):
-    """Processes that still have files of this folder open."""
+    """Return the processes that still have files of this folder open."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/fd/*"):
         try:
@@ -271,7 +271,7 @@ def test_interrupting_says_how_to_go_on(text, tmp_path, number):
 
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
-    """1 GB in one file, two workers: all processes together stay under 1.5 GB."""
+    """With 1 GB in one file and two workers, all processes together stay under 1.5 GB."""
     coins = random.Random(1)
     words = ["".join(coins.choices("abcdefghijklmnop", k=coins.randint(2, 9))) for _ in range(50_000)]
     known = [" ".join(coins.choices(words, k=14)) for _ in range(20_000)]
@@ -299,7 +299,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
 
 
 def family_memory(pid):
-    """Bytes held by a process and its descendants, shared pages counted once (PSS)."""
+    """Return the bytes held by a process and its descendants, with shared pages counted once (PSS)."""
     total = 0
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -48,7 +48,7 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
-    """The toy world, prepared for each model once."""
+    """Prepare the toy world for each model once."""
     from bert_elmo_jax.data.corpora.toy_corpus import toy_corpus, toy_pairs
 
     folder = tmp_path_factory.mktemp("corpora")
@@ -77,7 +77,7 @@ def command(model, workdir, corpora, *more):
 
 
 def environment(devices):
-    """For one device the programs take half the time that they take for eight."""
+    """Return the environment; with one device the programs take half the time of eight devices."""
     return {**os.environ, "XLA_FLAGS": os.environ["XLA_FLAGS"].replace("count=8", f"count={devices}")}
 
 
@@ -98,13 +98,13 @@ def leave_alone(model, workdir, corpora, devices):
 
 @pytest.fixture(scope="module", params=["bert", "elmo", "transformer"])
 def undisturbed(request, tmp_path_factory, corpora):
-    """A run that was left alone: its model, its folder, and how long it took."""
+    """Return an uninterrupted run: its model, its folder, and its duration."""
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=1)
 
 
 @pytest.fixture(scope="module", params=list(MODELS))
 def undisturbed_on_eight(request, tmp_path_factory, corpora):
-    """The same on eight devices."""
+    """Return the same run on eight devices."""
     return leave_alone(request.param, tmp_path_factory.mktemp(request.param), corpora, devices=8)
 
 
@@ -171,7 +171,7 @@ def test_a_run_is_complete(undisturbed):
 @ONE
 @pytest.mark.long
 def test_going_on_from_given_weights(undisturbed, corpora, tmp_path):
-    """They are scored before the first step, and training starts where it ended, not from nothing."""
+    """They are scored before the first step, and training starts from them, not from random weights."""
     model, alone, _ = undisturbed
     more = ["--parallel=pmap", "--config.steps=12", "--config.optimizer.learning_rate=1e-6"]
     weights = alone / "checkpoints" / str(STEPS) if model == "transformer" else alone  # which has a mean, too
@@ -244,7 +244,7 @@ def test_what_is_refused(undisturbed, corpora, tmp_path):
 
 @pytest.mark.parametrize("model", ["bert", "elmo", "transformer"])
 def test_what_a_config_cannot_mean(model, corpora, tmp_path):
-    """The programs end such errors in one message, as the test before this one sees of one of them."""
+    """The programs end with one message on such errors, as the previous test shows for one of them."""
     other = {"bert": corpora["elmo"], "elmo": corpora["bert"], "transformer": corpora["bert"]}[model]
     cases = [
         ({"data": str(other)}, None, "prepare pairs" if model == "transformer" else "prepare it"),
@@ -288,7 +288,7 @@ def test_a_shard_deleted_while_running(undisturbed, corpora, tmp_path):
 
 
 def test_only_an_optimiser_that_leaves_rows_alone_is_given_the_touched_ones():
-    """Adam moves on every row that it remembers: it must be the same update as on the whole table."""
+    """Adam also moves rows that it has seen before: the update must be the same as on the whole table."""
     given = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -335,7 +335,7 @@ DISTINCT = ("toy", "large_lamb")  # the others repeat what these do at other siz
 
 
 def shrunk(family, recipe, corpora):
-    """The config with small sizes."""
+    """Return the config with small sizes."""
     config, _ = read_config(f"experiments/configs/{family}.py:{recipe}")
     config.update({"data": str(corpora.get(family, corpora["bert"])), "batch_size": 4, "steps": 10})
     config.accumulate = 1

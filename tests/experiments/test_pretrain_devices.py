@@ -1,4 +1,4 @@
-"""One answer everywhere: the pretraining programs on one device, on eight, under pmap, and as two processes."""
+"""Pretraining has the same result on one device, on eight, under pmap, and as two processes."""
 
 import os
 import socket

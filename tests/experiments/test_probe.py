@@ -31,7 +31,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def run(files, monkeypatch):
-    """Runs the program with flags; its status and what it wrote to the two outputs."""
+    """Return a function that runs the program with flags and returns its status and both outputs."""
     monkeypatch.chdir(files)
     return functools.partial(run_program, "probe", "--output=out")
 
@@ -187,7 +187,7 @@ def test_interrupted(run, monkeypatch):
 
 
 def test_it_finds_what_layers_hold(run, files):
-    """Vectors that say the part of speech, and the table says so."""
+    """The vectors contain the part of speech, and the table shows it."""
     status, _, _ = run("--what=probe", "--static=glove.txt", "--tasks=pos", *TREEBANK)
     assert status == 0
     assert np.isclose(float(rows(files, "probe")[1]["score"]), 1.0)

@@ -29,7 +29,7 @@ class BagConfig:
 
 
 class Bag(nn.Module):
-    """Adds to each piece the mean of its text, mixed by a dense layer."""
+    """A layer that adds the mean of its text to each piece, through a dense layer."""
 
     config: BagConfig
 
@@ -51,7 +51,7 @@ class Bag(nn.Module):
 
 
 class Guess(nn.Module):
-    """Scores every piece by the embeddings, transposed."""
+    """A head that scores every piece with the transposed embeddings."""
 
     config: BagConfig
 
@@ -78,7 +78,7 @@ FAMILY = register(
 
 
 def get_config() -> ConfigDict:
-    """A pretraining run on the toy world, small enough for a test."""
+    """Return the config of a pretraining on the toy world, small enough for a test."""
     optimizer = {"name": "adamw", "schedule": "constant", "learning_rate": 3e-3, "warmup": 0.0, "decay": 0.0}
     return ConfigDict({
         "family": "bag", "model": {"hidden_size": 32, "max_positions": 128}, "objective": "documents",

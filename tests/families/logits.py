@@ -1,4 +1,4 @@
-"""The logits of a BERT's pretraining heads, put together from the modules."""
+"""The logits of a BERT's pretraining heads, computed with the modules."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from bert_elmo_jax.families.bert.family import FAMILY
 
 
 class Logits(NamedTuple):
-    """A piece for each position [B, K, V], the order of each pair [B, S, 2]."""
+    """The logits of pieces [B, K, V], and of the order of each pair [B, S, 2]."""
 
     mlm: jax.Array
     nsp: jax.Array

@@ -1,4 +1,4 @@
-"""torch and transformers for the tests that compare with them, with their own warnings kept apart from ours."""
+"""Import torch and transformers for comparisons, with their warnings suppressed."""
 
 import contextlib
 import logging
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def peers():
-    """torch and transformers, with their own warnings kept apart from ours."""
+    """Return torch and transformers, imported without their warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch = pytest.importorskip("torch", reason="needs the peers extra")

@@ -1,4 +1,4 @@
-"""A new family, defined in one file of the tests, goes through everything that BERT and ELMo go through."""
+"""A new family, defined in one file of the tests, passes the same tests as BERT and ELMo."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def read_losses(folder):
 
 @pytest.fixture(scope="module", autouse=True)
 def bag():
-    """The module of the family, which is registered for the tests of this file alone."""
+    """Return the family's module; the family is registered only for the tests of this file."""
     module = SimpleNamespace(**runpy.run_path(str(ROOT / FILE)))
     yield module
     del REGISTRY["bag"]
@@ -56,7 +56,7 @@ def bag():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A pretraining that was killed in the middle, and one that was not; both began with the same command."""
+    """Return a pretraining that was killed in the middle and resumed, and an uninterrupted one."""
     folder = tmp_path_factory.mktemp("bag")
     words = [f"--config={FILE}", "--config.eval_every=12"]
     run("pretrain", *words, f"--workdir={folder / 'whole'}")

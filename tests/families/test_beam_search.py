@@ -1,4 +1,4 @@
-"""Beam search in compiled code gives the texts and scores of a plain one with lists."""
+"""Beam search in compiled code gives the texts and scores of a plain search with lists."""
 
 import functools
 
@@ -18,7 +18,7 @@ def registered(monkeypatch):
 
 
 def compare(writer, config, params, prompts, beams, max_new, n_best=None, ends=None, **options):
-    """Compare all texts of a call with the plain search; return what was found."""
+    """Compare all texts of a call with the plain search, and return them."""
     name = "tokens" if config.first is None else "source"
     rules = {"length_penalty": 1.0, "length_rule": "power", "early_stopping": False} | options
     found = writer.generate(
@@ -52,7 +52,7 @@ def test_all_rules_give_the_plain_search(first, early):
 
 
 def test_the_rules_differ():
-    """Otherwise the test above would compare little."""
+    """If the rules agreed, the test above would compare little."""
     found = {}
     for early in (False, True, "never"):
         some = [make_writer(seed=seed)[0] for seed in range(6)]
@@ -111,7 +111,7 @@ def test_long_texts_are_searched_in_several_calls(monkeypatch):
 
 
 def test_repeats_cost_more_in_a_search_as_in_transformers():
-    """The penalty multiplies log-probabilities of pieces that the text or the prompt has."""
+    """The penalty multiplies log-probabilities of pieces in the text or the prompt."""
     writer, config, params = make_writer(seed=5, ends=())
     for prompt in PROMPTS:
 
@@ -132,7 +132,7 @@ def test_no_text_ends_before_it_may():
 
 
 def test_the_plain_model_is_that_of_the_toy():
-    """One beam is the greedy text: the toy's two forms agree."""
+    """The greedy text is the same in both forms of the toy model."""
     writer, config, params = make_writer(seed=8, ends=())
     [[text]] = writer.generate(tokens=[PROMPTS[0]], max_new=12)
     new = []

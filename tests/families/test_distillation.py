@@ -1,4 +1,4 @@
-"""A teacher's terms: by hand, equal in every way of computing a step, and what is refused."""
+"""A teacher's terms: by hand, equal in every way of computing a step, and refused teachers."""
 
 import dataclasses
 import functools
@@ -55,13 +55,13 @@ def make_batch(rows=16, seed=0):
 
 @pytest.fixture(scope="module")
 def learned():
-    """An objective with a teacher, and fresh parameters of the student."""
+    """Return an objective with a teacher, and fresh parameters of the student."""
     objective = distil(make_objective(), STUDENT, MODEL, make_teacher(), temperature=2.0)
     return objective, jax.tree.map(np.asarray, objective.init(jax.random.key(0)))
 
 
 def test_terms_by_hand(learned):
-    """From the outputs of both models, by numpy."""
+    """Compute the terms with numpy from the outputs of both models."""
     objective, params = learned
     batch, teacher = make_batch(4), make_teacher()
     terms, _, _ = jax.jit(objective.loss)(params, {**batch, **objective.constants}, None, None)
@@ -86,7 +86,7 @@ def test_terms_by_hand(learned):
 
 
 def test_a_model_that_is_its_teacher_has_nothing_to_learn_from_it():
-    """The gradient of `soft` and `cosine` is zero."""
+    """The gradients of `soft` and `cosine` are zero."""
     same = make_teacher(MODEL, STUDENT, ("mlm",))
     objective = distil(make_objective(), STUDENT, MODEL, same, temperature=1.5)
     params = {**same.params, "encoder": {n: part for n, part in same.params["encoder"].items() if n != "pooler"}}

@@ -13,7 +13,7 @@ from bert_elmo_jax.families.init_params import init_params
 
 
 class Replaced(nn.Module):
-    """A head that is no family's: one number per piece."""
+    """A head that belongs to no family, with one number per piece."""
 
     config: object
 

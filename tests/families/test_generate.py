@@ -63,7 +63,7 @@ def test_repeats_forbidden_pieces_and_early_ends():
 
 
 def test_draws_have_the_chances_of_the_model():
-    """Of 600 equal prompts, which are drawn differently: frequencies, top k and top p."""
+    """600 equal prompts get different draws with the model's frequencies, also with top k and top p."""
     writer, config, params = make_writer(seed=2, sharpness=1.5)
     for options in ({"temperature": 1.0}, {"temperature": 2.0}, {"top_k": 4}, {"top_p": 0.7}):
         exponent = 1 / options.get("temperature", 1.0)
@@ -108,7 +108,7 @@ def test_a_draw_depends_on_its_seed_and_prompt_alone():
 
 
 def test_shapes_are_few():
-    """Lengths and numbers of prompts share compiled programs."""
+    """Prompts of different lengths and numbers share compiled programs."""
     writer, _, _ = make_writer(seed=2)
     writer.generate(tokens=[[1, 2, 3]] * 5, max_new=9)
     ((begin, advance),) = writer._writer._loops.values()

@@ -103,7 +103,7 @@ def test_streams(writer):
     own, _, _ = make_writer(tokenizer, vocab_size=300)
     wrong = [({"temperature": 0}, "temperature=0"), ({"every": 0}, "every=0"), ({"max_new": 99}, "is too many")]
     for given, message in wrong:
-        with pytest.raises(ValueError, match=message):  # before the first part is asked for
+        with pytest.raises(ValueError, match=message):  # on the call, not on the first part
             own.stream("배를", **given)
     with pytest.raises(ValueError, match=re.escape("stop=['.'] is a text, which a beam search does not follow")):
         own.generate("배를", beams=2, stop=".")

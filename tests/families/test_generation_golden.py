@@ -17,7 +17,7 @@ BEAMS = {"max_new": 16, "beams": 4, "n_best": 3, "length_penalty": 0.6}
 
 @pytest.fixture(scope="module", params=MODELS)
 def model(request, goldens):
-    """A model, the name of its prompts' argument, and the stored texts without and with an end."""
+    """Return a model, the name of its prompts' argument, and the stored texts without and with an end."""
     folder = goldens / request.param
     stored = [dict(np.load(folder / name)) for name in ("generation.npz", "generation_eos.npz")]
     return load(folder), MODELS[request.param], *stored
@@ -53,7 +53,7 @@ def test_searches_that_end(model, rule):
 
 
 def test_a_greedy_score_is_that_of_one_pass(model):
-    """The log-probabilities of the steps with a memory are those of the whole text read at once."""
+    """Steps with a memory give the same log-probabilities as the whole text read at once."""
     writer, name, stored, _ = model
     prompts = read_prompts(stored)
     for prompt, [text] in zip(prompts, writer.generate(**{name: prompts}, max_new=16, length_penalty=0.0), strict=True):

@@ -10,7 +10,7 @@ from bert_elmo_jax.families.bert.config import BertConfig
 from bert_elmo_jax.families.bert.huggingface import WEIGHTS
 from bert_elmo_jax.weights.parameter_tree import flatten, nest, part
 
-# A classifier of two layers beside a pooler of the encoder, which multiple choice uses.
+# A classifier of two layers, and a pooler in the encoder, which multiple choice uses.
 HEADS = {
     **WEIGHTS.heads,
     "classify": {"encoder/pooler": "classifier.dense", "classify": "classifier.out_proj"},

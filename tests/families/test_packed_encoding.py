@@ -1,4 +1,4 @@
-"""Texts that share rows get the vectors that each has alone, to rounding."""
+"""Texts in shared rows get the same vectors as alone, up to rounding."""
 
 import dataclasses
 import runpy

@@ -1,4 +1,4 @@
-"""The objective of translation on a model whose scores are written down: terms, figures, and what is refused."""
+"""The objective of translation on a model with given scores: terms, figures, and refused settings."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +26,7 @@ def batch(seed=0, rows=3, width=7):
 
 
 def scores(params, batch, key):
-    """Score every piece by a table, whatever comes before it."""
+    """Score every piece by a table, regardless of the pieces before it."""
     return jnp.broadcast_to(params["table"][None], (len(batch["target_out"]), 7, VOCABULARY))
 
 

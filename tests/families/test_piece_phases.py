@@ -85,7 +85,7 @@ def corpus(tmp_path_factory):
 
 
 def original(batch):
-    """The rows of a batch before masking."""
+    """Return the rows of a batch before masking."""
     tokens = batch["tokens"].copy()
     if "causal" not in batch:
         row, place = np.nonzero(batch["mlm_weights"])

@@ -19,7 +19,7 @@ TEXTS = ["[MASK] [MASK]", "[MASK]"]
 
 @pytest.fixture(scope="module")
 def folder(goldens, tmp_path_factory):
-    """A sentence model with every part."""
+    """Return a sentence model with every part."""
     encoder = load(goldens / "bert_tiny")
     encoder.sentence_head = HEAD
     encoder.params["sentence"] = init_sentence_head(HEAD, jax.random.key(0))

@@ -1,4 +1,4 @@
-"""`sentences`: vectors beside those pooled from `encode`, prompts, lengths, and wrong inputs."""
+"""`sentences`: vectors against pooled outputs of `encode`, prompts, lengths, and wrong inputs."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A family that writes, in one file: one layer of attention with random weights; and the same in plain numpy."""
+"""A family that writes, in one file: one attention layer with random weights, and its reference in numpy."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class WriterConfig:
 
 
 def make_params(config, seed=0, sharpness=3.0):
-    """Random weights; the larger `sharpness`, the surer the model."""
+    """Return random weights; a larger `sharpness` makes the model surer."""
     random = np.random.default_rng(seed)
     v, d, p = config.vocab_size, config.hidden_size, config.max_positions or 100
     shapes = {"word": (v, d), "place": (p, d), "query": (d, d), "key": (d, d), "value": (d, d), "out": (d, v)}
@@ -69,7 +69,7 @@ def jax_softmax(scores):
 
 
 def slow_logits(config, params, prompt, new):
-    """The logits after a prompt and new pieces, computed from nothing in float64."""
+    """Return the logits after a prompt and new pieces, computed without a memory in float64."""
     p = {name: value.astype(np.float64) for name, value in params.items()}
     ids = [*prompt, *new] if config.first is None else [config.first, *new]
     x = p["word"][ids] + p["place"][: len(ids)]
@@ -81,7 +81,7 @@ def slow_logits(config, params, prompt, new):
 
 
 def slow_logs(config, params, prompt, new):
-    """The log-probabilities of the next piece; -inf for forbidden ones."""
+    """Return the log-probabilities of the next piece; -inf for forbidden ones."""
     logits = slow_logits(config, params, prompt, new)
     logs = logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
     logs[list(config.forbidden)] = -np.inf
@@ -89,7 +89,7 @@ def slow_logs(config, params, prompt, new):
 
 
 def slow_beams(next_logs, beams, max_new, ends, alpha=1.0, rule="power", early=False):
-    """A beam search with lists: [(score, pieces)], best first."""
+    """Search with beams as lists; return [(score, pieces)], best first."""
 
     def score(total, length):
         return total / (length if rule == "power" else (5 + length) / 6) ** alpha
@@ -121,7 +121,7 @@ FAMILY = Family(
 
 
 def make_writer(tokenizer=None, seed=0, sharpness=3.0, **fields):
-    """An encoder that writes; its family must be registered."""
+    """Return an encoder that writes; its family must be registered."""
     config = WriterConfig(**fields)
     params = make_params(config, seed, sharpness)
     return PieceEncoder(FAMILY, config, {"encoder": params}, tokenizer, "a toy"), config, params

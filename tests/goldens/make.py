@@ -1,4 +1,4 @@
-"""Makes the frozen reference outputs in this folder, with the programs they are references of.
+"""Make the frozen reference outputs in this folder with the reference programs.
 
     python tests/goldens/make.py                 # all that the installed programs can make
     python tests/goldens/make.py bert_tiny       # one of them
@@ -7,8 +7,8 @@
 numbers of `bert_tiny` as TensorFlow's own saver writes them) cannot be remade without TensorFlow, which is in no extra
 of ours: install `tensorflow-cpu` and `safetensors` into an environment of its own; this file runs without our package.
 
-Random weights, large enough that every detail of the mathematics shows. Weights and inputs that lie there are kept and
-only their outputs computed again; delete them to draw new ones.
+The weights are random, and large enough that every detail of the mathematics shows. Existing weights and inputs are
+kept and only their outputs computed again; delete them to draw new ones.
 """
 
 import json
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 def bert_tiny(folder: Path) -> None:
-    """A Hugging Face folder, inputs, and what transformers computes from them: all outputs, the loss, all gradients."""
+    """Write a Hugging Face folder, inputs, and transformers' results: all outputs, the loss, all gradients."""
     import torch
     from transformers import BertConfig, BertForPreTraining
 
@@ -76,7 +76,7 @@ def bert_tiny(folder: Path) -> None:
 
 
 def bert_tiny_tf(folder: Path) -> None:
-    """The weights of `bert_tiny` as a Google-style checkpoint, with a step counter and two Adam slots to be skipped."""
+    """Write the weights of `bert_tiny` as a Google-style checkpoint, with a step counter and two Adam slots to skip."""
     import re
 
     import tensorflow as tf
@@ -101,7 +101,7 @@ def bert_tiny_tf(folder: Path) -> None:
 
 
 def torch_pickle(folder: Path) -> None:
-    """What torch.save writes, in both its layouts: every type, and tensors that are views of others."""
+    """Write files of torch.save in both its layouts: every type, and tensors that are views of others."""
     import collections
 
     import torch
@@ -127,7 +127,7 @@ def torch_pickle(folder: Path) -> None:
 
 
 def tensor_bundle(folder: Path) -> None:
-    """TensorFlow checkpoints with partitioned variables, of one and of two data files; one of version 1."""
+    """Write TensorFlow checkpoints with partitioned variables in one and in two data files, and one of version 1."""
     import tensorflow as tf
 
     rng = np.random.default_rng(0)
@@ -183,7 +183,7 @@ MAKERS = {maker.__name__: maker for maker in (bert_tiny, bert_tiny_tf, torch_pic
 
 
 def main(wanted: list[str]) -> int:
-    """Make those named, or all that can be made here."""
+    """Make the named references, or all that can be made here."""
     unknown = sorted(set(wanted) - set(MAKERS))
     if unknown:
         print(f"there is no golden {', '.join(unknown)}; there are {', '.join(MAKERS)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The loss of a classifier of documents, and running figures that no optimizer touches."""
+"""The loss of a classifier of documents, and running figures that no optimizer changes."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ BATCH = {
 
 
 def pool(encoder, words, lengths, key):
-    """Any function of the words, in place of an encoder."""
+    """Return some function of the words in place of an encoder's output."""
     real = jnp.arange(6)[None] < lengths[:, None]
     return jnp.where(real, jnp.sin(encoder["scale"] * words.reshape(4, 6)), 0.0)
 

@@ -1,4 +1,4 @@
-"""Heads on packed rows: the losses, gradients and scores of the same examples in rows of their own."""
+"""Heads on packed rows give the losses, gradients and scores of the same examples in separate rows."""
 
 import dataclasses
 import functools
@@ -70,7 +70,7 @@ def make_encoder():
 
 
 def make_params(head):
-    """Parameters of one encoder, and of a head by numpy, which compiles nothing."""
+    """Return parameters of one encoder, and of a head by numpy, which needs no compilation."""
     draw = np.random.default_rng(0)
     outputs = {"choice": 1, "questions": 2}.get(head.kind, head.num_labels)
     params = {"encoder": make_encoder()}
@@ -85,7 +85,7 @@ def make_params(head):
 
 @functools.cache
 def make_case(name):
-    """The head, the parameters, the loss with its gradient, and the scores."""
+    """Return the head, the parameters, the loss with its gradient, and the scores."""
     config, head = CASES[name]
     params = make_params(head)
     encoder = FAMILY.build(config, pooler=head.pooled)

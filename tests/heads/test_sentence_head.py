@@ -1,4 +1,4 @@
-"""Pooling of packed texts, dense layers and normalisation, beside the same in numpy."""
+"""Pooling of packed texts, dense layers and normalisation, against numpy."""
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ def test_a_packed_text_is_pooled_by_itself(strict_dtypes, mode, skip):
     for row, first, end in TEXTS:
         text = np.asarray(x)[row, first + skip : end]
         expected = pool_one(text, mode)
-        if mode == "weightedmean" and skip:  # the weights are those of the whole text
+        if mode == "weightedmean" and skip:  # the weights count from the start of the text
             places = np.arange(2, len(text) + 2)[:, None]
             expected = (places * text).sum(0) / places.sum()
         np.testing.assert_allclose(found[row, int(SEGMENTS[row, first]) - 1], expected, rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Losses of tasks: by hand, masked equals subset, gradients, and what a frozen encoder is left alone by."""
+"""Losses of tasks: by hand, masked equals subset, gradients, and frozen encoders without gradients."""
 
 import dataclasses
 import functools
@@ -43,7 +43,7 @@ def encoder_of(head, config=CONFIG):
 
 
 def batch_of(kind, rows=4, width=7, seed=0):
-    """Rows of different lengths, the last of nothing."""
+    """Return a batch of rows of different lengths; the last one is empty."""
     draw = np.random.default_rng(seed)
     shape = (rows, 3, width) if kind == "choice" else (rows, width)
     lengths = draw.integers(3, width, shape[:-1])
@@ -223,11 +223,11 @@ def test_shapes_of_a_reader(features, width):
 
 @pytest.mark.parametrize("kind", ["classification", "choice"])
 def test_from_left_to_right_the_last_piece_stands_for_the_row(kind):
-    """The first has seen nothing: a word at the end changes the scores, and what is padding does not."""
+    """The first piece has seen no other: the last word changes the scores, and padding does not."""
     config = dataclasses.replace(CONFIG, attention="causal")
     head, batch = make_head(kind, at_end=True), batch_of(kind)
     params = init(config, head, jax.random.key(0))
-    # Of a row (or choice) of two pieces or more the last one becomes another.
+    # Replace the last piece of a row (or choice) of two or more.
     row = (0,) if kind == "classification" else (0, 1)
     last = int(batch["segments"][row].sum()) - 1
     other, padded = ({name: x.copy() for name, x in batch.items()} for _ in range(2))

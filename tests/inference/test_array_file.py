@@ -1,4 +1,4 @@
-"""Parts of a file of arrays: whatever is stopped where, the same file comes out."""
+"""Parts of a file of arrays: the file is the same wherever writing was stopped."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def drain(steps, count=None):
 
 
 def write(path, size=2, asked=ASKED):
-    """A run from where an earlier one was stopped; how many arrays were there already."""
+    """Continue a run that was stopped; return how many arrays it already had."""
     with Parts(path) as parts:
         if not parts.resume(asked):
             parts.begin(asked)
@@ -232,7 +232,7 @@ FULL = """
 
 @pytest.mark.parametrize("ending", ["h5", "npz"])
 def test_a_full_disk(tmp_path, ending):
-    """As far as it can be had: a limit on the size of files, that first a part and then the whole file meets."""
+    """A limit on the size of files acts like a full disk; first a part exceeds it, then the whole file."""
     path = tmp_path / f"a.{ending}"
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(FULL), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""Broken models: what `load` refuses, or says in one line, before anything large is built."""
+"""Broken models: `load` refuses them, or reports them in one line, before it builds anything large."""
 
 import json
 import shutil

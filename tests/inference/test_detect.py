@@ -1,4 +1,4 @@
-"""Formats told apart, and the folders where they cannot be."""
+"""Detection of formats, and ambiguous folders."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Vectors of words, kept on disk: the encoder's own, whatever was stopped in between."""
+"""Vectors of words, kept on disk: equal to the encoder's, even after interruptions."""
 
 import json
 import re
@@ -102,7 +102,7 @@ def test_stopped_at_any_sentence_it_goes_on(elmo, tmp_path, monkeypatch):
 
 
 def test_another_run_is_writing(elmo, tmp_path):
-    """The second waits, says so, and finds everything done."""
+    """The second run waits, says so, and finds all vectors finished."""
     with ThreadPoolExecutor() as pool:
         with kept_vectors._held(tmp_path):
             second = pool.submit(waited, elmo, tmp_path)

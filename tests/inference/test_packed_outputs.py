@@ -75,7 +75,7 @@ def test_results_are_in_the_order_of_inputs():
 
 
 def test_what_is_not_packed():
-    """A family that does not keep packed texts apart, and BiLSTMs, which read on from one text to the next."""
+    """Not packed: a family that does not separate packed texts, and BiLSTMs, which read across texts."""
     config, task = FAMILY.config(vocab_size=50), task_named("sst2", max_length=64)
     mixed, lstm = (TaskHead("classification", 2, Features((0, -1), "mix", lstm_layers=n)) for n in (0, 1))
     apart = dataclasses.replace(FAMILY, packs=False)

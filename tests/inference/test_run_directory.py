@@ -198,7 +198,7 @@ def test_parameters_that_are_no_numbers_are_named(tmp_path, encoder):
 
 
 def test_a_checkpoint_is_named_by_its_folder(run, encoder):
-    """The newest is that of the run directory; others by their step, and one that is not there is told from those."""
+    """A run directory means its newest checkpoint; a step selects another, and a missing step is an error."""
     later = jax.tree.map(lambda x: np.asarray(x) + 1.0, dict(encoder.params))
     save_params(run, 5, later)
     names = {"": 5, "checkpoints/0": 0, "checkpoints/5": 5}

@@ -1,4 +1,4 @@
-"""Batches side by side: in order, a few at a time, and what goes wrong is heard."""
+"""Batches side by side: in order, a few at a time, and errors are raised."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ def test_in_order_however_long_each_takes():
 
 @pytest.mark.parametrize("devices", [1, 8])
 def test_two_side_by_side_and_no_more(monkeypatch, devices):
-    """On one device both threads compute; what several devices compute together is begun by the caller's alone."""
+    """On one device both threads compute; on several devices only the caller's thread starts computations."""
     monkeypatch.setattr(jax, "device_count", lambda: devices)
     now, most, threads = 0, 0, set()
     guard = threading.Lock()

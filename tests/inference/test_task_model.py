@@ -1,4 +1,4 @@
-"""Task models: loaded from a run directory, predictions that hang on the example alone, inputs refused by number."""
+"""Task models: loading a run directory, predictions that depend on the example alone, refused inputs by number."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The registry of networks: which task each is for, and what their run directories say."""
+"""The registry of networks: the task of each, and the contents of their run directories."""
 
 import dataclasses
 import json

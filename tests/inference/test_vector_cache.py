@@ -1,4 +1,4 @@
-"""Vectors of a task's sentences, kept on the disk: the encoder's own, gone on with, and refused where they are not."""
+"""Vectors of a task's sentences, kept on disk: equal to the encoder's, continued, and refused if they differ."""
 
 import json
 
@@ -84,7 +84,7 @@ def test_what_does_not_belong_together(elmo, bert, tmp_path):
 
 @pytest.mark.parametrize("name", ["elmo", "bert"])
 def test_trained_along_it_begins_with_the_same_vectors(name, request):
-    """What a network computes of its batch is what the encoder says by itself."""
+    """A network computes the same layers from its batch as the encoder alone."""
     encoder = request.getfixturevalue(name)
     sentences = SENTENCES[:3] if name == "elmo" else [("[MASK]", "[MASK]"), ("[MASK]",)]
     batch = trained_layers(encoder)(rows_of(sentences), 4, 8)

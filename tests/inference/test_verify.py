@@ -1,4 +1,4 @@
-"""A flipped bit anywhere in a model that this project has written is found, and a folder without hashes says so."""
+"""A flipped bit anywhere in a model that this project wrote is found, and a folder without hashes is refused."""
 
 import shutil
 import subprocess
@@ -69,7 +69,7 @@ def test_a_snapshot_of_the_hub_is_verified_by_the_names_of_its_blobs(goldens, tm
     snapshot.mkdir(parents=True)
     for name in ("config.json", "vocab.txt", "model.safetensors"):
         source = goldens / "bert_tiny" / name
-        # Only large files are named by their SHA-256; others by a hash of git.
+        # Only large files have their SHA-256 as a name; others have a hash of git.
         blob = cache / (hash_file(source) if name == "model.safetensors" else "a" * 40)
         shutil.copy(source, blob)
         (snapshot / name).symlink_to(blob) if name == "model.safetensors" else shutil.copy(source, snapshot / name)
@@ -124,7 +124,7 @@ def test_digest_of_types_shapes_and_names():
 
 
 def test_a_conversion_appears_at_once(goldens, tmp_path, monkeypatch):
-    """A conversion that was killed leaves no folder that looks like a model, and the next one is not in its way."""
+    """A killed conversion leaves no folder that looks like a model, and does not block the next one."""
     (tmp_path / "model.partial").mkdir()
     (tmp_path / "model.partial" / "config.json").write_text("{}")
     (tmp_path / "model").mkdir()

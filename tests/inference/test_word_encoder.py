@@ -56,7 +56,7 @@ def test_example_of_encode_words():
 
 
 def test_a_direction_is_its_language_model_alone():
-    """The columns of one direction at a word depend only on the words before it, or behind it."""
+    """The columns of one direction at a word depend only on the words before it, or only on those after it."""
     encoder = word_encoder("tests/goldens/elmo_tiny")
     words = ["강가의", "작은", "은행", "the", "bank"]
     [whole, changed] = encode_words(encoder, [words, [*words[:2], "river", *words[3:]]])

@@ -93,7 +93,7 @@ def test_positions_outside_give_nan():
 
 
 def test_masked_scores_are_ignored():
-    """Padding with the scores of the reader, also in a row that is all padding."""
+    """Padding has the reader's scores, −1e9; one row is all padding."""
     start, end, none = drawn(2)
     far = np.array([[0, 0, 1, 1, 1], [1] * 5], bool)
     start, end = (jnp.asarray(np.where(far, np.float32(-1e9), side)) for side in (start, end))

@@ -60,7 +60,7 @@ def brute(scores, transitions, length, legal=None):
 @pytest.mark.usefixtures("strict_dtypes")
 @pytest.mark.parametrize("tags", TAGS)
 def test_matches_brute_force(tags):
-    """A batch of rows with zero to four words."""
+    """The rows of the batch have zero to four words."""
     scores, transitions = make(tags)
     lengths = np.arange(LONGEST + 1)
     expected = [brute(row, transitions, n) for row, n in zip(scores, lengths)]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("strict_dtypes")
 
 @pytest.fixture(scope="module")
 def golden(goldens):
-    """TensorFlow's losses and gradients of a batch of 24 positions with 64 negatives from 1,000 words."""
+    """Return TensorFlow's losses and gradients of a batch of 24 positions with 64 negatives from 1,000 words."""
     with np.load(goldens / "sampled_softmax.npz") as stored:
         return {name: jnp.asarray(stored[name]) for name in stored.files if name != "note"}
 

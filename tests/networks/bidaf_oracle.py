@@ -1,4 +1,4 @@
-"""The reader once more, in plain numpy: one question at a time, a word at a time, nothing padded."""
+"""The reader in plain numpy as a reference: one question and one word at a time, without padding."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def relu(x):
 
 
 def characters_of(ids, p):
-    """A word's largest value of each filter, its padding taken for as long as a word may be."""
+    """Return a word's largest value of each filter, with the word padded to the maximum length."""
     table = np.concatenate([np.zeros((1, p["embedding"].shape[1])), p["embedding"]])
     word = table[list(ids) + [261] * (50 - len(ids))]
     kernel, bias = p["conv_0"]["kernel"], p["conv_0"]["bias"]
@@ -50,7 +50,7 @@ def mixed(layers, mix):
 
 
 def words_of(text, p):
-    """[T, E] of a text: {"words", "characters", "layers"}."""
+    """Return the vectors [T, E] of a text: {"words", "characters", "layers"}."""
     table = np.concatenate([p["words"]["specials"], p["words"]["table"]])
     x = table[text["words"]]
     if "characters" in text:
@@ -70,7 +70,7 @@ def read(text, p, places):
 
 
 def answer(context, question, p, places=(), unanswerable=False):
-    """Scores of starts and ends [T], and of "no answer"."""
+    """Return the scores of starts and ends [T], and of "no answer"."""
     x, y = read(context, p, places), read(question, p, places)
     flow = p["flow"]
     scores = np.array([[flow["of_x"] @ a + flow["of_y"] @ b + flow["both"] @ (a * b) for b in y] for a in x])

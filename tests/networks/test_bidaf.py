@@ -1,4 +1,4 @@
-"""The reader as a function of arrays: against an oracle, with padding, and as something that learns."""
+"""The reader as a function of arrays: against an oracle, with padding, and trained."""
 
 import dataclasses
 import functools
@@ -37,7 +37,7 @@ def compiled(config):
 
 
 def drawn_params(config, seed=0):
-    """All of them drawn, those that begin as zeros too."""
+    """Draw all parameters, even those with an initial value of zero."""
     draw = np.random.default_rng(seed)
     shapes = bidaf_shapes(config)
     return jax.tree.map(lambda leaf: draw.normal(0, 0.7, leaf.shape).astype(np.float32), shapes)
@@ -78,7 +78,7 @@ def text_of(batch, row, name=""):
 
 @pytest.mark.parametrize("config", [CONFIG, OTHER])
 def test_the_whole_network_against_the_oracle(config):
-    """With NaN behind every row's end, in rows of one word, and of one word of a question."""
+    """Rows have NaN after their end; some have one word, or a question of one word."""
     params, batch = drawn_params(config), batch_of(config)
     found = compiled(config)(params, batch)
     wide = jax.tree.map(lambda leaf: leaf.astype(np.float64), params)
@@ -147,7 +147,7 @@ def test_where_all_questions_have_answers_there_is_no_score_of_none():
 
 
 def test_an_encoder_that_is_trained_along():
-    """It reads both texts, each with its own words; the scores equal those of its layers."""
+    """It reads both texts, each with its own words; the scores equal the ones from given layers."""
     batch, params = batch_of(OTHER), drawn_params(OTHER)
     frozen = compiled(OTHER)(params, batch)
     layers = {name: np.nan_to_num(batch.pop(f"{name}layers")) for name in ("", "question_")}
@@ -187,7 +187,7 @@ QUESTIONS = [
 
 @pytest.mark.long
 def test_it_learns_ten_questions():
-    """Korean and English, two without an answer: all right, the span as it is written."""
+    """All answers are right, in Korean and English, with the span as written; two have none."""
     examples = [
         Question(str(n), text, context, () if right is None else (Answer(right, context.index(right)),), "train", n)
         for n, (text, context, right) in enumerate(QUESTIONS)

@@ -1,4 +1,4 @@
-"""The tagger as a function of arrays: where an encoder comes in, what padding does, what its loss is made of."""
+"""The tagger as a function of arrays: places of an encoder, padding, and the terms of its loss."""
 
 import dataclasses
 import itertools
@@ -84,7 +84,7 @@ CHARACTERS = [("cnn", 1, 7), ("gru", 1, 14), ("lstm", 2, 14)]
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize(("encoder", "layers", "width"), CHARACTERS)
 def test_cells_and_characters(cell, encoder, layers, width):
-    """Every word has a vector of its characters behind its own, and every parameter has a gradient."""
+    """A vector of the characters follows every word's own vector, and every parameter has a gradient."""
     config = dataclasses.replace(
         CONFIG, cell=cell, places="between", characters=True, character_encoder=encoder, character_size=7,
         character_embedding_size=3, character_layers=layers,
@@ -114,7 +114,7 @@ def test_cells_and_characters(cell, encoder, layers, width):
 
 
 def test_columns_of_an_encoder():
-    """With some columns it computes what it computes of an encoder that has no others."""
+    """With some columns of an encoder it computes the same as with an encoder that has only these."""
     for columns in ((0, 3), (3, 6)):
         config = dataclasses.replace(CONFIG, places="between", encoder_columns=columns, layers="top")
         params, batch = params_of(config), batch_of(config)
@@ -201,7 +201,7 @@ def test_an_encoder_that_is_trained_along():
 
 
 def test_dropout_is_one_mask_for_a_sentence():
-    """A BiLSTM that remembers nothing says the same of the same word, and with one mask for all so do the scores."""
+    """A BiLSTM without memory gives equal words equal outputs; with one mask for all, equal scores, too."""
     config = dataclasses.replace(CONFIG, encoder_layers=0, encoder_width=0, dropout=0.5, lstm_layers=1)
     params = params_of(config)
     for part in params["layer_0"].values():

@@ -1,4 +1,4 @@
-"""Networks of labelled texts as functions of arrays: beside an oracle, in any company, with and without an encoder."""
+"""Networks of labelled texts as functions of arrays: against an oracle, in any batch, with and without an encoder."""
 
 import dataclasses
 import runpy
@@ -54,14 +54,14 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
 
 def params_of(kind, config=None):
-    """All of them drawn, biases and weights of mixtures too: what is zero shows nothing."""
+    """Draw all parameters, also biases and weights of mixtures: zeros would hide errors."""
     draw = np.random.default_rng(0)
     shapes = kind.shapes(config or kind.config)
     return jax.tree.map(lambda leaf: jnp.asarray(draw.normal(size=leaf.shape) * 0.5, jnp.float32), shapes)
 
 
 def examples_of(kind, lengths, seed=0):
-    """Examples of one text or two, each (ids, layers)."""
+    """Return examples of one text or two, each as (ids, layers)."""
     draw = np.random.default_rng(seed)
     return [
         [
@@ -73,7 +73,7 @@ def examples_of(kind, lengths, seed=0):
 
 
 def batch_of(examples, height, width, behind=0.0):
-    """A batch with `behind` in all layers that are none of a word's, and rows of nothing at its end."""
+    """Return a batch with `behind` in the layers of padding, and empty rows at its end."""
     many = len(examples[0])
     draw = np.random.default_rng(1)
     batch = {
@@ -111,7 +111,7 @@ def test_what_numpy_computes(name, places):
     numbers = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
     expected = np.array([kind.oracle(numbers, texts) for texts in examples])
     np.testing.assert_allclose(scores[: len(examples)], expected, atol=2e-5)
-    assert np.isfinite(scores).all()  # those of nothing too
+    assert np.isfinite(scores).all()  # also of empty rows
     mixes = numbers.get("mix", {})
     assert sorted(mixes) == sorted(filter(None, places.split(",")))
     assert float(penalty) == pytest.approx(config.mix_l2 * sum((m["weights"] ** 2).sum() for m in mixes.values()))
@@ -176,7 +176,7 @@ def test_dropout_depends_on_its_key(name):
 
 @pytest.mark.parametrize("name", ["bcn of pairs", "esim"])
 def test_pairs_may_be_turned(name):
-    """The alignment is the same either way; which text is the first matters behind it."""
+    """The alignment is symmetric; the order of the texts matters only after it."""
     kind = KINDS[name]
     params, examples = params_of(kind), examples_of(kind, LENGTHS)
     first = "maxout_0" if "maxout_0" in params else "hidden"

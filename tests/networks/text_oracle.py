@@ -1,4 +1,4 @@
-"""The networks of texts once more, in numpy: an example at a time, without batches, padding or masks."""
+"""The networks of texts in numpy as a reference: one example at a time, without batches, padding or masks."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def dense(p, x):
 
 
 def lstm(p, x):
-    """One direction: gates i, j, f, o, and 1 more for f."""
+    """Compute one direction of an LSTM with gates i, j, f, o; 1 is added to f."""
     size = p["state_kernel"].shape[0]
     cell = hidden = np.zeros(size)
     outputs = []
@@ -40,7 +40,7 @@ def embedded(params, ids):
 
 
 def with_encoder(params, x, layers, place):
-    """Equation 1 of the ELMo paper, where there is a mixture at that place."""
+    """Apply equation 1 of the ELMo paper, if there is a mixture at that place."""
     if place not in params.get("mix", {}):
         return x
     mix = params["mix"][place]
@@ -52,7 +52,7 @@ def aligned(x, other):
 
 
 def bcn(params, texts):
-    """The scores of one text, or of two, each (ids, layers)."""
+    """Return the scores of one text or two, each (ids, layers)."""
     read = []
     for ids, layers in texts:
         x = with_encoder(params, embedded(params, ids), layers, "input")
@@ -70,7 +70,7 @@ def bcn(params, texts):
 
 
 def esim(params, texts):
-    """The scores of a pair of texts, each (ids, layers)."""
+    """Return the scores of a pair of texts, each (ids, layers)."""
     read = []
     for ids, layers in texts:
         x = bilstm(params["encoder_lstm"], with_encoder(params, embedded(params, ids), layers, "input"))

@@ -43,7 +43,7 @@ def test_same_key_gives_same_mask_in_jit_and_backward():
 
 
 def test_rows_of_neighbouring_keys_are_independent():
-    """Keys folded with 0, 1, 2, …, as in a training loop, and short rows."""
+    """Keys are folded with 0, 1, 2, … as in a training loop, and rows are short."""
     keys = [jax.random.fold_in(jax.random.key(0), step) for step in range(64)]
     drawn = np.stack([np.asarray(dropout(jnp.ones((64, 16)), 0.5, key)) > 0 for key in keys]).reshape(64 * 64, 16)
     correlation = np.corrcoef(drawn.T) - np.eye(16)

@@ -19,7 +19,7 @@ NAMES = ("input_kernel", "state_kernel", "bias", "state_bias")
 
 
 def torch_weights(seed=0, scale=0.7):
-    """The four arrays of one direction of torch.nn.GRU, in double precision."""
+    """Return the four arrays of one direction of torch.nn.GRU, in double precision."""
     draw = np.random.default_rng(seed)
     shapes = {"weight_ih": (3 * C, D), "weight_hh": (3 * C, C), "bias_ih": (3 * C,), "bias_hh": (3 * C,)}
     return {name: draw.normal(0, scale, shape) for name, shape in shapes.items()}
@@ -41,7 +41,7 @@ def sigmoid(x):
 
 
 def by_torch(row, hidden, torch):
-    """torch.nn.GRU's documented formula on one row; returns all states."""
+    """Apply torch.nn.GRU's documented formula to one row; return all states."""
     states = []
     for x in row:
         i_r, i_z, i_n = np.split(torch["weight_ih"] @ x + torch["bias_ih"], 3)
@@ -75,7 +75,7 @@ def test_both_directions_are_those_of_torch():
 
 
 def naive(x, input_kernel, state_kernel, bias, state_bias, hidden, lengths):
-    """Each row by itself, step by step, with JAX's own gradient."""
+    """Compute each row separately, step by step, with JAX's own gradient."""
     rows, lasts = [], []
     for row, length in enumerate(lengths):
         h, outputs = hidden[row], []
@@ -142,13 +142,13 @@ def test_state_continues_between_windows():
 
 
 def test_loops_carry_only_the_state():
-    """No weight, and no sum of the gradient of one, passes from step to step."""
+    """Neither weights nor sums of their gradients pass from step to step."""
     w, (x, hidden) = ours(torch_weights()), inputs()
     run = functools.partial(gru, hidden=hidden, lengths=LENGTHS)
     loops = list(scans(jax.make_jaxpr(jax.grad(lambda w: run(x, **w)[0].sum()))(w).jaxpr))
     assert [loop.params["reverse"] for loop in loops] == [False, True]
     for loop in loops:
-        # What is not carried is stacked, so it has one axis more outside.
+        # Outputs that are not carried are stacked, so they have one axis more outside.
         inner = zip(loop.params["jaxpr"].jaxpr.outvars, loop.outvars, strict=True)
         carried = [v.aval.shape for v, outside in inner if v.aval.shape == outside.aval.shape]
         assert carried and set(carried) <= {(), (B, C)}

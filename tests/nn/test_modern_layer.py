@@ -1,4 +1,4 @@
-"""Each choice of the layer beside a few lines of numpy, and the defaults beside the original layer."""
+"""Each choice of the layer against a few lines of numpy, and the defaults against the original layer."""
 
 from types import SimpleNamespace
 
@@ -26,7 +26,7 @@ def config(**changes):
 
 
 def random_params(c):
-    """Parameters without a zero or a one, so that a bias or a scale that is not read shows."""
+    """Return parameters without zeros and ones, so that a bias or a scale that is not read shows."""
     shapes = jax.eval_shape(ModernLayer(c).init, jax.random.key(0), X)["params"]
     leaves, tree = jax.tree.flatten(shapes)
     keys = jax.random.split(jax.random.key(1), len(leaves))

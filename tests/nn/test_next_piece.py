@@ -1,4 +1,4 @@
-"""Rules and draws on logits, against sorting."""
+"""Rules for logits and draws from them, against sorting."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from bert_elmo_jax.nn.next_piece import block, draw, find_likeliest, keep_top_p,
 
 
 def kept_by_sorting(logits, top_p):
-    """As transformers does it: ascending, what has no more than 1 - p together goes, but for the last."""
+    """As in transformers: remove the least likely pieces with at most 1 - p in total, but never the last piece."""
     order = np.argsort(logits, kind="stable")
     chances = np.exp(logits - logits.max())
     chances /= chances.sum()

@@ -43,7 +43,7 @@ def touched(batch, tied):
 
 
 def loss(params, batch, tied):
-    """A small language model: the mean of two word vectors, a layer, the sampled softmax."""
+    """Return the loss of a small language model: the mean of two word vectors, a layer, the sampled softmax."""
     words, output = params["encoder"]["token"]["embedding"], params["lm"]
     table = words if tied else output["embedding"]
     hidden = values(words)[places(words, batch["words"])].mean(axis=1)

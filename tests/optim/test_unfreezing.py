@@ -99,7 +99,7 @@ def test_a_parameter_that_is_never_trained_has_no_state_and_its_gradient_is_not_
 
 
 def test_starts_and_spans_have_the_same_state():
-    """A run that was started with `join_later` goes on."""
+    """So a run that was started with `join_later` can be resumed."""
     one = join_later(STARTS, constant(0.1), adamw, clip=1.0).init(PARAMS)
     spans = jax.tree.map(lambda start: Spans(((start, None),)), STARTS)
     other = train_during(spans, constant(0.1), adamw, clip=1.0).init(PARAMS)

@@ -27,7 +27,7 @@ NAME = "<script>alert(1)&"  # a file's name cannot hold a slash
 
 
 class Page(html.parser.HTMLParser):
-    """Collects the elements and the text of a page."""
+    """A parser that collects the elements and the text of a page."""
 
     def __init__(self, page):
         super().__init__()
@@ -43,7 +43,7 @@ class Page(html.parser.HTMLParser):
 
 
 def check(page, shown=BAD):
-    """The page has no element of the data, and shows it."""
+    """Check that the page shows the data as text, and has no elements from it."""
     found = Page(page)
     assert not {"script", "img"} & set(found.names) and not found.handlers
     assert shown in found.text

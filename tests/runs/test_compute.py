@@ -1,4 +1,4 @@
-"""One spelling of how a device computes, for every program: `config.compute`."""
+"""`config.compute` selects how a device computes, in every program."""
 
 import json
 

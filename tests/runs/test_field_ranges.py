@@ -1,4 +1,4 @@
-"""Fields outside of their range are refused by every way into a run, and remarks on runs that learned nothing."""
+"""Every program refuses fields outside their range, and reports remark on runs that learned nothing."""
 
 import re
 

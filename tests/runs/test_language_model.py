@@ -1,4 +1,4 @@
-"""The second stage of ULMFiT from other models: fastai's, pieces, none; and inputs that are refused."""
+"""The second stage of ULMFiT from other models: fastai's, pieces, none; and refused inputs."""
 
 import dataclasses
 import functools
@@ -39,7 +39,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Models of both directions, one with another vocabulary, and one of fastai."""
+    """Return models of both directions, one with another vocabulary, and one of fastai."""
     folder = tmp_path_factory.mktemp("models")
     made = {direction: write_lm(folder / direction, direction) for direction in ("forward", "backward")}
     made["other"] = write_lm(folder / "other", "backward", [*KNOWN, "one", "more"])
@@ -55,7 +55,7 @@ def small(files, **changes):
 
 
 def test_weights_of_fastai(files, models, tmp_path):
-    """Its words are found in lower case in all stages, and new ones get rows of their own."""
+    """All stages read words in lower case, and new words get rows of their own."""
     assert finetune(small(files), tmp_path / "run", init=models["fastai"]) == 0
     start = load(tmp_path / "run" / "adapted" / "start")
     assert start.vocabulary.words[:4] == ("<UNK>", "</S>", "<S>", "xxmaj")
@@ -95,7 +95,7 @@ def test_pieces_of_a_korean_tokenizer(files, tmp_path):
 
 
 def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):
-    """The language model has no weights to begin with; its words are the most frequent words of the task."""
+    """The language model has no initial weights; its words are the most frequent words of the task."""
     config = small(files, vocab_size=20, preset=models["forward"])
     assert finetune(config, tmp_path / "run") == 0
     model = load(tmp_path / "run")
@@ -113,7 +113,7 @@ def test_from_scratch_with_the_words_of_the_texts(files, models, tmp_path):
 
 @pytest.mark.long
 def test_grids_share_the_language_model(files, models, tmp_path):
-    """And the run directory gets the best of both directions."""
+    """The run directory gets the best of both directions."""
     config = small(files, backward=models["backward"], transfer="frozen")
     assert finetune(config, tmp_path, init=models["forward"], seeds=["0", "1"]) == 0
     grid = json.loads((tmp_path / "grid.json").read_text(encoding="utf-8"))

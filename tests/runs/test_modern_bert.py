@@ -1,4 +1,4 @@
-"""A pretraining with all fields of the modern BERT: it resumes exactly, is loaded, and an older run goes on."""
+"""Pretraining with all fields of the modern BERT: resumes exactly, can be loaded, and resumes older runs."""
 
 import json
 import shutil

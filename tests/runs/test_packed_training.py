@@ -18,7 +18,7 @@ WAYS = {"one device": (1, 1), "eight devices": (8, 1), "accumulation": (1, 4)}
 
 @pytest.fixture(scope="module")
 def choice():
-    """A head, its parameters, fifteen examples of two or three choices, and their update in padded rows."""
+    """Return a head, its parameters, fifteen examples of two or three choices, and their update in padded rows."""
     head = TaskHead("choice", dropout=0.0)
     params = jax.tree.map(np.asarray, make_params(head))
     rows = make_examples("choice", range(15))

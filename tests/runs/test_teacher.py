@@ -1,4 +1,4 @@
-"""A run with a teacher: it resumes exactly, knows its teacher again, and says what is wrong."""
+"""A run with a teacher: it resumes exactly, recognises its teacher, and reports errors."""
 
 import functools
 import json
@@ -56,7 +56,7 @@ def make_config(corpus, teacher, fields=()):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory, corpus, teacher):
-    """A run that was left alone."""
+    """An uninterrupted run."""
     workdir = tmp_path_factory.mktemp("runs") / "alone"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
@@ -96,7 +96,7 @@ def test_another_teacher_is_refused(alone, corpus, tmp_path):
 
 
 def test_what_is_refused(corpus, teacher, tmp_path):
-    """Nothing is written."""
+    """No file is written."""
     elsewhere = toy_corpus(tmp_path / "elsewhere", documents=60, language="ko", vocab_size=1500)
     wide = {"model.hidden_size": 32}
     cases = [
@@ -126,7 +126,7 @@ def test_given_weights_and_the_teachers_contradict_each_other(alone, corpus, tea
 
 @pytest.mark.long
 def test_a_plan_counts_the_teacher(corpus, teacher, capsys):
-    """Its parameters are arguments of the step."""
+    """The teacher's parameters are arguments of the step."""
     arguments = []
     for recipe in (make_config(corpus, teacher), make_config(corpus, teacher)):
         if arguments:

@@ -1,4 +1,4 @@
-"""Ways of transfer: which part of which model moves in which step, exact resume, and values that cannot be meant."""
+"""Ways of transfer: the parts that each step trains in every model, exact resume, and contradictory values."""
 
 import importlib
 import itertools
@@ -52,7 +52,7 @@ def bert(tmp_path_factory):
 
 
 def config_of(name, files, bert, **changes):
-    """Return the config of a model, and what it starts from: epochs of two steps, a constant rate."""
+    """Return the config of a model, with epochs of two steps and a constant rate, and its start."""
     recipe, model, task, fields = MODELS[name]
     config = importlib.import_module(f"experiments.configs.{recipe}").get_config()
     source = str(bert if model is None else f"tests/goldens/{model}")
@@ -84,7 +84,7 @@ def follow(config, ready, workdir, steps):
 
 
 def steps_moved(path, depth_of):
-    """Return the steps in which a bit of a part changes, by part: the depths, and `head`."""
+    """Return the steps that change any bit of a part, for each part: the depths, and `head`."""
     moved = {}
     for n, (before, after) in enumerate(itertools.pairwise(path)):
         for (where, a), b in zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after)):
@@ -97,7 +97,7 @@ def steps_moved(path, depth_of):
 
 
 def expected(way, rank, layers, steps):
-    """Return the steps in which a part is trained, for epochs of two steps and a head alone for one."""
+    """Return the steps that train a part, for epochs of two steps and a head alone for one."""
     everything = set(range(steps))
     if way == "head_first":
         return everything if rank == "head" else everything - {0}
@@ -124,7 +124,7 @@ CASES = [
 def test_each_part_moves_in_its_steps_only(name, way, files, bert, tmp_path):
     fields = {"upper_layers": 1} if way == "upper" else {}
     if name == "gpt" and way == "frozen":
-        fields = {"lm_weight": None}  # nothing of that term could be trained
+        fields = {"lm_weight": None}  # that term would have no trainable parameters
     config, start = config_of(name, files, bert, transfer=way, layer_decay=0.5, **fields)
     ready = prepare(config, start)
     depth_of = get_family(name).depth_of
@@ -138,7 +138,7 @@ def test_each_part_moves_in_its_steps_only(name, way, files, bert, tmp_path):
 
 
 def test_frozen_parts_have_no_state_and_no_gradient(files, bert):
-    """The gradients of a batch are zeros for them, and the state holds two numbers for each trained one."""
+    """The gradients of frozen parameters are zeros, and the state holds two numbers for each trained one."""
     config, start = config_of("bert", files, bert, transfer="upper", upper_layers=1)
     ready = prepare(config, start)
     lower = [ready.params["encoder"][name] for name in ("embeddings", "layer_0")]
@@ -191,7 +191,7 @@ def test_further_frozen_parts_and_new_ones_inside_the_encoder():
 
 
 def test_each_layer_learns_slower_than_the_one_above(files, bert):
-    """With plain gradients, the updates are those of one rate times powers of the decay, once a layer is trained."""
+    """With plain gradients, the updates of trained layers differ by powers of the decay."""
     config = importlib.import_module("experiments.configs.finetune").get_config()
     config.optimizer.update({"name": "adagrad", "schedule": "constant", "warmup": 0.0, "learning_rate": 1.0})
     for way in ("all", "head_first", "top_down", "chain_thaw", "upper"):
@@ -209,7 +209,7 @@ def test_each_layer_learns_slower_than_the_one_above(files, bert):
 
 
 def test_gradients_are_clipped_before_they_are_scaled():
-    """The factor of the gradients makes no difference to which are too long."""
+    """The scale of the gradients does not change which of them are clipped."""
     config = importlib.import_module("experiments.configs.finetune").get_config()
     config.optimizer.update({"name": "adagrad", "schedule": "constant", "warmup": 0.0, "learning_rate": 1.0})
     config.optimizer.update({"clip": 0.5, "gradient_scale": 4.0})
@@ -226,7 +226,7 @@ def test_gradients_are_clipped_before_they_are_scaled():
 
 @pytest.mark.parametrize("family", [family for family in all_families() if family.presets], ids=lambda f: f.name)
 def test_every_part_of_every_encoder_has_a_layer(family):
-    """Only a norm or pooler after the last layer has none, and the layers are numbered without gaps."""
+    """Only a norm or pooler after the last layer has no layer, and the layers are numbered without gaps."""
     sizes = {name: value for name, value in next(iter(family.presets.values())).items() if name != "vocab_size"}
     config = family.config(vocab_size=family.vocab_size, **sizes)
     params = jax.eval_shape(lambda: init_params(family, config, jax.random.key(0), ()))["encoder"]
@@ -333,7 +333,7 @@ def test_a_run_that_dies_in_a_stage_ends_as_if_left_alone(name, way, died, files
 
 
 def test_a_network_of_an_earlier_version_goes_on_as_it_was(files, bert, tmp_path):
-    """Its run.json has none of these fields."""
+    """The run.json of an earlier version has none of these fields."""
     from bert_elmo_jax.runs.finetuning import ADDED, FREE
 
     asked = config_of("elmo", files, bert)[0].to_dict() | {"head_epochs": 1.0}

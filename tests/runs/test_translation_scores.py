@@ -1,4 +1,4 @@
-"""Held-out texts at the end of a run: which are translated, and their scores."""
+"""Held-out texts at the end of a run: their selection, translations and scores."""
 
 import json
 

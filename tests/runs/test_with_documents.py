@@ -37,7 +37,7 @@ SIZES = {"embedding_size": 8, "cell_size": 12, "num_layers": 2}
 
 
 def write_lm(folder, direction="forward", words=KNOWN):
-    """A language model with random weights and a vocabulary of its own."""
+    """Write a language model with random weights and a vocabulary of its own."""
     config = AwdLstmConfig(vocab_size=len(words), direction=direction, **SIZES)
     params = init_awd_lstm_params(config, jax.random.key(direction == "backward"), lm=True)
     write_run_directory(folder, config, params, WordVocabulary(words, rule="punctuation"), run={})
@@ -69,7 +69,7 @@ def config_of(files, **changes):
 
 @pytest.fixture(scope="module")
 def run(files, models, tmp_path_factory):
-    """A run in both directions that was left alone."""
+    """Return an uninterrupted run in both directions."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "make_mesh", functools.partial(train.make_mesh, devices=jax.devices()[:1]))
@@ -78,7 +78,7 @@ def run(files, models, tmp_path_factory):
 
 
 def read(folder):
-    """Everything that a run computes."""
+    """Return all results of a run."""
     folders = [folder / name for name in ("adapted", "adapted_backward", "backward", ".")]
     found = {
         f"{n}/{name}": value for n, one in enumerate(folders) for name, value in flatten(load_params(one)[1]).items()
@@ -137,7 +137,7 @@ def test_two_directions_are_not_converted_to_one_model(run, tmp_path):
 
 
 def test_new_words_are_added(run, capsys):
-    """All stages and both directions have them; a word that is seen once is not one."""
+    """All stages and both directions have the new words; a word that is seen once is not added."""
     words = load(run).encoder.vocabulary.words
     assert words == (*KNOWN, "really") and load(run / "backward").encoder.vocabulary.words == words
     assert load(run / "adapted").vocabulary.words == words
@@ -148,7 +148,7 @@ STAGES = ("adapted", "adapted_backward", "backward", ".")  # folders, in the ord
 
 @pytest.mark.parametrize("broken", [pytest.param(one, marks=pytest.mark.long if "b" in one else ()) for one in STAGES])
 def test_killed_in_any_stage_it_ends_as_if_left_alone(run, files, models, tmp_path, monkeypatch, broken, capfd):
-    """A kill leaves the last complete checkpoint; later stages have not begun."""
+    """Simulate a kill: keep the last complete checkpoint, without later stages."""
     later = STAGES[STAGES.index(broken) + 1 :]
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
@@ -174,7 +174,7 @@ def test_killed_in_any_stage_it_ends_as_if_left_alone(run, files, models, tmp_pa
 
 
 def stop_after(count):
-    """`Checkpoints.save` that is interrupted when it has been called so often; the last checkpoint is incomplete."""
+    """Return a `Checkpoints.save` that is interrupted in this call; the last checkpoint is incomplete."""
     saved, calls = train.Checkpoints.save, []
 
     def save(self, *args, **options):
@@ -189,7 +189,7 @@ def stop_after(count):
 
 @pytest.mark.long
 def test_killed_by_the_system_in_each_stage(files, models, tmp_path):
-    """A process is killed after a checkpoint of each stage; the end is the end of a process that was left alone."""
+    """A process that is killed after a checkpoint of each stage ends like an uninterrupted one."""
     words = ["python", "-m", "experiments.finetune", "--config=experiments/configs/ulmfit.py"]
     words += [f"--init={models['forward']}", *(f"--{name}={value}" for name, value in files.items())]
     own = {"epochs": 2, "batch_size": 8, "checkpoint_every": 2, "documents.part": 8, "lm.epochs": 2, "lm.batch_size": 4}

@@ -1,4 +1,4 @@
-"""What a network's run directory says, and what is refused of one whose files are of another."""
+"""The contents of a network's run directory, and errors if its files belong to another network."""
 
 import dataclasses
 import json
@@ -52,7 +52,7 @@ def test_written_and_loaded(tmp_path):
 
 
 def test_a_reader_of_questions_has_no_labels_and_resumes(tmp_path):
-    """Its `model.json` has null for the labels, which a resumed run took for other labels than none."""
+    """Its `model.json` has null for the labels; a resumed run once took this for different labels."""
     config = BidafConfig(num_words=2, word_size=4, lstm_size=3)
     params = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), bidaf_shapes(config))
     write_run_directory(tmp_path, config, params, LEXICON, run={}, task=task_named("squad"))
@@ -121,7 +121,7 @@ def test_example_of_save_encoder():
 
 
 def test_a_run_of_an_earlier_version(tmp_path):
-    """Its config lacks the fields that came later; it loads and resumes with what they meant."""
+    """Its config lacks later fields; it loads and resumes with the behaviour that it had then."""
     write(tmp_path / "run")
     file = tmp_path / "run" / "model.json"
     facts = json.loads(file.read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ HEAD = TaskHead("sentences", sentences=SentenceHead(("mean",), (Dense(CONFIG.hid
 
 
 def make_rows(count):
-    """Return triplets, two of which share their anchor."""
+    """Return triplets; two of them share their anchor."""
     draw = np.random.default_rng(0)
     rows = []
     for n in range(count):

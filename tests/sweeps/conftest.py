@@ -30,13 +30,13 @@ def sweep(add):
 
 @pytest.fixture
 def sweeps(program):
-    """The modules of sweeps."""
+    """Return the modules of sweeps."""
     return SimpleNamespace(**{name: program(f"bert_elmo_jax.sweeps.{name}") for name in MODULES})
 
 
 @pytest.fixture
 def write_small(tmp_path):
-    """Writes the small sweep with other steps, seeds and settings of cells."""
+    """Return a function that writes the small sweep with other steps, seeds and settings of cells."""
 
     def write(steps=None, seeds=(0, 1, 2), more=None, text=SMALL):
         file = tmp_path / "small.py"
@@ -96,7 +96,7 @@ def sweep(add):
 
 @pytest.fixture
 def write_toy(tmp_path):
-    """Writes a sweep of real trainings, very small ones."""
+    """Return a function that writes a sweep of very small real trainings."""
 
     def write(seeds=(0, 1), text=BERT):
         file = tmp_path / "tiny.py"
@@ -109,5 +109,5 @@ def write_toy(tmp_path):
 
 @pytest.fixture(scope="module")
 def toy_tables(tmp_path_factory):
-    """One working directory for all sweeps of a test file, which share their common runs."""
+    """Return one working directory for all sweeps of a test file, which share their common runs."""
     return tmp_path_factory.mktemp("sweeps")

@@ -1,4 +1,4 @@
-"""Calls for the tests of processes, which end in every possible way."""
+"""Calls for the tests of processes; they end in every possible way."""
 
 import os
 import signal

@@ -82,7 +82,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Real data, as small as can be: two corpora and a task."""
+    """Write minimal real data: two corpora and a task."""
     folder = tmp_path_factory.mktemp("data")
     toy_corpus(folder / "pieces", documents=60, tokenizer="wordpiece", vocab_size=200, heldout=0.2)
     toy_corpus(folder / "words", documents=60, tokenizer="words", heldout=0.2)

@@ -58,7 +58,7 @@ MISTAKES = [
 
 @functools.cache
 def read_once(name, scale):
-    """A sweep of the repository; reading one takes up to a second, and several tests look at each."""
+    """Return a sweep of the repository; it is cached, because reading one takes up to a second."""
     return read_sweep(str(SWEEPS[0].with_name(f"{name}.py")), scale)
 
 
@@ -159,7 +159,7 @@ def check_finetuning(point, config):
 
 
 def test_toy_data_are_made(sweeps, tmp_path):
-    """The toy data of all sweeps together, each once."""
+    """The toy data of all sweeps are made together, each file once."""
     toys = [read_once(file.stem, "toy") for file in SWEEPS]
     made = {data for sweep in toys for point in sweep.points for data in point.files}
     assert all(data.made for data in made)

@@ -27,7 +27,7 @@ def tables(workdir):
 
 
 def points_of(workdir):
-    """Processes of points that run now, by what they have locked."""
+    """Return the processes of running points, found by their locks."""
     found = []
     for lock in (workdir / "points").glob("*/lock"):
         for process in Path("/proc").glob("[0-9]*"):

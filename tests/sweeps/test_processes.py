@@ -17,7 +17,7 @@ HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 
 @pytest.fixture
 def odd(tmp_path, monkeypatch):
-    """Jobs of `odd_calls`, by what they do."""
+    """Return jobs of `odd_calls`, selected by their action."""
     monkeypatch.syspath_prepend(str(HERE))
     import odd_calls
 
@@ -127,7 +127,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def sweep(tmp_path):
-    """A process that runs a job, and that job's log."""
+    """Return a process that runs a job, and the job's log."""
     file = tmp_path / "sweep.py"
     file.write_text(SWEEP.format(here=str(HERE)), encoding="utf-8")
     process = subprocess.Popen(

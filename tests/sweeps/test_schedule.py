@@ -1,4 +1,4 @@
-"""The order of runs: needs first, no more at once than slots, failures again and then reported."""
+"""The order of runs: needs first, at most as many as slots at once, failures retried and then reported."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ class Scripted:
 
 @pytest.fixture
 def go(sweeps, write_small, tmp_path):
-    """Runs the small sweep, whose points end with given statuses."""
+    """Return a function that runs the small sweep; its points end with given statuses."""
 
     def run(ends=None, retries=1, slots=2, stop=lambda: 0, **changes):
         sweep = sweeps.definition.read_sweep(write_small(**changes), "toy")
@@ -139,7 +139,7 @@ def test_a_run_that_is_still_held_is_waited_for(go, sweeps, write_small, tmp_pat
 
 
 def test_sweeps_that_begin_at_once_run_what_they_share_once(go, sweeps, write_small, tmp_path):
-    """Each has its own name for it, and looked where it lies before either had begun."""
+    """Both sweeps name the point differently, and look for it before either has started it."""
     Point, folders = sweeps.points.Point, [sweeps.folders.Folders(tmp_path / "w") for _ in range(2)]
     named = [Point(name, "pretrain", "bert:toy", {"steps": 10}) for name in ("BERT", "another name")]
     assert folders[0].run(named[0]).name != folders[1].run(named[1]).name
@@ -153,7 +153,7 @@ def test_sweeps_that_begin_at_once_run_what_they_share_once(go, sweeps, write_sm
 
 
 def test_refused_because_another_was_first(go, sweeps, write_small, tmp_path):
-    """No try is spent: the run is waited for."""
+    """No try is used up: the sweep waits for the run."""
     point = sweeps.definition.read_sweep(write_small(), "toy").points[0]
     run = sweeps.folders.Folders(tmp_path / "w").claim(point)
     held = FileLock(run / "lock")

@@ -67,7 +67,7 @@ def test_commands_for_others(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.long
 def test_a_sweep_of_real_trainings(write_toy, tmp_path):
-    """A pretraining, and a task with and without it: everything that a sweep does."""
+    """A pretraining, and a task with and without it, use all features of a sweep."""
     said = run_toy(write_toy(), tmp_path, quick=True)
     folder = tmp_path / "tiny-toy"
     text = (folder / "table.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The table against numbers made by hand: means, deviations, the paired test, the order of rows."""
+"""The table against figures computed by hand: means, deviations, the paired test, the order of rows."""
 
 import csv
 import dataclasses
@@ -13,7 +13,7 @@ from bert_elmo_jax.sweeps.table import compare_paired, find_least_difference
 
 @pytest.fixture
 def made(sweeps, write_small, tmp_path):
-    """The small sweep's table, of results that are written here."""
+    """Return the small sweep's table of given results."""
     sweep = sweeps.definition.read_sweep(write_small(), "toy")
     folders = sweeps.folders.Folders(tmp_path / "w")
 

@@ -57,7 +57,7 @@ def tokenizer(request, wordpiece, sentencepiece, byte_bpe) -> WordPiece | Senten
 
 @pytest.fixture(scope="session")
 def released(shared: Path, tmp_path_factory) -> Path:
-    """A folder of released vocabulary files without configurations."""
+    """Return a folder of released vocabulary files without configurations."""
     archive = shared / "data" / "vocab.tar.xz"
     if not archive.is_file():
         pytest.skip("needs the released vocabularies, shared/data/vocab.tar.xz")

@@ -1,4 +1,4 @@
-"""Texts that grow: nothing is shown that may change, and the parts are the whole."""
+"""Growing texts: only final letters are shown, and the parts add up to the whole text."""
 
 import itertools
 
@@ -60,7 +60,7 @@ def test_what_could_become_a_stop_text_waits():
 
 
 def test_places_of_stop_texts():
-    """By trying every beginning of a text."""
+    """Compare with a search that tries every beginning of a text."""
     for letters in itertools.product("ab", repeat=6):
         text, stops = "".join(letters), ["abb", "ba", "bbb"]
         ends = [n for n in range(7) if any(text[:n].endswith(stop) for stop in stops)]

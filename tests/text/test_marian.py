@@ -45,7 +45,7 @@ def pieces_of(model):
 
 @pytest.fixture(scope="module")
 def joint(models):
-    """A vocabulary of both languages in another order than the models', without some pieces."""
+    """Return a vocabulary of both languages in another order than the models', without some pieces."""
     pieces = [piece for model in models for number, piece in enumerate(pieces_of(model)) if number % 7]
     names = ["</s>", "<unk>", ">>kor<<", *reversed(pieces), "<pad>"]
     return {piece: number for number, piece in enumerate(dict.fromkeys(names))}

@@ -12,7 +12,7 @@ from bert_elmo_jax.text.shifted_pieces import is_shifted, prefers_file, spec_of_
 
 @pytest.fixture(scope="module")
 def released_model(texts):
-    """A model as it is released: the trainer's own normalisation and special pieces."""
+    """Return a model as released, with the trainer's own normalisation and special pieces."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts), model_writer=model, vocab_size=150, model_type="unigram", minloglevel=2

@@ -17,7 +17,7 @@ def folder(goldens):
 
 @pytest.fixture
 def files(folder, tmp_path):
-    """A copy of `vocab.json` and `merges.txt`."""
+    """Return a copy of `vocab.json` and `merges.txt`."""
     for name in ("vocab.json", "merges.txt"):
         shutil.copyfile(folder / name, tmp_path / name)
     return tmp_path

@@ -1,4 +1,4 @@
-"""Tables of word vectors: found beside a model, saved with a run, read lazily."""
+"""Tables of word vectors: found in a model's folder, saved with a run, read lazily."""
 
 import numpy as np
 import pytest

@@ -185,7 +185,7 @@ def test_example_of_split_texts():
 
 
 def test_a_vocabulary_encodes_and_decodes_texts():
-    """As a tokenizer does its pieces, with offsets; there are no special words around a text."""
+    """It encodes words as a tokenizer does pieces, with offsets; there are no special words around a text."""
     vocabulary = WordVocabulary.build({"sea": 2, "배": 5, ".": 1})
     for rule, words in ((None, ("배", "sea.")), ("punctuation", ("배", "sea", "."))):
         vocabulary.rule = rule

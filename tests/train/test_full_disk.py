@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# A limit on the size of files stands for a full disk: the system refuses the same writes.
+# A limit on the size of files acts like a full disk: the system refuses the same writes.
 SAVE = """
 import resource, sys
 import numpy as np

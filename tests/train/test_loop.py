@@ -239,7 +239,7 @@ def test_a_run_with_one_finite_step_ends_as_ever(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"evaluate": None}, {"checkpoint_every": 0}])
 def test_parameters_that_are_not_finite_are_not_saved(tmp_path, options):
     def spoil(updates, state, params=None):
-        """Adam, and from step 5 on an infinite rate."""
+        """Update with Adam, and with an infinite rate from step 5 on."""
         updates, state = OPTIMIZER.update(updates, state, params)
         return jax.tree.map(lambda u: jnp.where(state[0].count >= 5, jnp.inf, u), updates), state
 

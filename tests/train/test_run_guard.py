@@ -30,7 +30,7 @@ def test_what_an_interrupted_start_may_leave(tmp_path):
 
 
 def test_a_name_that_the_system_cannot_write():
-    """As with LC_ALL=C without the UTF-8 mode, where Python reads the bytes of Hangul as half characters."""
+    """LC_ALL=C without the UTF-8 mode: Python reads the bytes of Hangul as half characters."""
     name = Path("/tmp/\udced\udc95\udc9c")
     with pytest.raises(ValueError, match=r"is not text in the encoding of this system's file names.*PYTHONUTF8=1"):
         save_params(name, 1, {})

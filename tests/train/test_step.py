@@ -164,7 +164,7 @@ def test_shared_entries_reach_every_part():
 
 @pytest.mark.long
 def test_weighing_costs_next_to_nothing():
-    """The first pass of accumulation has only the weights left in it."""
+    """Only the weights remain in the first pass of accumulation."""
     batch = next(batches())
 
     def flops(accumulate):
@@ -206,7 +206,7 @@ def touched(batch):
 
 
 def sampled(params, batch, key, carry):
-    """A tiny language model with sampled negatives, its table whole or in rows."""
+    """Return the loss of a tiny language model with sampled negatives; its table is whole or in rows."""
     del key
     table, drawn = params["lm"]["embedding"], batch["negatives"]
     total, weight = sampled_softmax(

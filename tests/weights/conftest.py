@@ -47,7 +47,7 @@ def shape_proto(shape) -> bytes:
 
 
 def table(entries: dict[bytes, bytes], per_block: int = 4, compress=None) -> bytes:
-    """A sorted string table; blocks restart their keys every other entry."""
+    """Return a sorted string table; blocks restart their keys every other entry."""
     file = io.BytesIO()
 
     def block(pairs) -> bytes:
@@ -152,7 +152,7 @@ def opcode_global(name: str) -> bytes:
 
 
 def opcode_value(value) -> bytes:
-    """A plain value as opcodes: a pickle without its first two bytes (protocol) and its last (stop)."""
+    """Return a plain value as opcodes: a pickle without its first two bytes (protocol) and its last (stop)."""
     return pickle.dumps(value, 2)[2:-1]
 
 
@@ -170,7 +170,7 @@ def tensor_opcodes(key="0", kind="FloatStorage", size=6, offset=0, shape=(2, 3),
 
 @pytest.fixture(scope="session")
 def tensor():
-    """Opcodes of a tensor in torch's way."""
+    """Return a function that makes torch's opcodes of a tensor."""
     return tensor_opcodes
 
 
@@ -208,7 +208,7 @@ def write_torch():
 
 @pytest.fixture(scope="session")
 def theirs(goldens) -> dict[str, np.ndarray]:
-    """The tensors of a small model for pretraining, as Hugging Face names them."""
+    """Return the tensors of a small model for pretraining, with Hugging Face's names."""
     return load_file(goldens / "bert_tiny" / "model.safetensors")
 
 
@@ -245,7 +245,7 @@ def elmo_datasets(
     token_projection=True,
     projection=True,
 ) -> dict[str, np.ndarray]:
-    """The datasets of a released file, as bilm-tf shapes them; `words` and `softmax` are numbers of rows."""
+    """Return the datasets of a released file in bilm-tf's shapes; `words` and `softmax` are numbers of rows."""
     rng = np.random.default_rng(0)
     total = sum(number for _, number in filters)
     shapes = {}

@@ -1,4 +1,4 @@
-"""Hub names against a made-up cache; nothing here touches a network."""
+"""Hub names against a made-up cache, without a network."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ COMMIT = "a" * 40
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch, goldens):
-    """A cache that holds one model, linked to its blobs as the hub's client does."""
+    """Return a cache with one model, linked to its blobs as by the hub's client."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch, goldens):
 
 @pytest.fixture
 def client(monkeypatch):
-    """The hub's client replaced by one that records its calls and behaves as configured."""
+    """Replace the hub's client by one that records its calls and behaves as configured."""
     calls = []
     module = types.ModuleType("huggingface_hub")
 
@@ -102,7 +102,7 @@ def test_offline_says_where_it_looked(cache, client):
 
 
 def test_a_misspelt_folder(cache, client, tmp_path, monkeypatch):
-    """It may also be a hub name, so the hub is asked first."""
+    """The name may also be a hub name, so the hub is asked first."""
     (tmp_path / "runs" / "reviews").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"the download failed .*; did you mean runs/reviews\?$"):

@@ -1,4 +1,4 @@
-"""Reports: complete inside, short on paper."""
+"""Reports: complete as data, short in print."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""safetensors files that are none."""
+"""Invalid safetensors files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Snappy blocks written here, whole and broken."""
+"""Snappy blocks from a writer in this file, valid and broken."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +28,7 @@ def copy(distance: int, length: int) -> bytes:
 
 
 def compress(data: bytes) -> bytes:
-    """Greedy, against all that came before; overlapping copies included."""
+    """Compress greedily with copies of all earlier bytes, including overlapping ones."""
     out, at = varint(len(data)), 0
     while at < len(data):
         best = (0, 0)

@@ -1,4 +1,4 @@
-"""TensorFlow checkpoints: those TensorFlow wrote, those written here by hand, and every way they can be broken."""
+"""TensorFlow checkpoints: written by TensorFlow, written here by hand, and broken in every way."""
 
 import shutil
 
@@ -23,7 +23,7 @@ TENSORS = {
 
 
 def literal_snappy(data: bytes) -> bytes:
-    """Snappy without compression: literals of at most 60 bytes."""
+    """Encode as Snappy without compression: literals of at most 60 bytes."""
     size, out = len(data), b""
     while size > 127:
         out, size = out + bytes([size & 0x7F | 0x80]), size >> 7

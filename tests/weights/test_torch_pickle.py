@@ -1,4 +1,4 @@
-"""PyTorch files: those torch wrote, and everything a hostile or broken one may try."""
+"""PyTorch files: written by torch, hostile, and broken."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Kernels that are stored [in, out]: turned when read, and back when written."""
+"""Kernels that are stored as [in, out]: transposed on reading, and back on writing."""
 
 import numpy as np
 

@@ -35,7 +35,7 @@ def measure_lengths(
 ) -> list[Cost]:
     """Measure both layers at each length, without and with gradients; each for `least` seconds and five times or more.
 
-    The memory is that of the compiled program, without its inputs and outputs, so it is the same in every run.
+    The memory is what the compiled program needs beyond its inputs and outputs, so it is the same in every run.
     """
     found = []
     for kind in KINDS:

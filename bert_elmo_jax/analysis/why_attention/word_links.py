@@ -62,7 +62,7 @@ def read_maps(encoder: Any, words: Sequence[str]) -> Float[np.ndarray, "L A W W"
 def find_links(
     maps: Float[np.ndarray, "L A W W"], words: Sequence[str], word: str, other: str, top: int = 3
 ) -> list[Link]:
-    """Return the heads in which a word attends most to another one, best first; of repeated words, the first counts.
+    """Return the heads where a word attends most to another, best first; a repeated word counts where it is first.
 
     >>> find_links(np.array([[[[0.0, 0.9], [0.2, 0.0]]]]), ["its", "Law"], "its", "Law")
     [Link(word='its', other='Law', layer=1, head=1, weight=0.9, even=1.0)]
@@ -87,7 +87,7 @@ def draw_head(maps: Float[np.ndarray, "L A W W"], words: Sequence[str], link: Li
 
 
 def toy_links(world: ToyWorld, kind: str, count: int, *, hidden: bool = False) -> list[ParsedSentence]:
-    """Return texts of the toy world in which one word depends on another one, as sentences with a single arc.
+    """Return texts of the toy world with one word that depends on another, as sentences with a single arc.
 
     `agreement`: a verb and its subject, with words between them; in English both have a number, in Korean the verb is
     honorific if the subject is. `pronoun`: a document's opening with the hero's name, and a later sentence whose

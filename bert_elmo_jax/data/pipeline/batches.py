@@ -89,7 +89,7 @@ class Batches(Iterator[Batch]):
         return _rows_of(self.recipe) == _rows_of(before.recipe)
 
     def follow(self, before: "Batches") -> None:
-        """Go on where other batches ended, and take over what they hold in memory."""
+        """Continue where other batches ended, and take over the data that they hold in memory."""
         self.close()
         self._places, self.epoch = before._places, before.epoch
         self._feed.tracks, before._feed.tracks = before._feed.tracks, self._feed.tracks
@@ -117,8 +117,8 @@ def _places_of(state: Mapping[str, Any]) -> Places:
 class Phases(Iterator[Batch]):
     """Iterate over several `Batches` in turn, each for its number of steps and the last without end.
 
-    BERT trained 90 percent of the steps at length 128, and the rest at 512. Batches whose rows differ from those before
-    only in number and masking go on in the data where those ended; others start at its beginning.
+    BERT trained 90 percent of the steps at length 128, and the rest at 512. Batches continue in the data where the
+    previous ones ended if their rows differ only in number and masking; others start at its beginning.
     """
 
     def __init__(self, parts: Sequence[tuple[int, Batches]]):

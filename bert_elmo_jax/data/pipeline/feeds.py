@@ -1,7 +1,7 @@
 """Recipes describe batches; feeds compute the batch at any place in a mixture of corpora, and the place after it.
 
-A feed is a pure function: the batch at a place depends on the corpora, the settings and the seed, and not on what was
-read before or on the number of processes.
+A feed is a pure function: the batch at a place depends on the corpora, the settings and the seed, and not on earlier
+batches or on the number of processes.
 """
 
 import dataclasses

@@ -42,7 +42,7 @@ class LanguageModelExamples:
         spread: of `streams`: the standard deviation of the number of steps, which is drawn for each batch: around
             `length`, or around half of it in one of twenty batches. 0: always `length`. Rows are padded to the largest
             number, `length` + 2 · `spread`.
-        pieces: with `words`, the vocabulary may be that of a tokenizer.
+        pieces: with `words`, the vocabulary may be a tokenizer's.
         smallest_table: smallest size of the table of distinct words; it is doubled as often as necessary, and the
             model is compiled once per size.
     """

@@ -64,8 +64,8 @@ class PairExamples:
 class PairRows:
     """The rows of a window, in their final order: row r is pairs `members[first[r] : first[r + 1]]`.
 
-    `begins` are those of each pair's source and target in `tokens`; `lengths` count the special pieces, too. `frame`
-    are the pieces around a source.
+    `begins` has the places in `tokens` where each pair's source and target begin; `lengths` count the special pieces,
+    too. `frame` has the pieces around a source.
     """
 
     tokens: Integer[np.ndarray, "tokens"]

@@ -31,7 +31,7 @@ def find_labels(examples: Sequence[TextExample]) -> list[str]:
 
 
 def compose(name: str) -> str:
-    r"""Return a name in NFC, in which labels and columns are compared: macOS writes Hangul and accents in parts.
+    r"""Return a name in NFC, the form that labels and columns are compared in: macOS splits Hangul and accents.
 
     >>> compose("\u1100\u1161")
     '가'

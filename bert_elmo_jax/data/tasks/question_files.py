@@ -11,7 +11,7 @@ from bert_elmo_jax.data.tasks.files import BadRow, check_characters, lines_of, p
 
 _SHAPE = '{"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "question": …, "answers": […]}]}]}]}'
 _QAMR_COLUMNS = 9
-Bad = Callable[[str, str], BadRow]  # the error of a line, from what is wrong and its remedy
+Bad = Callable[[str, str], BadRow]  # makes the error of a line from the problem and its remedy
 
 
 def read_squad(path: str | Path, *, answered: bool = True, encoding: str = "utf-8") -> list[Question]:

@@ -22,7 +22,7 @@ class Columns(NamedTuple):
 
     texts: tuple[str, ...]
     score: str | None
-    bare: bool = False  # STS-B's own files: tabs, whatever the ending, and no header
+    bare: bool = False  # STS-B's own files: tabs even if the name ends in .csv, and no header
 
 
 def read_sentences(
@@ -80,7 +80,7 @@ def find_columns(path: str | Path, layout: Layout, encoding: str = "utf-8") -> C
 
 
 def choose_loss(asked: str, examples: Sequence[SentenceExample]) -> str:
-    """Return the loss that the columns of the training data call for, or the one that is asked for if they allow it."""
+    """Return the loss that suits the columns of the training data, or the requested one if they allow it."""
     first = examples[0]
     triplets, scored = len(first.texts) == 3, first.label is not None
     loss = asked or ("triplets" if triplets else "scores" if scored else "in_batch")

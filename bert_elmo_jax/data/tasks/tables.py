@@ -12,7 +12,7 @@ from bert_elmo_jax.data.tasks.labels import compose
 
 Rows = Iterator[tuple[int, list[str]]]  # the line and the cells of each row
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
-LONGEST = 2**31 - 1  # characters of a cell; by default Python refuses those of more than 131,072
+LONGEST = 2**31 - 1  # characters of a cell; Python's default limit is 131,072
 
 csv.field_size_limit(1 << 30)  # a cell may hold a long document; Python's own limit is 131,072 characters
 

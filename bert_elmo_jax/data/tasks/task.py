@@ -168,7 +168,7 @@ def with_labels(task: Task, train: Sequence[Any]) -> Task:
 
 
 def with_spelling(task: Task, examples: Sequence[Any]) -> Sequence[Any]:
-    """Return the examples with the task's spelling of labels and tags that are equal in NFC, but not as they are."""
+    """Return the examples with the task's spelling of each label and tag that equals one of the task's only in NFC."""
     known, spelled = set(task.labels), {compose(label): label for label in task.labels}
 
     def spell(label: str) -> str:

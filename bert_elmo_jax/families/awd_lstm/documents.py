@@ -1,4 +1,4 @@
-"""Long documents part by part: the state and the pool go on, and the memory is that of one part."""
+"""Read long documents part by part: state and pool are carried on, so memory is needed for one part only."""
 
 import functools
 from collections.abc import Callable, Mapping

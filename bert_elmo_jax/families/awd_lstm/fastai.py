@@ -41,7 +41,7 @@ class Names:
 
 
 def read_config(path: str | Path) -> AwdLstmConfig:
-    """Return the configuration that the shapes of the tensors show; dropout rates are those of the class.
+    """Return the configuration that the shapes of the tensors show; dropout rates are the class's defaults.
 
     >>> read_config("tests/goldens/awd_lstm_tiny").layer_sizes
     (36, 36, 24)
@@ -222,7 +222,7 @@ def _ours(path: str, arrays: list[Float32[np.ndarray, "..."]]) -> Float32[np.nda
 def _reorder(array: Float32[np.ndarray, "G ..."]) -> Float32[np.ndarray, "G ..."]:
     """Return an array with torch's order of gates in ours, or the other way around."""
     parts = np.split(array, 4)
-    # Safetensors writes the raw bytes, so their order must not be that of a transposed array.
+    # Safetensors writes the raw bytes, so the array must be contiguous, not a transposed view.
     return np.ascontiguousarray(np.concatenate([parts[gate] for gate in GATES]))
 
 

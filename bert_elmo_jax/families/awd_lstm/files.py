@@ -1,4 +1,4 @@
-"""Find the files of an AWD-LSTM: weights by the names of their tensors, and the vocabulary beside them."""
+"""Find the files of an AWD-LSTM: weights by the names of their tensors, and the vocabulary in the same folder."""
 
 import re
 from collections.abc import Mapping

@@ -62,7 +62,7 @@ def awd_lstm_loss(config: AwdLstmConfig, *, penalties: bool = True, chunk: int =
     """Return `loss(params, batch, key, state)` with the term `lm`, and the state after the batch.
 
     With `penalties`, there are two more terms of the last layer: `activation`, the mean square of its outputs after
-    dropout, and `change`, that of their changes from step to step before dropout (Merity et al. 2017,
+    dropout, and `change`, the mean square of their changes from step to step before dropout (Merity et al. 2017,
     https://arxiv.org/abs/1708.01009). Without a state, every row starts from zeros, and None is returned. Without a key
     there is no dropout. The softmax takes `chunk` words at a time.
     """

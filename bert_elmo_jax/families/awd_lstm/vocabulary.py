@@ -43,16 +43,16 @@ def marks_of(vocabulary: Vocabulary) -> tuple[int | None, int | None]:
 
 
 def begin_of(vocabulary: Vocabulary, backward: bool) -> int | None:
-    """Return the id of the mark that a text is read after, or None.
+    """Return the id of the mark that is read before a text, or None.
 
-    A model that was trained here reads a text backwards after the mark of its end; fastai's after that of its begin.
+    To read a text backwards, models trained here start with its end mark, fastai's models with its begin mark.
     """
     bos, eos = marks_of(vocabulary)
     return eos if backward and not isinstance(vocabulary, FastaiVocabulary) else bos
 
 
 def as_word_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
-    """Return fastai's words as a vocabulary of this project with the same ids, and any other vocabulary as it is.
+    """Return fastai's words as a vocabulary of this project with the same ids; return any other vocabulary unchanged.
 
     `xxunk`, `xxbos` and `xxpad` become the marks of unknown words, of begin and of end. Words that cannot be lines of a
     file, such as spaces, get names that no text has.
@@ -99,7 +99,7 @@ def read_words(
 
 
 def read_list(file: Path) -> list[str]:
-    """Return the words of a file: a pickled list, a JSON list, or one word per line. Nothing is executed."""
+    """Return the words of a file: a pickled list, a JSON list, or one word per line. No code is executed."""
     if file.suffix == ".txt":
         return [line.removesuffix("\r") for line in read_text(file).removesuffix("\n").split("\n")]
     if file.suffix == ".pkl":

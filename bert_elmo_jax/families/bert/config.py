@@ -119,7 +119,7 @@ class BertConfig:
 
     @property
     def changed(self) -> dict[str, Any]:
-        """The fields in which this model is not the original BERT, with their values.
+        """The fields that make this model differ from the original BERT, with their values.
 
         >>> BertConfig(norm="pre", rotary_theta=500.0).changed
         {'norm': 'pre'}
@@ -130,7 +130,7 @@ class BertConfig:
 
     @property
     def is_original(self) -> bool:
-        """True if the layers are those of the original BERT."""
+        """True if the layers are the original BERT's."""
         return not self.changed
 
     @property

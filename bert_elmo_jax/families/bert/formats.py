@@ -7,11 +7,11 @@ from bert_elmo_jax.families.huggingface_format import CLASSIFIERS, huggingface_f
 from bert_elmo_jax.lazy_imports import lazy_function
 
 GOOGLE = "bert_elmo_jax.families.bert.google"
-OTHERS = "hparams.json"  # lies beside the checkpoints of models other than BERT
+OTHERS = "hparams.json"  # is in the folder of checkpoints of models other than BERT
 
 
 def is_prefix(path: Path) -> bool:
-    """Return True for the prefix of a checkpoint, unless it is another family's, with `hparams.json` beside it."""
+    """Return True for the prefix of a checkpoint, unless an `hparams.json` in its folder shows another family."""
     from bert_elmo_jax.weights.sorted_table import is_table
 
     if (path.parent / OTHERS).is_file():

@@ -1,6 +1,6 @@
 """The decoder of CoVe's pretraining: an LSTM with Luong's general attention and input feeding.
 
-At each step it reads the vector z of the last word, beside the context c̃ of the step before:
+At each step it reads the vector z of the last word and the context c̃ of the previous step:
 
     h = LSTM([z; c̃], h)        α = softmax(H·W₁·h)        c̃ = tanh(W₂·[Hᵀα; h])        scores = W·c̃ + b
 

@@ -27,9 +27,9 @@ class GptConfig:
 
     With `norm_first` it is a GPT-2: layer norms come before attention and feed-forward, and one more after the last
     layer. Without, it is a GPT-1, whose norms come after the residuals. `dropout` applies to the residual branches.
-    `scale_attention` divides the scores by the root of the size of a head, and `scale_by_layer` divides those of layer
-    i by i, from 1. `end_id` is the piece that ends a text; generation stops there. The last four fields mean the same
-    as in `BertConfig`.
+    `scale_attention` divides the scores by the root of the size of a head, and `scale_by_layer` divides the scores of
+    layer i by i, from 1. `end_id` is the piece that ends a text; generation stops there. The last four fields mean the
+    same as in `BertConfig`.
 
     >>> GptConfig.preset("gpt2-xl").num_layers, GptConfig.preset("gpt").norm_first
     (48, False)

@@ -33,7 +33,7 @@ def make_decoder(config: GptConfig) -> Decoder:
     """
 
     def prepare(params: Any) -> dict[str, Any]:
-        # A product with the table as it is stored, [V, D], takes half as long again for one row on a CPU.
+        # A product with the table as stored, [V, D], takes one and a half times as long for one row on a CPU.
         return {"encoder": params["encoder"], "softmax": {"kernel": params["encoder"]["embeddings"]["word"].T}}
 
     def start(params: Any, prompt: AnyArray, mask: AnyArray | None, slots: int) -> Memory:

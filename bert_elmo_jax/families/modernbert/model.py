@@ -161,8 +161,9 @@ class ModernBert(nn.Module):
         `types` change nothing. `positions` count from 0 along the row (packed rows must give theirs). `segments` are 0
         for padding and 1, 2, … for the sequences of a row; rows of one sequence can give `lengths` instead; with
         neither, every piece is real. `layers` is "all" or layer numbers (0 is the embeddings, -1 the last, the only one
-        after the final norm). The pooled vector is that of the row's first piece or of its first sequence's mean, as
-        the configuration says, or one for each of `nsp_positions`; with `pool_pieces`, one for each piece.
+        after the final norm). The pooled vector comes from the row's first piece or from the mean of its first
+        sequence, as the configuration says. There is one for each of `nsp_positions` if they are given, and one for
+        each piece with `pool_pieces`.
         """
         c = self.config
         wanted = layer_numbers(layers, c.num_layers)

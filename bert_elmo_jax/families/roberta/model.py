@@ -65,7 +65,7 @@ class Roberta(nn.Module):
 
 
 def count_pieces(tokens: Int[AnyArray, "B T"], pad_id: int) -> Int[Array, "B T"]:
-    """Return the position of each piece among those of its row, from 0; padding has the position −1.
+    """Return each piece's position among the pieces of its row, from 0; padding has the position −1.
 
     >>> count_pieces(jnp.array([[1, 1, 0, 7, 2], [0, 7, 2, 1, 1]]), pad_id=1).tolist()
     [[-1, -1, 0, 1, 2], [0, 1, 2, -1, -1]]

@@ -20,7 +20,7 @@ class TransformerConfig:
     """The sizes of a Transformer of Vaswani et al. 2017 and how to compute it; from `preset`, `from_json`, or by hand.
 
     `vocab_size` is the source's; the target has the same pieces unless `share_embeddings` is False and
-    `target_vocab_size` is given. Fields of the decoder that are None are those of the encoder. `key_size` and
+    `target_vocab_size` is given. Fields of the decoder that are None have the encoder's values. `key_size` and
     `value_size` are d_k and d_v of the paper, by default `hidden_size / num_heads`. `tie_output` reads the softmax from
     the target's embeddings. `output_bias` adds a constant to the logits, as Marian's files have it.
 

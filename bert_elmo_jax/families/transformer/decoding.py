@@ -40,7 +40,7 @@ def transformer_decoder(config: TransformerConfig) -> Decoder:
 
     def start(params: Params, prompt: Int[AnyArray, "B T"], mask: Int[AnyArray, "B T"], slots: int) -> Memory:
         segments = jnp.asarray(mask).astype(jnp.int32)
-        # A batch may be wider than the model; only padding lies there.
+        # A batch may have more places than the model has positions; the excess is padding.
         places = jnp.minimum(jnp.arange(prompt.shape[1]), config.max_positions - 1)
         positions = jnp.broadcast_to(places[None, :], prompt.shape)
         output: Any = Transformer(config).apply({"params": params["encoder"]}, prompt, None, positions, segments)

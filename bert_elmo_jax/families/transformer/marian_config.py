@@ -45,7 +45,7 @@ ONLY_THERE = ("forced_eos_token_id", "bad_words_ids")
 
 
 def read_fields(folder: str | Path) -> dict[str, Any]:
-    """Return the fields of a folder's `config.json`, those of generation as `generation_config.json` has them."""
+    """Return the fields of a folder's `config.json`; `generation_config.json` replaces the fields of generation."""
     folder = Path(folder)
     fields = read_json(folder / "config.json")
     path = folder / "generation_config.json"

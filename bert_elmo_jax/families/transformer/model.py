@@ -161,8 +161,8 @@ def run_pair(
 ) -> PairOutput:
     """Return the logits of a batch of pairs; both sides have `tokens` and may have `positions` and `segments`.
 
-    With `every` the layers of both sides are returned, with `maps` the attention maps, except those of an encoder with
-    fused attention, which has none; a key means dropout.
+    `every` also returns the layers of both sides, and `maps` the attention maps; an encoder with fused attention has
+    no maps. A key turns dropout on.
     """
     layers = "all" if every else None
     rngs = {} if key is None else {"dropout": jax.random.fold_in(key, 0)}

@@ -20,7 +20,7 @@ from bert_elmo_jax.text import Tokenizer
 Rows = Sequence[Sequence[int]]
 BEAMS = 4
 DRAWS = ("temperature", "top_k", "top_p")
-MORE = 50  # pieces by which a translation may be longer than its source
+MORE = 50  # a translation may be this many pieces longer than its source
 
 
 class Translator(PieceEncoder):

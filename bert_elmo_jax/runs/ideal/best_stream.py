@@ -55,7 +55,7 @@ def best_stream(
 
 @functools.cache
 def list_openers(world: ToyWorld) -> set[str]:
-    """Return the words with which documents, and no other sentences, begin."""
+    """Return the words that begin documents, but no other sentences."""
     chain = automaton(world, "document")
     rows = np.unique(chain.rows[np.flatnonzero(chain.start)])
     cuts = chain.emission_offsets

@@ -16,7 +16,7 @@ def test_four_heads_answer_better_than_one_of_the_same_width(monkeypatch):
     assert one.weights.shape == (1, 8) and four.weights.shape == (4, 8)
     np.testing.assert_allclose(four.weights.sum(axis=1), 1, atol=1e-5)
     asked = four.weights[:, : heads.ASKED]
-    assert asked.sum() > 0.9 * four.weights.sum()  # roles that nobody asks for get little
+    assert asked.sum() > 0.9 * four.weights.sum()  # roles without a question get little
 
 
 def test_weights_follow_the_roles_and_not_the_order():

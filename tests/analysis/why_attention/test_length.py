@@ -1,4 +1,4 @@
-"""Cost against length: the memory of attention grows with the square, that of an LSTM does not."""
+"""Cost by length: the memory of attention grows with the square of the length, but an LSTM's does not."""
 
 import pytest
 

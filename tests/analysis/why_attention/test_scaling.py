@@ -15,7 +15,7 @@ def found():
 def test_the_variance_of_a_dot_product_is_its_width(found):
     for (width, scaled), s in found.items():
         expected = 1 if scaled else width
-        # 12,800 scores; those of one query share it, so that their variance is less certain than of independent ones.
+        # 12,800 scores, some with the same query, so their variance is less certain than that of independent scores.
         assert s.variance == pytest.approx(expected, rel=4 * np.sqrt((2 + 2 * 16 / width) / 12_800))
 
 

@@ -1,4 +1,4 @@
-"""Line-aligned files and tables of pairs: what is written, and what is refused."""
+"""Line-aligned files and tables of pairs: the written lines, and refused inputs."""
 
 import gzip
 import random
@@ -49,7 +49,7 @@ def test_encodings_and_compressed_files(tmp_path):
 )
 def test_files_of_unequal_length(tmp_path, first, second, counts):
     source, target = write(tmp_path, en=first, ko=second)
-    for on_bad in ("error", "skip"):  # nobody knows which lines belong together
+    for on_bad in ("error", "skip"):  # it is unknown which lines belong together
         with pytest.raises(BadInput, match=rf"/en: {counts}; line n of one file must be the translation of line n"):
             join(tmp_path, [(source, target)], on_bad=on_bad)
 
@@ -152,6 +152,6 @@ def test_from_files_to_batches(tmp_path, capsys):
     assert Counter(read) == Counter(zip(english, korean))
     batch = next(train_batches(tmp_path / "store", PairExamples(12, 12, 2, 3, 0), 4))
     assert batch["source_tokens"].shape == batch["target_out"].shape == (4, 12)
-    prepare_from_flags(values, ["source", "target", "output"])  # finished: nothing is made again
+    prepare_from_flags(values, ["source", "target", "output"])  # finished: it makes no file again
     with pytest.raises(ValueError, match="was started with other options"):
         prepare_from_flags(values | {"vocab_size": 90})

@@ -21,7 +21,7 @@ def damage(store, part, value):
 
 @pytest.fixture(params=["pieces", "words", "pairs"])
 def corpus(request, tmp_path):
-    """A corpus, and the examples that read it."""
+    """Return a corpus, and the examples that read it."""
     if request.param == "pieces":
         return toy_corpus(tmp_path / "c", documents=60, heldout=0.3), PieceExamples(length=32, objective="documents")
     if request.param == "words":

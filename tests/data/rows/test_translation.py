@@ -1,4 +1,4 @@
-"""Rows of pairs: what the arrays hold, every pair once, packing, and what is left out."""
+"""Rows of pairs: contents of the arrays, every pair once, packing, and omitted pairs."""
 
 from collections import Counter
 
@@ -90,7 +90,7 @@ def test_every_pair_is_in_one_row(seed, sequences, source, target, reverse):
     assert Counter(found) == Counter(tuple(map(tuple, pair[::step])) for pair in drawn)
     assert max(np.diff(rows.first)) <= sequences
     assert len(rows) == len(drawn) if sequences == 1 else len(rows) <= len(drawn)
-    # A stretch of rows is the same, whatever was made before.
+    # Some of the rows are the same as when all rows are made.
     part = pair_batch(rows, 1, 3, asked)
     whole = pair_batch(rows, 0, len(rows), asked)
     assert all(np.array_equal(part[name], whole[name][1:3]) for name in whole)

@@ -42,7 +42,7 @@ def test_labels_and_tags_are_compared_in_nfc(first):
 
 
 def test_a_model_of_both_spellings_keeps_them():
-    """Of an earlier version."""
+    """Earlier versions wrote such models."""
     examples = [TextExample("a", None, label, None, "train.csv", 2) for label in (NFC, NFD)]
     assert label_ids(examples, (NFC, NFD)).tolist() == [0, 1]
     with pytest.raises(BadRow, match="is not in the training data"):

@@ -1,4 +1,4 @@
-"""Tables: examples, cells of any length and with any line break, names of columns in NFD, files that are no table."""
+"""Tables: examples, cells of any length and with any line break, column names in NFD, files that are not tables."""
 
 import unicodedata
 

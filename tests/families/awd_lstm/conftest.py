@@ -1,4 +1,4 @@
-"""The golden of fastai's AWD-LSTM, files like it of other sizes, and the formulas of its layers."""
+"""The golden of fastai's AWD-LSTM, similar files of other sizes, and the formulas of its layers."""
 
 from pathlib import Path
 

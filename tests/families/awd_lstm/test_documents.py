@@ -1,4 +1,4 @@
-"""Long documents for training: pools of all parts, gradients, memory; and the rates of layers."""
+"""Long documents in training: pools of all parts, gradients, memory, and learning rates of layers."""
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ def test_pools_of_parts_are_those_of_the_whole(params, part):
 
 
 def test_gradients_reach_every_part(params):
-    """With one part, they are those of the whole; with several, each part has one, but not through the state."""
+    """One part has the gradients of the whole; each of several parts has its own, but none through the state."""
 
     def gradient(function):
         weight = np.random.default_rng(1).normal(size=(3, 18)).astype(np.float32)
@@ -114,7 +114,7 @@ def test_gradients_of_the_last_words_alone(params, last):
 
 
 def test_memory_with_gradients_of_the_last_words_does_not_grow():
-    """A document of 100,000 words needs the memory of its ids more than one of 2,000."""
+    """A document of 100,000 words needs only the memory of its ids more than one of 2,000."""
     config = AwdLstmConfig(vocab_size=20, embedding_size=32, cell_size=64, num_layers=2)
     encoder = jax.eval_shape(lambda: init_awd_lstm_params(config, jax.random.key(0)))["encoder"]
 

@@ -1,4 +1,4 @@
-"""Sentences and ids in, layers out: batches, directions, fine-tuning, and what is refused."""
+"""Sentences and ids in, layers out: batches, directions, fine-tuning, and refused inputs."""
 
 import pickle
 
@@ -19,7 +19,7 @@ WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "Bank", "river", "은행"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An AWD-LSTM of odd sizes with a vocabulary: (folder, tensors)."""
+    """Return an AWD-LSTM of odd sizes with a vocabulary as (folder, tensors)."""
     path, tensors = tmp_path_factory.mktemp("awd"), draw_tensors(len(WORDS), 5, 7, 2)
     WordVocabulary(WORDS).save(path)
     return save_tensors(path, tensors), tensors

@@ -1,4 +1,4 @@
-"""Files of fastai: other sizes, names of other versions, vocabularies, and what is refused."""
+"""Files of fastai: other sizes, names of other versions, vocabularies, and refused files."""
 
 import io
 import json

@@ -77,7 +77,7 @@ def test_dropout_of_the_input_leaves_the_embeddings_of_the_output(name):
 
 
 def test_weight_dropout_is_of_recurrent_weights_alone():
-    """The first step starts from zeros, so it multiplies no recurrent weight; the others do."""
+    """The first step starts from zeros, so only the others use recurrent weights."""
     _, params, plain = run()
     _, _, output = run(1, params, weight_dropout=0.5)
     np.testing.assert_allclose(output.layers[1][:, 0], plain.layers[1][:, 0], rtol=0, atol=1e-6)
@@ -105,7 +105,7 @@ def test_one_mask_of_weights_per_batch(rate):
 
 
 def test_the_mean_over_masks_is_the_output_without_dropout():
-    """To first order: with small recurrent weights, inverted dropout keeps the mean."""
+    """With small recurrent weights, inverted dropout keeps the mean to first order."""
     _, params, plain = run()
     params = jax.tree.map(lambda x: 0.1 * x, params)
     _, _, plain = run(params=params)

@@ -1,4 +1,4 @@
-"""A whole run: stopped and resumed, loaded, gone on from fastai's weights, and refused vocabularies."""
+"""A whole run: stopped and resumed, loaded, started from fastai's weights, and refused vocabularies."""
 
 import shutil
 
@@ -36,14 +36,14 @@ def config_of(corpus, steps=6, **changes):
 
 @pytest.fixture(scope="module")
 def run(corpus, tmp_path_factory):
-    """A run that was left alone."""
+    """An uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     assert pretrain(config_of(corpus), folder) == 0
     return folder
 
 
 def test_a_resumed_run_ends_as_if_left_alone(run, corpus, tmp_path):
-    """Parameters, the carried state and the place in the text go on."""
+    """The run resumes with its parameters, carried state and place in the text."""
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     for step in ("4", "6"):
@@ -67,7 +67,7 @@ def test_the_run_is_loaded_and_written_for_fastai(run, tmp_path):
 
 
 def test_going_on_from_weights_of_fastai(corpus, tmp_path):
-    """Their sizes are kept, and the vocabulary must be that of the text."""
+    """The weights keep their sizes, and their vocabulary must be the text's."""
     words = WordVocabulary.load(corpus / "tokenizer")
     start = save_tensors(tmp_path / "start", draw_tensors(len(words), 6, 10, 3))
     words.save(start)
@@ -92,7 +92,7 @@ def test_a_vocabulary_of_another_language_model(corpus, tmp_path):
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
 @pytest.mark.parametrize("direction", ["forward", pytest.param("backward", marks=pytest.mark.long)])
 def test_a_run_on_pieces(tmp_path, kind, direction):
-    """A word has the vector of its piece that is read last, and the pieces are read after the mark."""
+    """A word has the vector of the piece that is read last; the mark comes before the pieces."""
     corpus = toy_corpus(tmp_path / "corpus", documents=40, tokenizer=kind, vocab_size=800, language="ko")
     config = config_of(corpus, steps=2)
     config.model.direction = direction

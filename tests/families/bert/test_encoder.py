@@ -20,7 +20,7 @@ def encoder(goldens):
 
 @pytest.fixture(scope="module")
 def pieces(encoder):
-    """Pieces that begin a word, to make texts of any length from."""
+    """Return pieces that begin a word, for texts of any length."""
     tokens = encoder.tokenizer.tokens
     return [tokens[i] for i in np.flatnonzero(encoder.tokenizer.word_starts) if tokens[i].isalnum()]
 
@@ -94,8 +94,8 @@ def test_one_long_text_does_not_make_its_neighbours_long(encoder, pieces):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert widths == [3] * 70 + [3002] + [3] * 57
-    # Five times 3,002 x 64 floats are 4 MB, twice of which are held while a batch is made; a row of such for each of
-    # the four texts that are computed together would be 15 MB more.
+    # Five times 3,002 x 64 floats are 4 MB, and there are two copies while a batch is made; such a row for each of the
+    # four texts that are computed together would be 15 MB more.
     assert peak < 12_000_000
     together = list(encoder.encode_batches(texts, batch_size=32, overflow="windows"))
     assert [batch.last.shape[1] for batch in together] == [3, 3, 3002, 3]

@@ -63,7 +63,7 @@ def golden(goldens):
 
 @pytest.fixture(scope="module", params=["plain", "scan", "remat", "scan+remat", "fused"])
 def variant(request, golden):
-    """The golden model, computed in each of the ways that may not change the numbers."""
+    """The golden model with each option that must not change the numbers."""
     config, *rest = golden
     options = {name: True for name in ("scan", "remat") if name in request.param}
     implementation = "fused" if request.param == "fused" else "reference"
@@ -71,7 +71,7 @@ def variant(request, golden):
 
 
 def assert_close(ours, theirs, real=None, tolerance=1e-5):
-    """Within `tolerance` of the largest value, at real positions."""
+    """Check that the error at real positions is at most `tolerance` times the largest value."""
     assert ours.shape == theirs.shape
     ours, theirs = (np.asarray(x) if real is None else np.asarray(x)[real] for x in (ours, theirs))
     assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()

@@ -25,7 +25,7 @@ CONFIG = {
 
 
 def variables(parts=("encoder", "pooler")) -> dict[str, np.ndarray]:
-    """Google's variables of a tiny model, in Google's shapes."""
+    """Return Google's variables of a tiny model, in Google's shapes."""
     rng = np.random.default_rng(0)
     sizes = {"word": 11, "position": 5, "type": 2}
     made = {}

@@ -1,4 +1,4 @@
-"""Hugging Face folders in every dress they come in, and out again."""
+"""Hugging Face folders in all their variants, read and written."""
 
 import json
 import shutil

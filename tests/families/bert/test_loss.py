@@ -1,4 +1,4 @@
-"""The pretraining losses: what they count, what they ignore, and that they see what they should."""
+"""The pretraining losses: counted and ignored positions, and the pieces that they see."""
 
 import functools
 
@@ -97,7 +97,7 @@ def test_without_pairs_neither_pooler_nor_second_head_is_needed():
 
 
 def test_an_unmasked_bidirectional_encoder_sees_the_answer():
-    """The reason for masking: predicting each next token, a deep bidirectional encoder learns to look it up."""
+    """The reason for masking: to predict next tokens, a deep bidirectional encoder just learns to look them up."""
     import optax
 
     random = np.random.default_rng(1)

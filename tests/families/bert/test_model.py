@@ -1,4 +1,4 @@
-"""What must hold of any BERT, whatever its weights: packing, padding, causality, options, types, devices, messages."""
+"""Properties of a BERT with any weights: packing, padding, causality, options, types, devices, messages."""
 
 import dataclasses
 import functools
@@ -56,7 +56,7 @@ def sequences(lengths, seed=0):
 
 
 def rows(texts, size):
-    """One text a row: tokens, types, positions, segments."""
+    """Return tokens, types, positions and segments with one text per row."""
     tokens, segments = np.zeros((2, len(texts), size), np.int32)
     for i, text in enumerate(texts):
         tokens[i, : len(text)], segments[i, : len(text)] = text, 1
@@ -66,7 +66,7 @@ def rows(texts, size):
 
 
 def packed(unpacked, plan, size):
-    """The same texts, several a row as `plan` says, and where each starts."""
+    """Return the same texts, several per row by `plan`, and the start of each."""
     lengths = unpacked[3].sum(1)
     fields = [np.zeros((len(plan), size), np.int32) for _ in range(4)]
     starts = {}
@@ -115,7 +115,7 @@ def test_packed_rows_equal_unpacked_ones_values_and_gradients(implementation, at
 
 @functools.cache
 def values_and_gradients(**options):
-    """Everything that comes out of a training pass, dropout on."""
+    """Return all outputs and gradients of a training pass with dropout."""
     batch = rows(sequences([8, 5]), 8)
 
     def total(tree):
@@ -130,7 +130,7 @@ def values_and_gradients(**options):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_scan_and_remat_change_nothing(options):
-    """Only to rounding: the compiler fuses a loop's body otherwise than the same layers written out."""
+    """Equal only up to rounding: the compiler fuses a loop's body differently from the unrolled layers."""
     plain, other = values_and_gradients(), values_and_gradients(**options)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), plain, other)
     assert jax.tree.structure(other[1]) == jax.tree.structure(params())
@@ -274,7 +274,7 @@ def test_dropout_without_a_key_is_an_error():
 
 @pytest.mark.parametrize("options", [pytest.param({}, marks=LONG), BOTH], ids=str)
 def test_eight_devices_equal_one(options):
-    """Rows split over four devices, matrices over two: with dropout, values and gradients are one device's."""
+    """Rows are split over four devices, matrices over two: with dropout, values and gradients equal one device's."""
     config = replace(**options)
     mesh = jax.make_mesh((4, 2), ("data", "tensor"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     batch = rows(sequences([8, 5, 8, 2, 6, 7, 4, 8]), 8)

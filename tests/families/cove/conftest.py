@@ -1,4 +1,4 @@
-"""The golden of torch's LSTM and of a decoder with attention, and files like it of other sizes."""
+"""The golden of torch's LSTM and of a decoder with attention, and similar files of other sizes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Configurations that cannot be."""
+"""Invalid configurations."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_shapes_of_the_released_model():
 
 
 def test_the_papers_task_network():
-    """Its settings differ from those of bcn.py where the paper's do."""
+    """Its settings differ from bcn.py's where the paper's do."""
     import importlib
 
     ours, plain = (importlib.import_module(f"experiments.configs.{name}").get_config() for name in ("bcn_cove", "bcn"))

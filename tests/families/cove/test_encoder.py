@@ -1,4 +1,4 @@
-"""Sentences in, layers out: word vectors from a file, unknown words, batches, fine-tuning, and what is refused."""
+"""Sentences in, layers out: word vectors from a file, unknown words, batches, fine-tuning, and refused inputs."""
 
 import shutil
 
@@ -16,7 +16,7 @@ WORDS = ["the", "bank", "Bank", "river", "은행", "New"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A CoVe of odd sizes with word vectors: (folder, tensors, vectors by word)."""
+    """Return a CoVe of odd sizes with word vectors as (folder, tensors, vectors by word)."""
     path, tensors = tmp_path_factory.mktemp("cove"), draw_tensors(5, 4, 2)
     save_lstm(path, tensors)
     return path, tensors, write_vectors(path / "glove.tiny.txt", WORDS, 5)
@@ -145,7 +145,7 @@ def test_rows_that_are_refused(folder, vectors, lengths, message):
 
 
 def test_padding_is_not_read(folder):
-    """NaN behind the end of a row does no harm, and a row without words is zero."""
+    """NaN after the end of a row does no harm, and a row without words is zero."""
     found = load(folder[0]).forward(vectors=NAN, lengths=[3, 0])
     assert all(np.isfinite(layer).all() for layer in found.layers) and not found.last[1].any()
 

@@ -1,4 +1,4 @@
-"""The loss of translation: what it reads and what it leaves out; frozen word vectors; vectors from a file."""
+"""The loss of translation: pieces that count and pieces that do not, frozen word vectors, vectors from a file."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Files of torch's LSTM: names, prefixes, what is refused, and what is written."""
+"""Files of torch's LSTM: names, prefixes, refused files, and written files."""
 
 import io
 import json
@@ -70,7 +70,7 @@ def test_a_pth_of_another_model(goldens, tmp_path):
 
 
 class Harm:
-    """A pickle of this runs a command when Python loads it."""
+    """An object whose pickle runs a command when Python loads it."""
 
     def __init__(self, file):
         self.file = file
@@ -169,7 +169,7 @@ def test_what_is_written_is_what_was_read(tmp_path):
 
 
 def test_conversions(goldens, tmp_path):
-    """To a run directory with the word vectors, and back to an LSTM; the vectors of texts stay the same."""
+    """Convert to a run directory with the word vectors, and back to an LSTM; texts keep their vectors."""
     before = load(goldens / "cove_tiny").encode(["the bank of unheard", "배를 탔다"])
     assert convert(str(goldens / "cove_tiny"), tmp_path / "run", to_format="run")[0] == "run"
     facts = json.loads((tmp_path / "run" / "model.json").read_text())

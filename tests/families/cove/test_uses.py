@@ -1,4 +1,4 @@
-"""A CoVe wherever an ELMo is: task networks, extraction, and a run from pairs of sentences to vectors."""
+"""A CoVe in place of an ELMo: task networks, extraction, and a run from pairs of sentences to vectors."""
 
 import importlib
 import json
@@ -139,7 +139,7 @@ def test_a_run_gives_an_encoder(pairs, tmp_path):
     encoding = cove.encode([[known, "never-seen", known]])
     assert encoding.vectors[0, 0].any() and not encoding.vectors[0, 1].any()
     assert (encoding.vectors[0, 0] == encoding.vectors[0, 2]).all() and cove.word_rule == cove.reads.rule
-    # The vectors are frozen: those of the seed.
+    # The vectors are frozen, so they are still as the seed drew them.
     _, objective = build_objective(small_run(pairs), None)
     fresh = objective.init(jax.random.key(0))
     table = cove.params["encoder"]["embeddings"]["word"]
@@ -169,7 +169,7 @@ def test_a_run_with_vectors_of_a_file(pairs, tmp_path):
 
 @pytest.mark.long
 def test_exact_resume_and_pmap(pairs, tmp_path):
-    """Four steps with dropout on eight devices, a checkpoint every two."""
+    """The run has four steps with dropout on eight devices, and a checkpoint every two."""
     alone, again = tmp_path / "alone", tmp_path / "again"
     assert pretrain(small_run(pairs), alone) == 0
     shutil.copytree(alone, again)

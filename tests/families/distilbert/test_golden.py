@@ -21,7 +21,7 @@ def golden(goldens):
 
 
 def assert_close(ours, theirs, real):
-    """Within 1e-5 of the largest value, at real positions."""
+    """Check that the error at real positions is at most 1e-5 of the largest value."""
     assert ours.shape == theirs.shape
     assert np.abs(np.asarray(ours) - theirs)[real].max() <= 1e-5 * np.abs(theirs[real]).max()
 

@@ -1,4 +1,4 @@
-"""DistilBERT's `config.json` and weights: heads, poolers, and what cannot be honoured."""
+"""DistilBERT's `config.json` and weights: heads, poolers, and unsupported settings."""
 
 import json
 

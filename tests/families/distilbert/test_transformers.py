@@ -1,4 +1,4 @@
-"""Out to transformers and back, for every head: the same numbers there, the same bits again here."""
+"""Export to transformers and back, for every head: the same numbers there, and the same bits on return."""
 
 import jax
 import numpy as np

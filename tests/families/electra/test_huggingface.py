@@ -1,4 +1,4 @@
-"""ELECTRA's `config.json` and weights: both networks, heads, poolers, projections, and what cannot be honoured."""
+"""ELECTRA's `config.json` and weights: both networks, heads, poolers, projections, and unsupported settings."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Replaced-token pretraining: its terms, its samples, its gradients, and the same update in every way to compute it."""
+"""Replaced-token pretraining: terms, samples, gradients, and equal updates from every way to compute them."""
 
 import functools
 
@@ -48,7 +48,7 @@ def batch(rows=8, length=12, places=4):
 
 @pytest.fixture(scope="module")
 def params():
-    """On the host, because a step consumes the parameters that it is given on a device."""
+    """Return parameters on the host, because a step consumes parameters on a device."""
     made = jax.jit(lambda: init_params(FAMILY, CONFIG, jax.random.key(0), ("generator", "replaced"), pooler=False))()
     return jax.device_get(made)
 
@@ -101,7 +101,7 @@ def test_a_sample_that_equals_the_original_is_no_replacement(params):
 
 
 def test_no_gradient_passes_through_the_samples(params):
-    """The generator learns from its own term only, the discriminator from its own; the embeddings from both."""
+    """The generator and the discriminator learn only from their own terms, the embeddings from both."""
     given = batch()
     for term, still in (("replaced", ("generator",)), ("mlm", ("replaced",))):
         gradients = jax.jit(jax.grad(lambda p, term=term: loss(p, given, None, None)[0][term][0]))(params)

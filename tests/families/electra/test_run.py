@@ -22,7 +22,7 @@ CONFIG = ElectraConfig(220, 8, 16, 1, 2, 16, 48, dropout=0.1, generator_size=0.5
 
 @pytest.mark.long
 def test_exact_resume(tmp_path):
-    """Four steps with dropout, a checkpoint every two."""
+    """The run has four steps with dropout, and a checkpoint every two."""
     config, _ = read_config("experiments/configs/electra.py:toy")
     config.update(steps=4, batch_size=8, length=16, sequences=1, checkpoint_every=2, eval_every=4, eval_batches=1)
     config.model.update(num_layers=1, hidden_size=16, embedding_size=8, num_heads=2, feed_forward_size=16, dropout=0.1)

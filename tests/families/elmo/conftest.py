@@ -1,4 +1,4 @@
-"""The small ELMo of `elmo_parts`, made once a file."""
+"""The small ELMo of `elmo_parts`, made once per file."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """ELMo written out word by word in numpy, with switches that break one detail each.
 
-A second opinion on the model that shares no code with it: loops instead of products, float64 if asked, and the
-marks of begin and end, state and characters handled here.
+A reference that shares no code with the model: loops instead of matrix products, float64 if requested, and its own
+code for the marks of begin and end, state and characters.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Broken:
-    """Which details to get wrong."""
+    """The details to get wrong."""
 
     forget_bias: float = 1.0
     gate_order: str = "ijfo"
@@ -41,7 +41,7 @@ def clip(x, limit):
 
 
 def character_ids(word, maximum, broken=RIGHT):
-    """begin-word, bytes, end-word, padding: + 1; `word` may be 'begin' or 'end' as a number, or None for no word."""
+    """Return begin-word, bytes, end-word and padding, + 1; `word` may be the number of 'begin' or 'end', or None."""
     if word is None:
         return [0] * maximum
     middle = [word] if isinstance(word, int) else list(word.encode()[: maximum - 2])
@@ -50,7 +50,7 @@ def character_ids(word, maximum, broken=RIGHT):
 
 
 def token_vector(token, config, ids, broken=RIGHT):
-    """The character CNN, highway layers and projection for one word."""
+    """Return one word's output of the character CNN, highway layers and projection."""
     dtype = token["embedding"].dtype
     table = np.concatenate([np.zeros_like(token["embedding"][:1]), token["embedding"]])
     x = table[ids]
@@ -75,7 +75,7 @@ def token_vector(token, config, ids, broken=RIGHT):
 
 
 def cell_step(layer, config, x, cell, hidden, broken=RIGHT):
-    """One LSTM step of one row."""
+    """Compute one LSTM step of one row."""
     from_input, from_state = (hidden, x) if broken.h_before_x else (x, hidden)
     parts = np.split(from_input @ layer["input_kernel"] + from_state @ layer["state_kernel"] + layer["bias"], 4)
     gate = dict(zip(broken.gate_order, parts, strict=True))
@@ -90,7 +90,7 @@ def cell_step(layer, config, x, cell, hidden, broken=RIGHT):
 
 
 def read(encoder, config, tokens, state, direction, broken=RIGHT):
-    """One direction over one row's token vectors, in reading order: the outputs of every layer, the state after."""
+    """Read one row's token vectors in one direction; return the outputs of every layer and the final state."""
     sequence, layers, after = list(tokens), [], []
     for n in range(config.num_layers):
         cell, hidden = state[n]
@@ -112,7 +112,7 @@ def read(encoder, config, tokens, state, direction, broken=RIGHT):
 
 
 def encode(encoder, config, sentences, state=None, broken=RIGHT):
-    """Every sentence by itself: its layers [L+1, words + 2, 2P], and the state after it.
+    """Encode every sentence separately: return its layers [L+1, words + 2, 2P], and the state after it.
 
     A sentence is a list of words (characters) or of ids (word input, marks included). `state[row][direction][layer]`.
     """

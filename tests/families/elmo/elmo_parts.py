@@ -34,9 +34,9 @@ def fresh(config, seed):
 
 
 def lively(params):
-    """Larger weights than those a training starts from, so that words, neighbours and state all show.
+    """Return larger weights than a training starts from, so that words, neighbours and state have visible effects.
 
-    Not much larger, or they would enlarge the last bit of every sum to a difference of their own.
+    Much larger weights would enlarge the rounding of every sum to a visible difference.
     """
     return jax.tree.map(lambda x: np.asarray(x) * (2 if x.ndim > 1 else 1), params)
 
@@ -52,7 +52,7 @@ def module(config, params, words, lengths, characters, state):
 
 
 def by_hand(encoder, words, state=None):
-    """Layers of one sentence and the state after it, from the module, every word by itself and at its full width."""
+    """Return layers and state of one sentence from the module, which gets each word separately and at full width."""
     begin, end = boundary_characters(50)
     rows, length = np.arange(WIDE)[None], len(words) + 2
     table = np.concatenate([[begin], character_table(words), [end], np.zeros((WIDE - length, 50), np.int32)])

@@ -1,4 +1,4 @@
-"""Out to AllenNLP: it loads what we write, and computes the same vectors, its state carried from batch to batch."""
+"""Export to AllenNLP: it loads our files, and computes the same vectors, with its state carried between batches."""
 
 import importlib.abc
 import importlib.machinery
@@ -62,7 +62,7 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @pytest.fixture(scope="module")
 def their_elmo():
-    """AllenNLP's module. It is archived: names that PyTorch and others have since moved are put back for it."""
+    """Return AllenNLP's module. It is archived, so names that PyTorch and others have moved are restored for it."""
     for package in ("torch", "allennlp"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs {package}: the peers extra, and allennlp 2.10.1, which goes beside it with --no-deps")
@@ -86,14 +86,14 @@ def their_elmo():
 
 
 def large_params(config, lm):
-    """Weights so large that every detail shows, and so small that rounding does not grow from word to word."""
+    """Return weights so large that every detail shows, but so small that rounding does not grow from word to word."""
     params = init_elmo_params(config, jax.random.key(1), lm=lm)
     keys = iter(jax.random.split(jax.random.key(2), len(jax.tree.leaves(params))))
     return jax.tree.map(lambda leaf: leaf * 1.5 + 0.1 * jax.random.normal(next(keys), leaf.shape), params)
 
 
 def with_marks(ids):
-    """Their ids with the marks of begin and end put in, [B, T + 2, C], and the lengths."""
+    """Return AllenNLP's ids with the marks of begin and end, [B, T + 2, C], and the lengths."""
     lengths = (ids[:, :, 0] > 0).sum(1) + 2
     rows = np.zeros((len(ids), ids.shape[1] + 2, ids.shape[2]), np.int32)
     rows[:, 1:-1] = ids

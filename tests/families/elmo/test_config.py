@@ -28,7 +28,7 @@ WORDS = {
 
 
 def changed(options, path, value):
-    """A copy with the option at a dotted path set, or removed where the value is None."""
+    """Return a copy with the option at a dotted path set, or removed if the value is None."""
     first, _, rest = path.partition(".")
     inner = changed(options.get(first, {}), rest, value) if rest else value
     return {k: v for k, v in (options | {first: inner}).items() if v is not None}

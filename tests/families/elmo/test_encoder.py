@@ -1,4 +1,4 @@
-"""What the ELMo encoder gives: vectors, state, cache, mixtures; and at what cost."""
+"""Outputs of the ELMo encoder: vectors, state, cache, mixtures, and their cost."""
 
 import dataclasses
 import itertools
@@ -20,11 +20,11 @@ from bert_elmo_jax.families.piece_encoder import PieceEncoder
 
 from .elmo_parts import CONFIG, VOCABULARY, WORD_CONFIG, WORDS, by_hand, close, fresh
 
-# What comes back.
+# Outputs.
 
 
 def test_four_batches_carried_on_are_those_of_allennlp(golden, goldens):
-    """With `encode`, which takes rows as they come, and with raw ids, whose marks can be kept."""
+    """`encode` takes sentences of words, and `forward` raw ids, whose boundary marks can be kept."""
     outputs = np.load(goldens / "elmo_tiny" / "outputs.npz")
     batches = json.loads((goldens / "elmo_tiny" / "sentences.json").read_text(encoding="utf-8"))
     state, after = golden.zero_state(3), None
@@ -112,7 +112,7 @@ def test_one_of_many(elmo, sentences):
     assert many[-1].words == many[3].words
     assert many[::-1].words == sentences[3::-1]
     assert many[1:1].layers.shape == (3, 0, 0, 16)
-    # A part's state is one to go on from.
+    # The state of a part can be carried on.
     assert elmo.encode(["배를"], state=many[2].state).state.cell.shape == (2, 2, 1, 24)
     with pytest.raises(IndexError, match="there is no text 4 among 4"):
         many[4]
@@ -122,7 +122,7 @@ def test_one_of_many(elmo, sentences):
 
 
 def test_state_goes_on_row_by_row(elmo, sentences):
-    """Whatever the batches: each row's state is that after its own sentences."""
+    """In batches of any size, each row has the state after its own sentences."""
     first, second = sentences[:9], sentences[9:18]
     one = elmo.encode(first, state=elmo.zero_state(9), batch_size=4)
     two = elmo.encode(second, state=one.state, batch_size=3)
@@ -268,7 +268,7 @@ def test_what_cannot_be_mixed(elmo):
 
 @pytest.mark.long
 def test_compilations_are_few():
-    config = dataclasses.replace(CONFIG, cell_size=8, num_highways=0, skip_connections=False)  # nobody else's
+    config = dataclasses.replace(CONFIG, cell_size=8, num_highways=0, skip_connections=False)  # used by no other test
     elmo, coins = (
         ElmoEncoder(config, jax.jit(init_elmo_params, static_argnums=0)(config, jax.random.key(2))),
         np.random.default_rng(1),
@@ -343,7 +343,7 @@ def test_an_encoding_can_be_made_by_hand():
 
 
 def test_a_batch_equals_its_sentences_one_by_one_to_the_last_bit(goldens):
-    """With weights so large that the last bit of a sum shows: every product is then computed alike."""
+    """The weights are so large that a difference in the last bit of a sum would show."""
     elmo = load(goldens / "elmo_tiny")
     sentences = [["배", *(f"w{(7 * n + k) % 30}" for k in range(n))] for n in (0, 8, 2, 19, 6)]
     together = elmo.encode(sentences)

@@ -1,4 +1,4 @@
-"""What the ELMo encoder takes, raw ids and word ids among it, and what it refuses."""
+"""Inputs of the ELMo encoder, such as raw ids and word ids, and refused inputs."""
 
 import dataclasses
 
@@ -58,7 +58,7 @@ def test_rows_without_a_word_keep_their_state(elmo):
 
 
 def test_words_padded_by_zeros_are_other_words(elmo):
-    """As in the reference: 0 is a vector of zeros, 261 a learned one; whether columns are cut or not."""
+    """As in the reference, 0 has a vector of zeros and 261 a learned one, with and without cut columns."""
     ids = character_table(["ab", "ab"], 50)[None].copy()
     ids[0, 1, 4:] = 0
     found = elmo.forward(ids).layers[0, 0]
@@ -173,7 +173,7 @@ def test_a_vocabulary_that_is_not_needed(elmo, params):
     assert np.array_equal(with_one.encode(["미지의"]).layers, elmo.encode(["미지의"]).layers)
 
 
-# What is asked wrongly.
+# Wrong requests.
 
 
 @pytest.mark.usefixtures("as_users_run")

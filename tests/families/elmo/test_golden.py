@@ -23,7 +23,7 @@ BATCHES = 4
 
 
 def read_weights(path, config):
-    """The file in our tree; kept apart from bert_elmo_jax.weights on purpose, as a second opinion."""
+    """Return the file's weights in our tree, independently of bert_elmo_jax.weights on purpose."""
     with h5py.File(path) as file:
         get = lambda name: file[name][()]  # noqa: E731
         dense = lambda prefix, w, b: {"kernel": get(f"{prefix}/{w}"), "bias": get(f"{prefix}/{b}")}  # noqa: E731
@@ -54,7 +54,7 @@ def golden(goldens):
 
 
 def batch_of(ids):
-    """Distinct words, places among them, lengths: from AllenNLP's ids, with the marks of begin and end put in."""
+    """Return distinct words, places among them, and lengths from AllenNLP's ids, with the marks of begin and end."""
     bos, eos = boundary_characters(ids.shape[-1])
     lengths = (ids[:, :, 0] > 0).sum(1) + 2
     rows = np.zeros((len(ids), ids.shape[1] + 2, ids.shape[2]), np.int32)
@@ -72,7 +72,7 @@ def assert_close(ours, theirs, tolerance=1e-5):
 
 @pytest.fixture(scope="module")
 def exact(goldens, golden):
-    """The layers of each batch and row in float64, the state carried on: what no float32 program computes."""
+    """Return the layers of each batch and row in float64, with carried state, as an exact reference."""
     config, params, _ = golden
     params, state, batches = jax.tree.map(np.float64, params), None, []
     for sentences in json.loads((goldens / "elmo_tiny" / "sentences.json").read_text(encoding="utf-8")):
@@ -82,7 +82,7 @@ def exact(goldens, golden):
 
 
 def test_every_layer_of_four_batches_with_the_state_carried_on(golden, exact):
-    """Within 1e-5 of AllenNLP's, and of what AllenNLP's own float32 arithmetic is off.
+    """The difference to AllenNLP is at most 1e-5, plus AllenNLP's own float32 error.
 
     The weights are so large that a rounding grows from step to step, and with the state from batch to batch: from 2e-6
     of the largest value in the first batch to 3e-5 in the last. There, two programs cannot agree any better than that.
@@ -108,7 +108,7 @@ def test_every_layer_of_four_batches_with_the_state_carried_on(golden, exact):
 
 
 def test_both_mixtures_the_loss_and_every_gradient(golden):
-    """AllenNLP's gradients are themselves 0.7e-5 of the largest from those in float64, which is allowed for."""
+    """The tolerance includes the error of AllenNLP's own gradients, 0.7e-5 of the largest one in float64."""
     config, params, outputs = golden
     words, lengths, characters = batch_of(outputs["0/char_ids"])
     real = outputs["mix/mask"]

@@ -310,7 +310,7 @@ OF_CHARACTERS = (
 
 
 def possible(choices) -> ElmoConfig:
-    """A configuration from choices that need not go together."""
+    """Return a valid configuration from choices that may contradict each other."""
     choices = dict(choices)
     if choices["input"] == "words":
         choices = {name: value for name, value in choices.items() if name not in OF_CHARACTERS}

@@ -1,4 +1,4 @@
-"""The language model's loss: both softmaxes, carried state, and word tables of which only rows are touched."""
+"""The language model's loss: both softmaxes, carried state, and word tables with sparse gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +87,7 @@ def test_rows_of_tables_give_the_loss_of_whole_tables(model):
     sparse = jax.jit(jax.grad(summed))(small)
     for ours, theirs in zip(jax.tree.leaves(sparse), jax.tree.leaves(take_rows(dense, rows)), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    # What was not touched has no gradient in the dense one either.
+    # Rows that were not read have no gradient in the dense table either.
     bias = np.asarray(dense["lm"]["bias"])
     assert not bias[np.setdiff1d(np.arange(60), np.asarray(rows["lm/bias"]))].any()
 

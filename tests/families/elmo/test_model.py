@@ -1,4 +1,4 @@
-"""What must hold of any ELMo, whatever its weights: every detail, no peeking, state, padding, types, devices."""
+"""Properties of an ELMo with any weights: every detail, no peeking, state, padding, types, devices."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ def replace(**changes):
 
 @functools.cache
 def params(config=CONFIG):
-    """Weights so large that clips act and every detail shows."""
+    """Return weights so large that clips act and every detail shows."""
     drawn = jax.eval_shape(functools.partial(init_elmo_params, config), jax.random.key(0))["encoder"]
     random = np.random.default_rng(0)
     return jax.tree.map(lambda x: jnp.asarray(random.normal(0, 0.6, x.shape), jnp.float32), drawn)
@@ -51,7 +51,7 @@ def compiled(config, deterministic=True):
 
 
 def batch(sentences, width=None, order=None, cut=None, also=(), maximum=CONFIG.max_characters):
-    """Words (places in a table of distinct ones), lengths, and the table, as whoever builds batches would."""
+    """Return a batch: words as places in a table of distinct words, lengths, and the table."""
     vocabulary = sorted({word for sentence in sentences for word in sentence} | set(also))
     vocabulary = vocabulary if order is None else [vocabulary[i] for i in order(len(vocabulary))]
     table = np.concatenate([boundary_characters(maximum), character_table(vocabulary, maximum)])[:, :cut]
@@ -124,7 +124,7 @@ def test_words_as_input_against_the_oracle():
     ids=str,
 )  # fmt: skip
 def test_each_detail_shows(mutation):
-    """One detail off, and the oracle is far from what we compute: so the tests above would see it in ours."""
+    """With one wrong detail the oracle is far from the model, so the tests above would find it in the model, too."""
     broken, _ = ORACLE["encode"](exactly(params()), CONFIG, SENTENCES, broken=ORACLE["Broken"](**mutation))
     layers = np.asarray(encode().layers)
     furthest = max(np.abs(layers[:, row, : wrong.shape[1]] - wrong).max() for row, wrong in enumerate(broken))
@@ -223,7 +223,7 @@ def test_a_row_of_no_words_keeps_its_state():
 
 
 def test_tables_of_the_parts_of_a_batch_and_ready_vectors():
-    """Two shards with a table each, padded to one size, equal one; so does a table of vectors made beforehand."""
+    """Two shards with tables padded to one size equal one shard; so does a table of precomputed vectors."""
     whole = encode()
     halves = [batch(half, width=9) for half in (SENTENCES[:2], SENTENCES[2:])]
     most = max(table.shape[1] for *_, table in halves)

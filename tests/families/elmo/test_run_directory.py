@@ -1,4 +1,4 @@
-"""ELMo's run directories, and what `read_model` makes of folders that hold one."""
+"""ELMo's run directories, and `read_model` on folders with an ELMo."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Weights that AllenNLP reads, read by us: the same vectors come out."""
+"""AllenNLP's weight files give the same vectors here."""
 
 import functools
 import io
@@ -60,7 +60,7 @@ def test_the_golden_from_the_folder(run, goldens):
 
 @pytest.fixture(scope="module")
 def theirs(shared, tmp_path_factory):
-    """AllenNLP's own small model, with the vectors that they expect of it."""
+    """Return the folder of AllenNLP's own small model, with its expected vectors."""
     archive = shared / "data" / "elmo_allennlp.tar.xz"
     if not archive.is_file():
         pytest.skip(f"needs {archive.name} in the folder of data beside the checkout")

@@ -1,4 +1,4 @@
-"""`config.json` and weights of GPT-2 and GPT-1: heads, old files, and what cannot be honoured."""
+"""`config.json` and weights of GPT-2 and GPT-1: heads, old files, and unsupported settings."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Pretraining of a GPT: its loss by hand, packed rows that leak nothing, and what a config cannot ask for."""
+"""Pretraining of a GPT: its loss by hand, packed rows that leak nothing, and refused configs."""
 
 import jax
 import numpy as np
@@ -74,7 +74,7 @@ def test_packed_rows_leak_nothing(norm_first):
 
 
 def test_the_loss_is_that_of_transformers(goldens):
-    """Where every piece of a row is a target, as in `gpt_tiny`."""
+    """Every piece of a row is a target, as in `gpt_tiny`."""
     model, golden = load(goldens / "gpt_tiny"), np.load(goldens / "gpt_tiny" / "golden.npz")
     tokens = golden["input_ids"].astype(np.int32)
     batch = batch_of([[row] for row in tokens], tokens.shape[1])

@@ -16,7 +16,7 @@ ORDER = ("attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")
 
 @pytest.fixture
 def gpt2_folder(goldens, tmp_path, write_bundle):
-    """The weights of `gpt2_tiny` as a TensorFlow checkpoint, with the slots of an optimiser."""
+    """Write the weights of `gpt2_tiny` as a TensorFlow checkpoint, with the slots of an optimiser."""
     tensors = {}
     for name, value in load_file(goldens / "gpt2_tiny" / "model.safetensors").items():
         path = name.removeprefix("transformer.").replace("h.", "h").replace(".", "/")
@@ -41,7 +41,7 @@ def gpt2_folder(goldens, tmp_path, write_bundle):
 
 @pytest.fixture
 def gpt1_folder(goldens, tmp_path):
-    """The weights of `gpt_tiny` as one flat array in ten files."""
+    """Write the weights of `gpt_tiny` as one flat array in ten files."""
     stored = load_file(goldens / "gpt_tiny" / "model.safetensors")
     stored = {name.removeprefix("transformer."): value for name, value in stored.items()}
     arrays = [stored["positions_embed.weight"], stored["tokens_embed.weight"]]

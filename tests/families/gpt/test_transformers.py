@@ -1,4 +1,4 @@
-"""Out to transformers and back, for every head: the same numbers there, the same bits again here."""
+"""Export to transformers and back, for every head: the same numbers there, and the same bits on return."""
 
 import dataclasses
 
@@ -87,7 +87,7 @@ def test_the_scales_of_scores(peers, tmp_path, scale_attention, scale_by_layer):
 
 @pytest.mark.parametrize("name", ["gpt2_tiny", "gpt_tiny"])
 def test_tokenizers(peers, goldens, tmp_path, name):
-    """Files that we save are read there and give the same ids."""
+    """Transformers reads the saved files and gives the same ids."""
     from bert_elmo_jax.text import load_tokenizer
 
     _, transformers = peers

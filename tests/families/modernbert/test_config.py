@@ -1,4 +1,4 @@
-"""ModernBERT's configuration: both spellings of `config.json`, and what cannot be honoured."""
+"""ModernBERT's configuration: both spellings of `config.json`, and unsupported settings."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Task heads on ModernBERT: the prediction head stands between encoder and head, for pieces and for texts."""
+"""Task heads on ModernBERT: the prediction head is between encoder and task head, for pieces and for texts."""
 
 import dataclasses
 import functools

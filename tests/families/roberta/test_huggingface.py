@@ -1,4 +1,4 @@
-"""RoBERTa's `config.json` and weights: variants, heads, poolers, and what cannot be honoured."""
+"""RoBERTa's `config.json` and weights: variants, heads, poolers, and unsupported settings."""
 
 import json
 

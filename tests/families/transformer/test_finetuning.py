@@ -19,7 +19,7 @@ from ...experiments.task_files import BAD, GOOD, OTHER, write_task
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
-    """A run directory of a small translator of which nothing is trained."""
+    """Return the run directory of a small untrained translator."""
     family, tokenizer = get_family("transformer"), train_wordpiece([" ".join((*GOOD, *BAD, *OTHER))] * 9, 120)
     config = family.config_for(
         tokenizer, hidden_size=16, num_layers=2, num_heads=2, feed_forward_size=32, max_positions=40

@@ -1,4 +1,4 @@
-"""What transformers writes with the same weights: greedily, with beams, and with beams that end."""
+"""The texts of transformers with the same weights: greedy, with beams, and with beams that end."""
 
 import dataclasses
 

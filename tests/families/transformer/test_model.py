@@ -31,13 +31,13 @@ def fresh(config):
 
 
 def random_pairs(lengths):
-    """Sources and targets of these lengths, as lists of ids."""
+    """Return sources and targets of these lengths, as lists of ids."""
     rng = np.random.default_rng(0)
     return [tuple(rng.integers(4, 30, size).astype(np.int32) for size in pair) for pair in lengths]
 
 
 def padded_batch(pairs, width, high):
-    """A pair batch with a row for each pair."""
+    """Return a pair batch with one row per pair."""
     arrays = {f"source_{name}": np.zeros((len(pairs), width), np.int32) for name in ("tokens", "positions", "segments")}
     names = ("target_in", "target_out", "target_positions", "target_segments")
     arrays |= {name: np.zeros((len(pairs), high), np.int32) for name in names}
@@ -81,7 +81,7 @@ def test_packed_equals_padded(config):
 def test_padding_changes_nothing_and_has_no_gradient():
     [pair] = random_pairs([(5, 3)])
     narrow, wide = padded_batch([pair], 5, 4), padded_batch([pair], 8, 7)
-    wide["source_tokens"][0, 5:] = 9  # what is masked does not matter
+    wide["source_tokens"][0, 5:] = 9  # masked pieces do not matter
 
     @jax.jit
     def gradients(batch):

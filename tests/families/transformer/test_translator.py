@@ -38,7 +38,7 @@ def made(tokenizer):
 
 @pytest.fixture(scope="module")
 def folder(goldens, made, tmp_path_factory):
-    """A Marian folder with its tokenizer."""
+    """Write a Marian folder with its tokenizer."""
     out = tmp_path_factory.mktemp("marian")
     write(out, made[1], made[0])
     for file in (goldens / "tokenizers" / "marian").iterdir():
@@ -146,7 +146,7 @@ def test_converted_and_back(folder, model, tmp_path):
 
 
 def copy_with(folder, target, **changes):
-    """A copy of a folder with other tensors; None leaves one out."""
+    """Write a copy of a folder with other tensors; None leaves one out."""
     shutil.copytree(folder, target)
     tensors = load_file(folder / "model.safetensors") | changes
     save_file({name: value for name, value in tensors.items() if value is not None}, target / "model.safetensors")

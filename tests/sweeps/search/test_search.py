@@ -69,7 +69,7 @@ def test_spaces(parts):
 
 @pytest.fixture
 def search(program, tmp_path, monkeypatch):
-    """Runs a search in this process."""
+    """Return a function that runs a search in this process."""
     monkeypatch.chdir(ROOT)
     module = program("bert_elmo_jax.sweeps.search.run_search")
 
@@ -187,7 +187,7 @@ class Curves:
 
 @pytest.fixture
 def go(parts, program, tmp_path):
-    """Runs a search of a learning rate, whose best is 0.005."""
+    """Return a function that searches for a learning rate, whose best value is 0.005."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     Ended = program("bert_elmo_jax.sweeps.runners").Ended
 
@@ -308,7 +308,7 @@ RATES = "optimizer.learning_rate=1e-4..1e-2"
 
 @pytest.fixture
 def trial_runs(search, parts, program, tmp_path, monkeypatch):
-    """The program with runs without processes; the numbers of those that it starts."""
+    """Return a function that runs the program without processes, and returns the numbers of the started runs."""
     pytest.importorskip("optuna", reason="a search needs the extra `search`")
     Ended = program("bert_elmo_jax.sweeps.runners").Ended
 
