@@ -43,7 +43,8 @@ def toy() -> ConfigDict:
 def sts() -> ConfigDict:
     r"""A small Transformer for ten thousand real pairs: the rows of STS-B and KorSTS, English to Korean.
 
-    Prepared as docs/guides/translate.md says. Expected score: not measured yet. Cost: not measured yet. Command:
+    Prepared as docs/guides/translate.md says. Expected score: BLEU 6.1 and chrF 15.3 on 505 held-out pairs: too few
+    to learn to translate. Cost: about a quarter of an hour of processor time. Command:
       python -m experiments.pretrain --config=experiments/configs/transformer.py:sts --config.data=corpora/sts \
           --workdir=runs/sts
     """
