@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.sentencepiece import read_sentencepiece
 from bert_elmo_jax.text.tokenizer import (
     MARIAN_FILES,
     OWN_KEY,
@@ -58,7 +58,9 @@ class Marian(Tokenizer):
     ):
         self._settings = dict(settings or {})
         self._models = source, target
-        self._libraries = [_read_model(model, f"{where}: {name}") for model, name in zip(self._models, MARIAN_FILES)]
+        self._libraries = [
+            read_sentencepiece(model, f"{where}: {name}")[0] for model, name in zip(self._models, MARIAN_FILES)
+        ]
         self._vocabularies = [dict(vocabulary), dict(vocabulary if target_vocabulary is None else target_vocabulary)]
         self.separate = target_vocabulary is not None
         self.tokens: tuple[str, ...] = _list_pieces(vocabulary, f"{where}: {MARIAN_FILES[2]}")
@@ -209,16 +211,6 @@ def load_marian(folder: str | Path) -> Marian:
     tokenizer = Marian(source, target, vocabulary, of_target, kept, str(folder))
     check_fingerprint(settings, tokenizer.fingerprint, folder / MARIAN_FILES[2])
     return tokenizer
-
-
-def _read_model(model: bytes, source: str) -> Any:
-    library = sentencepiece.SentencePieceProcessor()
-    try:
-        library.load_from_serialized_proto(model)
-        library.vocab_size()
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
-    return library
 
 
 def _list_pieces(vocabulary: Mapping[str, int], source: str) -> tuple[str, ...]:

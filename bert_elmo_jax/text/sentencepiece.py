@@ -40,6 +40,26 @@ USUAL_NAMES = {
 }
 
 
+def read_sentencepiece(model: bytes, source: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the library's processor for the bytes of a `.model` file, and all pieces.
+
+    >>> read_sentencepiece(b"text", "spiece.model")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: spiece.model is not a SentencePiece model, or an incomplete one (...)
+    """
+    library = sentencepiece.SentencePieceProcessor()
+    wrong = f"{source} is not a SentencePiece model, or an incomplete one"
+    try:
+        # The constructor would accept an empty model silently.
+        library.load_from_serialized_proto(model)
+        return library, tuple(library.id_to_piece(list(range(library.vocab_size()))))
+    except UnicodeDecodeError:  # of a piece, or of the library's message about one
+        raise ValueError(f"{wrong} (one of its pieces is not UTF-8)") from None
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"{wrong} ({error})") from None
+
+
 class SentencePiece(Tokenizer):
     """A SentencePiece tokenizer, from the bytes of a `.model` file.
 
@@ -56,15 +76,8 @@ class SentencePiece(Tokenizer):
     kind = "sentencepiece"
 
     def __init__(self, model: bytes, source: str = "this model"):
-        try:
-            # The constructor would accept an empty model silently.
-            self._library = sentencepiece.SentencePieceProcessor()
-            self._library.load_from_serialized_proto(model)
-            self.vocab_size: int = self._library.vocab_size()
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
-        numbers = list(range(self.vocab_size))
-        self.tokens: tuple[str, ...] = tuple(self._library.id_to_piece(numbers))
+        self._library, self.tokens = read_sentencepiece(model, source)
+        self.vocab_size = len(self.tokens)
         specials = list(find_specials(self.tokens, self._library, source))
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = specials
         self.word_starts: Bool[np.ndarray, "V"] = np.array([piece.startswith(SPACE_MARK) for piece in self.tokens])
@@ -75,7 +88,7 @@ class SentencePiece(Tokenizer):
         self._literal = re.compile(f"({'|'.join(map(re.escape, self._index))})")
         self._texts = without_literals(self._library, model, specials)
         self._adds_space = self._library.normalize("a").startswith(SPACE_MARK)
-        self._written = [self._bytes_of(number) for number in numbers]
+        self._written = [self._bytes_of(number) for number in range(self.vocab_size)]
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Int32[np.ndarray, "N"], Int64[np.ndarray, "L"]]:
         """Return the concatenated ids of lines and the length of each line."""

@@ -32,14 +32,12 @@ def prefers_file(folder: Path) -> bool:
 
 def spec_of_shifted_model(model: bytes, source: str) -> dict[str, Any]:
     """Return a SentencePiece model with shifted ids as the contents of a `tokenizer.json`."""
-    import sentencepiece
     from sentencepiece import sentencepiece_model_pb2
 
-    try:
-        sentencepiece.SentencePieceProcessor().load_from_serialized_proto(model)
-        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
-    except RuntimeError as error:
-        raise ValueError(f"{source} is not a SentencePiece model, or an incomplete one ({error})") from None
+    from bert_elmo_jax.text.sentencepiece import read_sentencepiece
+
+    read_sentencepiece(model, source)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM or len(proto.pieces) < len(FIRST):
         raise ValueError(
             f"{source} is not a unigram model of {len(FIRST)} or more pieces, which shifted ids (XLM-R) need"

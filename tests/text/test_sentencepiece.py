@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import SentencePiece, load_sentencepiece, load_tokenizer, train_sentencepiece
-from bert_elmo_jax.text.sentencepiece import find_specials
+from bert_elmo_jax.text.sentencepiece import find_specials, read_sentencepiece
+from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
 from bert_elmo_jax.text.tokenizer import find_model
 from bert_elmo_jax.text.training import nfc_rules
 
@@ -207,6 +208,17 @@ def test_invalid_models_raise(sentencepiece, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"a single one or one named sentencepiece.model"):
         load_sentencepiece(tmp_path / "empty")
+
+
+def test_pieces_that_are_not_utf8_raise(sentencepiece, tmp_path):
+    model = sentencepiece._model
+    piece = max(sentencepiece.tokens, key=len).encode()
+    damaged = model.replace(piece, b"\xff" * len(piece))
+    assert damaged != model
+    with pytest.raises(ValueError, match=r"spiece.model is not a .* \(one of its pieces is not UTF-8\)"):
+        read_sentencepiece(damaged, "spiece.model")
+    with pytest.raises(ValueError, match=r"x.model is not a SentencePiece model"):
+        spec_of_shifted_model(damaged, "x.model")
 
 
 def test_lower_casing_outside_the_model_raises(albert_like, tmp_path):
