@@ -12,7 +12,7 @@ import numpy as np
 from bert_elmo_jax.data.corpora.text_files import read_lines
 from bert_elmo_jax.families import get_family
 from bert_elmo_jax.families.init_params import init_params
-from bert_elmo_jax.text import train_wordpiece
+from bert_elmo_jax.text import WordPiece, train_wordpiece
 from bert_elmo_jax.toyworld import ToyWorld
 
 FAMILY = get_family("bert")
@@ -81,7 +81,9 @@ def write_bert(folder: Path, sizes: Mapping[str, int], texts: list[str]) -> None
     write: Any = FAMILY.formats["huggingface"].write
     write(folder, init_params(FAMILY, config, jax.random.key(0), tuple(FAMILY.heads)), config)
     if texts:
-        train_wordpiece(texts, min(8192, config.vocab_size)).save(folder)
+        learned = train_wordpiece(texts, min(8192, config.vocab_size))
+        rest = (f"[unused{number}]" for number in range(config.vocab_size - learned.vocab_size))
+        WordPiece([*learned.tokens, *rest], learned.options).save(folder)  # a piece for each row of the embeddings
 
 
 def bert_sizes(preset: str, tiny: bool) -> dict[str, int]:
