@@ -66,7 +66,7 @@ def novels() -> ConfigDict:
     elmo.py:novels says.
 
     Expected score: after the 1,000 steps that ulmfit_real takes, perplexity 152 per held-out word, and 373 per word of
-    WikiText-2's validation text (docs/results/tables.md). Cost: 26 minutes of processor time for these. Command:
+    WikiText-2's validation text (docs/results/small_models.md). Cost: 26 minutes of processor time for these. Command:
       python -m experiments.pretrain --config=experiments/configs/awd_lstm.py:novels \
           --config.data=corpora/novels_words --workdir=runs/awd_lstm_novels
     """
