@@ -82,6 +82,25 @@ def share_compiled(folder: str | Path | None = None, limit: int = LIMIT) -> Path
     return chosen
 
 
+@contextlib.contextmanager
+def no_cache() -> Iterator[None]:
+    """Neither read nor write compiled programs inside this context.
+
+    >>> import jax
+    >>> with no_cache():
+    ...     jax.config.values["jax_enable_compilation_cache"]
+    False
+    """
+    import jax
+
+    before = jax.config.values["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
+
+
 def delete_unfinished(folder: Path) -> None:
     """Delete the entries whose writer was killed or ran out of space; JAX would neither read nor replace them.
 

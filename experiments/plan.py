@@ -16,6 +16,7 @@ import jax
 from absl import flags
 from ml_collections import ConfigDict
 
+from bert_elmo_jax.compilation_cache import no_cache
 from bert_elmo_jax.plan.chips import GIB, find_topology
 from bert_elmo_jax.plan.plan import plan
 from experiments.command_line.start import start
@@ -37,13 +38,13 @@ def define() -> None:
 def main(config: ConfigDict) -> int:
     """Plan, and return 0 if every phase fits."""
     jax.config.update("jax_platforms", "cpu")  # others may use the real devices
-    # A program for a chip that is not here cannot be read back from the cache: JAX would warn, and compile it again.
-    jax.config.update("jax_enable_compilation_cache", False)
     topology = find_topology(FLAGS.topology)
     where = "on this machine's processor, without writing any file"
     print(f"compiling the step of {FLAGS.config} for {FLAGS.topology}, {where}", flush=True)
     memory = None if FLAGS.memory is None else FLAGS.memory * GIB
-    return 0 if plan(config, topology, FLAGS.vocab_size, memory, FLAGS.tries) else 1
+    # A program for a chip that is not here cannot be read back from the cache: JAX would warn, and compile it again.
+    with no_cache():
+        return 0 if plan(config, topology, FLAGS.vocab_size, memory, FLAGS.tries) else 1
 
 
 if __name__ == "__main__":

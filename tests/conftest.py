@@ -98,11 +98,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_for_one_file():
-    """Clear JAX's caches after each file, which together would need gigabytes."""
-    yield
+    """Clear JAX's caches after each file, which together would need gigabytes; a file leaves JAX's settings alone."""
     import jax
 
+    fixed = "jax_num_cpu_devices"  # once JAX runs, it has no effect
+    before = dict(jax.config.values)
+    yield
     jax.clear_caches()
+    changed = {name: new for name, new in jax.config.values.items() if new != before.get(name, new) and name != fixed}
+    assert not changed, f"a later file, in any order, would see these settings: {changed}"
 
 
 @pytest.fixture

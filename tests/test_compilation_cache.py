@@ -33,6 +33,7 @@ def nothing_chosen(monkeypatch, tmp_path):
     monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
     saved = {name: jax.config.values[name] for name in NAMES}
     jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_enable_compilation_cache", True)
     yield
     for name, value in saved.items():
         jax.config.update(name, value)
@@ -64,6 +65,14 @@ def test_the_environment_decides(monkeypatch):
 def test_it_can_be_turned_off():
     jax.config.update("jax_enable_compilation_cache", False)
     assert share_compiled() is None and jax.config.values[NAMES[0]] is None
+
+
+def test_what_was_turned_off_is_on_again_even_after_an_error():
+    before = jax.config.values[NAMES[3]]
+    with pytest.raises(KeyError), compilation_cache.no_cache():
+        assert not jax.config.values[NAMES[3]]
+        raise KeyError
+    assert before and jax.config.values[NAMES[3]]
 
 
 @pytest.mark.usefixtures("nothing_chosen")
