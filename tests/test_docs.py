@@ -135,7 +135,10 @@ def test_the_site(site):
     expected = {f"reference/{path.with_suffix('.html')}".replace("__init__", "index") for path in MODULES}
     assert expected == {name for name in texts if name.startswith("reference/")}
     shown = {name: Page(text) for name, text in texts.items()}
-    for name in ("bert_elmo_jax.text.tokenizer.load_tokenizer", "bert_elmo_jax.nn.attention.SelfAttention.__call__"):
+    for name in (
+        "bert_elmo_jax.text.tokenizer_folder.load_tokenizer",
+        "bert_elmo_jax.nn.attention.SelfAttention.__call__",
+    ):
         assert name in shown[f"reference/{'/'.join(name.split('.')[1:3])}.html"].ids
     assert "bert_elmo_jax.inference.load_model.load" in shown["reference/inference/load_model.html"].ids
     assert not [

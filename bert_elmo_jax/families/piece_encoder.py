@@ -3,7 +3,7 @@
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
 from bert_elmo_jax.families.family import Family
+from bert_elmo_jax.families.fill_mask import fill_mask
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
 from bert_elmo_jax.families.generate import generate, stream_text
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
@@ -27,14 +28,6 @@ from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels
 from bert_elmo_jax.text import Tokenizer
-
-
-class Guess(NamedTuple):
-    """A candidate for a gap: the number of the gap in the text, the piece, its probability."""
-
-    mask: int
-    piece: str
-    probability: float
 
 
 class PieceEncoder(Encoder):
@@ -52,6 +45,7 @@ class PieceEncoder(Encoder):
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
     sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
     sentences, save_sentences, generate, stream = encode_sentences, save_sentences, generate, stream_text
+    fill_mask = fill_mask
 
     def __init__(
         self, family: Family, config: Any, params: Mapping[str, Any], tokenizer: Tokenizer | None,
@@ -320,35 +314,6 @@ class PieceEncoder(Encoder):
             )
         _, ids, places = parts[0]
         return ids, places[:, 1]
-
-    def fill_mask(self, text: Text, top: int = 5) -> list[Guess]:
-        """Return the likeliest pieces for each [MASK] of a text, best first.
-
-        >>> from bert_elmo_jax import load
-        >>> [guess.mask for guess in load("tests/goldens/bert_tiny").fill_mask("[MASK] [MASK]", top=2)]
-        [0, 0, 1, 1]
-        """
-        if "mlm" not in self.params:
-            sees = " (a piece sees only those before it)" if self.family.causal(self.config) else ""
-            raise ValueError(
-                f"{self.source} has no masked-language-model head{sees}; it has: {', '.join(self.heads) or 'none'}"
-            )
-        top = arguments.check_whole("top", top, 1, self.tokenizer.vocab_size, "the size of the vocabulary")
-        row = self._reader("raise", None, None)(text, 0)
-        places = np.flatnonzero(row.encoding.ids == self.tokenizer.mask_id)
-        if not len(places):
-            raise ValueError(f"{text!r} has no {self.tokenizer.tokens[self.tokenizer.mask_id]} to fill")
-        windows = Windows([row])
-        [batch] = plan_padded(windows.lengths, 1, self.config.max_positions)
-        output: Any = self._compute(windows.lay_out(batch, self.config.pad_id), Wanted(head="mlm"))
-        known = np.asarray(output.mlm_logits[0, places, : self.tokenizer.vocab_size])
-        chances = np.asarray(jax.nn.softmax(jnp.asarray(known), axis=-1))
-        best = np.argsort(-chances, axis=-1, kind="stable")[:, :top]
-        return [
-            Guess(gap, self.tokenizer.tokens[i], float(chances[gap, i]))
-            for gap, order in enumerate(best)
-            for i in order
-        ]
 
     def _wishes(self, batch_size: int, layers: Layers) -> tuple[int, tuple[int, ...] | None]:
         batch_size = arguments.check_whole("batch_size", batch_size, 1)

@@ -13,7 +13,7 @@ from bert_elmo_jax.families import REGISTRY, Family, find_family, get_family
 from bert_elmo_jax.families.init_params import SIZES, param_shapes
 from bert_elmo_jax.heads.features import Features
 from bert_elmo_jax.text import FastaiVocabulary, Lexicon, Tokenizer, WordTable, WordVocabulary, load_tokenizer
-from bert_elmo_jax.text.tokenizer import BPE_PAIRS
+from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS
 from bert_elmo_jax.weights.parameter_tree import flatten, part
 
 Shapes = dict[str, tuple[int, ...]]

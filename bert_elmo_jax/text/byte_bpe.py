@@ -6,8 +6,9 @@ from typing import Any
 
 from bert_elmo_jax.files import read_json, read_text
 from bert_elmo_jax.text.suffix_bpe import UNKNOWN, is_suffix_bpe, suffix_bpe_spec
-from bert_elmo_jax.text.tokenizer import CLS, OWN_KEY, SEP, SPECIALS, find_bpe
+from bert_elmo_jax.text.tokenizer import CLS, OWN_KEY, SEP, SPECIALS
 from bert_elmo_jax.text.tokenizer_file import CHARACTERS, TokenizerFile
+from bert_elmo_jax.text.tokenizer_folder import find_bpe
 from bert_elmo_jax.text.tokenizer_specs import Spec, compile_spec, find_special_ids, name_of
 
 # Cleaning as in BERT, composition, and single spaces, for vocabularies trained here.

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from bert_elmo_jax.text.tokenizer import Frame, Tokenizer
+from bert_elmo_jax.text.encoding import Frame
+from bert_elmo_jax.text.tokenizer import Tokenizer
 from bert_elmo_jax.text.tokenizer_file import TokenizerFile
 from bert_elmo_jax.text.tokenizer_specs import find_parts
 

@@ -11,20 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.encoding import Encoding, Frame, encoding_of
 from bert_elmo_jax.text.sentencepiece import read_sentencepiece
-from bert_elmo_jax.text.tokenizer import (
-    MARIAN_FILES,
-    OWN_KEY,
-    UNK,
-    Encoding,
-    Frame,
-    Tokenizer,
-    check_fingerprint,
-    check_ids,
-    encode_json,
-    encoding_of,
-    reject_text,
-)
+from bert_elmo_jax.text.tokenizer import OWN_KEY, UNK, Tokenizer, check_fingerprint, check_ids, encode_json, reject_text
+from bert_elmo_jax.text.tokenizer_folder import MARIAN_FILES
 
 SPACE_MARK = "▁"
 TARGET_VOCABULARY = "target_vocab.json"  # of a model whose languages have a vocabulary each

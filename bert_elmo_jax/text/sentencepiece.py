@@ -11,23 +11,21 @@ import sentencepiece
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.encoding import Encoding, encoding_of
 from bert_elmo_jax.text.tokenizer import (
     CLS,
     MASK,
-    MODEL_FILES,
     OWN_KEY,
     PAD,
     SEP,
     UNK,
-    Encoding,
     Tokenizer,
     check_fingerprint,
     check_ids,
     encode_json,
-    encoding_of,
-    find_model,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_folder import MODEL_FILES, find_model
 
 SPACE_MARK = "▁"  # SentencePiece writes a space as this mark, and reads a literal one as a space
 

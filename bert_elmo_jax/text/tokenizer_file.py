@@ -15,21 +15,18 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.encoding import Encoding, encoding_of
 from bert_elmo_jax.text.suffix_bpe import SUFFIX
 from bert_elmo_jax.text.tokenizer import (
-    BPE_PAIRS,
     OWN_KEY,
-    Encoding,
     Tokenizer,
     check_fingerprint,
     check_ids,
     encode_json,
-    encoding_of,
-    find_bpe,
-    find_model,
     own_settings,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_folder import BPE_PAIRS, find_bpe, find_model
 from bert_elmo_jax.text.tokenizer_specs import (
     Spec,
     add_specials,

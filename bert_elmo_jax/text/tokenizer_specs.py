@@ -12,7 +12,8 @@ from typing import Any
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.files import read_json
-from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, UNK, Frame
+from bert_elmo_jax.text.encoding import Frame
+from bert_elmo_jax.text.tokenizer import CLS, MASK, PAD, SEP, UNK
 
 Spec = dict[str, Any]
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")

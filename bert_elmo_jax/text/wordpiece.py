@@ -15,21 +15,18 @@ from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from bert_elmo_jax.files import read_json
+from bert_elmo_jax.text.encoding import Encoding, Frame, encoding_of
 from bert_elmo_jax.text.tokenizer import (
     OWN_KEY,
     SPECIALS,
     UNK,
-    VOCABULARY_FILES,
-    Encoding,
-    Frame,
     Tokenizer,
     check_fingerprint,
     check_ids,
     encode_json,
-    encoding_of,
-    find_vocabulary,
     reject_text,
 )
+from bert_elmo_jax.text.tokenizer_folder import VOCABULARY_FILES, find_vocabulary
 from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
     check_added,

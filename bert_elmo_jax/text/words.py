@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Int32, Integer
 
 from bert_elmo_jax.files import read_array, read_json, read_text, write_bytes, write_json
-from bert_elmo_jax.text.tokenizer import Encoding, Frame, reject_text
+from bert_elmo_jax.text.encoding import Encoding, Frame
+from bert_elmo_jax.text.tokenizer import reject_text
 
 BOS_WORD, EOS_WORD, UNK_WORD = WORD_SPECIALS = ("<S>", "</S>", "<UNK>")
 

@@ -110,7 +110,8 @@ def test_asked_to_stop_they_save(odd, tmp_path):
 
 
 SWEEP = """
-import sys, time
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {here!r})
 import odd_calls
 from bert_elmo_jax.sweeps.runners import Job, Processes

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bert_elmo_jax.text import SentencePiece, load_sentencepiece, load_tokenizer, train_sentencepiece
 from bert_elmo_jax.text.sentencepiece import find_specials, read_sentencepiece
 from bert_elmo_jax.text.shifted_pieces import spec_of_shifted_model
-from bert_elmo_jax.text.tokenizer import find_model
+from bert_elmo_jax.text.tokenizer_folder import find_model
 from bert_elmo_jax.text.training import nfc_rules
 
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert_elmo_jax.text import Tokenizer, WordVocabulary, load_tokenizer, train_wordpiece
-from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, encoding_of, join_texts, reject_text
+from bert_elmo_jax.text.encoding import encoding_of, join_texts
+from bert_elmo_jax.text.tokenizer import check_fingerprint, check_ids, reject_text
 
 # Characters of the corpora, and difficult ones: marks, spaces, control characters, jamo, astral, and [MASK].
 FRIENDLY = [*"theriv sailed.,'\"!", *"배를타고강은행ㅋㅠé"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bert_elmo_jax.text import WordPiece, load_tokenizer, load_wordpiece
-from bert_elmo_jax.text.tokenizer import find_vocabulary
+from bert_elmo_jax.text.tokenizer_folder import find_vocabulary
 from bert_elmo_jax.text.wordpiece_files import (
     WordPieceOptions,
     check_added,

@@ -1,0 +1,113 @@
+"""The result of encoding a text, and the special pieces around one text or two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int32
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The pieces of one or two texts, with the characters and words they came from.
+
+    `types` are what the model reads: 0 in the first text (with its special pieces) and 1 in the second, or 0
+    everywhere, as the tokenizer says. `texts` is 0 in the first text and 1 in the second for every tokenizer; `second`
+    is the place where the second begins. `offsets` are (start, end) in the original text, or in the word for
+    `encode_words`. `word_ids` number the words of each text from 0. Special pieces that the tokenizer added have the
+    offsets (0, 0) and the word id -1.
+
+    >>> from bert_elmo_jax.text import train_wordpiece
+    >>> train_wordpiece(["배를 타고"] * 9, vocab_size=30).encode("타고 배를").offsets.tolist()
+    [[0, 0], [0, 2], [3, 5], [0, 0]]
+    """
+
+    ids: Int32[np.ndarray, "T"]
+    types: Int32[np.ndarray, "T"]
+    offsets: Int32[np.ndarray, "T 2"]
+    word_ids: Int32[np.ndarray, "T"]
+    tokens: tuple[str, ...]
+    second: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def texts(self) -> Int32[np.ndarray, "T"]:
+        """Return the text of each piece, 0 or 1; special pieces between the texts belong to the first."""
+        return np.zeros_like(self.types) if self.second is None else (np.arange(len(self)) >= self.second).astype("i4")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special pieces around one text and around a pair, and the types of the two texts.
+
+    >>> Frame(before=(2,), between=(3,), after=(3,))  # [CLS] a [SEP] b [SEP]
+    Frame(before=(2,), between=(3,), after=(3,), types=(0, 1))
+    """
+
+    before: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    types: tuple[int, int] = (0, 1)
+
+    def count(self, pair: bool) -> int:
+        """Return the number of special pieces of one text or a pair."""
+        return len(self.before) + len(self.between) * pair + len(self.after)
+
+    def join(
+        self, first: Int32[np.ndarray, "A"], second: Int32[np.ndarray, "B"] | None = None
+    ) -> tuple[Int32[np.ndarray, "T"], Int32[np.ndarray, "T"]]:
+        """Return the ids and types of one text or a pair with its special pieces.
+
+        >>> [array.tolist() for array in Frame((2,), (3,), (3,)).join(np.array([7, 8], "i4"), np.array([9], "i4"))]
+        [[2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1]]
+        """
+        before, between, after = (np.array(part, np.int32) for part in (self.before, self.between, self.after))
+        head = [before, first] if second is None else [before, first, between]
+        tail = [after] if second is None else [second, after]
+        ids = np.concatenate([*head, *tail])
+        types = np.full(len(ids), self.types[0], np.int32)
+        if second is not None:
+            types[sum(map(len, head)) :] = self.types[1]
+        return ids, types
+
+
+def encoding_of(
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], word_ids: Sequence[int], tokens: Sequence[str]
+) -> Encoding:
+    """Return the encoding of one text without special pieces."""
+    return Encoding(
+        ids=np.array(ids, np.int32),
+        types=np.zeros(len(ids), np.int32),
+        offsets=np.array(offsets, np.int32).reshape(len(ids), 2),
+        word_ids=np.array(word_ids, np.int32),
+        tokens=tuple(tokens),
+    )
+
+
+def join_texts(
+    first: Encoding,
+    second: Encoding | None,
+    cls: Encoding | None,
+    sep: Encoding | None,
+    between: Encoding | None = None,
+    types: tuple[int, int] = (0, 1),
+) -> Encoding:
+    """Return `[CLS] first [SEP] second [SEP]`, or `first second` if `cls` and `sep` are None.
+
+    `between` takes the place of the first `[SEP]` in a pair, and `types` are the types of the two texts.
+    """
+    pair = second is not None
+    parts = [(part, 0) for part in (cls, first, sep if between is None or not pair else between) if part is not None]
+    start = sum(len(part) for part, _ in parts)
+    if pair:
+        parts += [(part, 1) for part in (second, sep) if part is not None]
+    return Encoding(
+        ids=np.concatenate([part.ids for part, _ in parts]),
+        types=np.concatenate([np.full(len(part), types[number], np.int32) for part, number in parts]),
+        offsets=np.concatenate([part.offsets for part, _ in parts]),
+        word_ids=np.concatenate([part.word_ids for part, _ in parts]),
+        tokens=tuple(token for part, _ in parts for token in part.tokens),
+        second=start if pair else None,
+    )
