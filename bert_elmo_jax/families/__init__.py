@@ -7,8 +7,9 @@ from typing import Any
 
 from bert_elmo_jax.did_you_mean import did_you_mean
 from bert_elmo_jax.families.family import Family, WeightFormat
+from bert_elmo_jax.generation.decoder import Decoder
 
-__all__ = ["Family", "all_families", "all_formats", "find_family", "get_family", "register"]
+__all__ = ["Family", "all_families", "all_formats", "find_decoder", "find_family", "get_family", "register"]
 
 REGISTRY: dict[str, str | Family] = {
     "bert": "bert_elmo_jax.families.bert",
@@ -77,3 +78,14 @@ def find_family(config: Any) -> Family:
         if isinstance(config, family.config):
             return family
     raise TypeError(f"{type(config).__name__} is not the configuration of a family; there are {', '.join(REGISTRY)}")
+
+
+def find_decoder(encoder: Any) -> Decoder:
+    """Return what writes with an encoder's weights; raise for a family that does not write."""
+    family = find_family(encoder.config)
+    if family.decoder is None:
+        writers = [other.called for other in all_families() if other.decoder is not None]
+        who = f"; {' and '.join(writers)} can" if writers else ""
+        raise ValueError(f"{encoder.source}: {family.called} does not write{who}")
+    decoder: Decoder = family.decoder(encoder.config)
+    return decoder

@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray
 from ml_collections import ConfigDict
 
 from bert_elmo_jax.did_you_mean import did_you_mean
-from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.families.documents import DocumentReader
+from bert_elmo_jax.generation.decoder import Decoder
 
 Params = dict[str, Any]
 # The axes of the mesh for the parameters of `nn.transformer` and of the tables of embeddings.

@@ -19,11 +19,12 @@ from bert_elmo_jax.encoders.encoded import Encoded, blank, join
 from bert_elmo_jax.encoders.encoder import BAR_FROM, MOST_AHEAD, Encoder, stream
 from bert_elmo_jax.encoders.layout import PieceArrays, Windows
 from bert_elmo_jax.encoders.rows import Overflow, Row, Text, to_row
+from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.fill_mask import fill_mask
 from bert_elmo_jax.families.forward import ForwardOutput, Wanted, choose_head, run, run_turned
-from bert_elmo_jax.families.generate import generate, stream_text
 from bert_elmo_jax.families.sentences import encode_sentences, save_sentences
+from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.heads.sentence_head import SentenceHead
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.matrix_product import cast_kernels, turn_kernels
@@ -45,7 +46,7 @@ class PieceEncoder(Encoder):
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("units", "pool", "overflow")
     sentence_head, warned_of_length = SentenceHead(), False  # of `sentences`; `load` sets the head of the model
     sentences, save_sentences, generate, stream = encode_sentences, save_sentences, generate, stream_text
-    fill_mask = fill_mask
+    find_decoder, fill_mask = find_decoder, fill_mask
 
     def __init__(
         self, family: Family, config: Any, params: Mapping[str, Any], tokenizer: Tokenizer | None,

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.model import Cove, CoveOutput, look_up_vectors
-from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn import dropout, product
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.layers import embed

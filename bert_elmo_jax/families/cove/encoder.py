@@ -15,10 +15,11 @@ from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_who
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, max_rows, to_words, width_for
+from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.cove.config import CoveConfig
 from bert_elmo_jax.families.cove.encoded import CoveEncoded, blank, join
 from bert_elmo_jax.families.cove.model import Cove, cove_shapes, stack_layers
-from bert_elmo_jax.families.generate import generate, stream_text
+from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text import WordTable, WordVocabulary
 from bert_elmo_jax.weights.parameter_tree import check_shapes, flatten
@@ -41,6 +42,7 @@ class CoveEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
     FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    find_decoder = find_decoder
     stream = stream_text  # parts of a translation
 
     def __init__(
@@ -165,7 +167,7 @@ class CoveEncoder(Encoder):
         return "decoder" in self.params
 
     def generate(self, prompts: Any = None, **options: Any) -> list[list[Any]]:
-        """Return translations with their scores; for the options see `families.generate`."""
+        """Return translations with their scores; for the options see `generation.generate`."""
         if not self.has_decoder:
             raise ValueError(
                 f"{self.source} has only the encoder of a CoVe, as all released weights: nothing can be translated"
@@ -173,7 +175,7 @@ class CoveEncoder(Encoder):
         return generate(self, prompts, **options)
 
     def translate(self, texts: Sequence[str], *, max_new: int | None = None, **options: Any) -> list[str]:
-        """Return the best translation of each text; for the options see `families.generate`.
+        """Return the best translation of each text; for the options see `generation.generate`.
 
         By default each word is the likeliest one, and a translation has at most twice as many words as the longest
         source, and ten more.

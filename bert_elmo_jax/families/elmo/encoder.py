@@ -13,11 +13,12 @@ from bert_elmo_jax.encoders.arguments import check_list, check_stream, check_who
 from bert_elmo_jax.encoders.encoder import BAR_FROM, Encoder, stream
 from bert_elmo_jax.encoders.rows import Words, shorten
 from bert_elmo_jax.encoders.sentences import batches, to_words
+from bert_elmo_jax.families import find_decoder
 from bert_elmo_jax.families.elmo import batch as batching
 from bert_elmo_jax.families.elmo.encoded import ElmoEncoded, blank, join
 from bert_elmo_jax.families.elmo.forward import TokenTable, check_cache, compute
 from bert_elmo_jax.families.elmo.model import Elmo, ElmoConfig, State, elmo_shapes, zero_state
-from bert_elmo_jax.families.generate import generate, stream_text
+from bert_elmo_jax.generation.generate import generate, stream_text
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.text.characters import boundary_characters, character_table
 from bert_elmo_jax.text.words import WordVocabulary
@@ -42,7 +43,7 @@ class ElmoEncoder(Encoder):
     USUAL_LAYERS: ClassVar[Any] = "all"  # of `extract`
     FIXED_INPUT: ClassVar[bool] = True  # layer 0 of a word is the same in every context
     EXTRACT_OPTIONS: ClassVar[tuple[str, ...]] = ("warmup",)
-    generate, stream = generate, stream_text  # they raise: an ELMo does not write
+    find_decoder, generate, stream = find_decoder, generate, stream_text  # they raise: an ELMo does not write
 
     def __init__(
         self,

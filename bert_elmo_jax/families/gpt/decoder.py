@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int
 
-from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.families.gpt.config import GptConfig
 from bert_elmo_jax.families.gpt.model import FeedForward
+from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn import dense, embed, layer_norm
 from bert_elmo_jax.nn.any_array import AnyArray
 

@@ -6,10 +6,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Float32, Int
 
-from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.families.transformer.config import TransformerConfig
 from bert_elmo_jax.families.transformer.embeddings import Embeddings
 from bert_elmo_jax.families.transformer.model import Transformer, piece_logits
+from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.decoder_layer import DecoderLayer
 from bert_elmo_jax.nn.matrix_product import cast_kernels

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 
 class Decoder(NamedTuple):
-    """The functions that write text with one configuration; `families.generate` calls them, in compiled code.
+    """The functions that write text with one configuration; `generation.generate` calls them, in compiled code.
 
     A memory is a tree of arrays whose first axis is the row, so that a beam takes over another one's memory by
     indexing. It has a number of slots, all rows fill the same slot in the same step, and a row with a shorter prompt

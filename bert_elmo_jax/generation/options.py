@@ -10,8 +10,7 @@ import numpy as np
 
 from bert_elmo_jax.encoders.arguments import check_whole
 from bert_elmo_jax.encoders.rows import shorten
-from bert_elmo_jax.families import all_families, find_family
-from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.generation.decoder import Decoder
 
 LENGTH_RULES = ("power", "gnmt")
 
@@ -42,17 +41,6 @@ class Options:
     ends: tuple[int, ...]
     stop: tuple[str, ...]
     seed: int
-
-
-def find_decoder(encoder: Any) -> Decoder:
-    """Return what writes with an encoder's weights; raise for a family that does not write."""
-    family = find_family(encoder.config)
-    if family.decoder is None:
-        writers = [other.called for other in all_families() if other.decoder is not None]
-        who = f"; {' and '.join(writers)} can" if writers else ""
-        raise ValueError(f"{encoder.source}: {family.called} does not write{who}")
-    decoder: Decoder = family.decoder(encoder.config)
-    return decoder
 
 
 def count_pieces(encoder: Any, decoder: Decoder) -> int:

@@ -8,27 +8,10 @@ import numpy as np
 
 from bert_elmo_jax.data.rows.widths import height_for
 from bert_elmo_jax.encoders.arguments import check_whole
-from bert_elmo_jax.families.beam_search import weigh_length
-from bert_elmo_jax.families.generate import Written, generate
-from bert_elmo_jax.families.writing_batches import (
-    CHUNK,
-    Pieces,
-    Writer,
-    cut,
-    make_keys,
-    plan,
-    search_batch,
-    write_chunks,
-)
-from bert_elmo_jax.families.writing_options import (
-    Options,
-    Prompt,
-    check_options,
-    choose_prompts,
-    count_pieces,
-    find_decoder,
-    read_prompts,
-)
+from bert_elmo_jax.generation.batches import CHUNK, Pieces, Writer, cut, make_keys, plan, search_batch, write_chunks
+from bert_elmo_jax.generation.beam_search import weigh_length
+from bert_elmo_jax.generation.generate import Written, generate
+from bert_elmo_jax.generation.options import Options, Prompt, check_options, choose_prompts, count_pieces, read_prompts
 from bert_elmo_jax.text.growing_text import GrowingText, continuation, find_stop
 
 STOP_CHUNK = 16  # pieces after which stop texts are looked for
@@ -39,7 +22,7 @@ def find_writer(encoder: Any) -> Writer:
     """Return the compiled loops of an encoder, which keeps them; raise for a family that does not write."""
     writer = encoder.__dict__.get("_writer")
     if writer is None:
-        decoder = find_decoder(encoder)
+        decoder = encoder.find_decoder()
         writer = encoder._writer = Writer(decoder, encoder.params, count_pieces(encoder, decoder))
     found: Writer = writer
     return found

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_elmo_jax.families import REGISTRY
-from bert_elmo_jax.families.writing_loop import Numbers
+from bert_elmo_jax.generation.loop import Numbers
 from bert_elmo_jax.text import train_byte_bpe
 
 from .toy_writer import FAMILY, make_writer, slow_logits, slow_logs
@@ -120,11 +120,11 @@ def test_shapes_are_few():
 
 
 def test_long_texts_are_written_in_several_calls(monkeypatch):
-    from bert_elmo_jax.families import writing_calls
+    from bert_elmo_jax.generation import calls
 
     writer, _, _ = make_writer(seed=5)
     whole = writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8)
-    monkeypatch.setattr(writing_calls, "CHUNK", 4)
+    monkeypatch.setattr(calls, "CHUNK", 4)
     assert writer.generate(tokens=PROMPTS, max_new=30, temperature=0.8) == whole
 
 

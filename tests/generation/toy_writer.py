@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bert_elmo_jax.families.decoder import Decoder
 from bert_elmo_jax.families.family import Family
 from bert_elmo_jax.families.piece_encoder import PieceEncoder
+from bert_elmo_jax.generation.decoder import Decoder
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int, Key
 
-from bert_elmo_jax.families.decoder import Decoder
+from bert_elmo_jax.generation.decoder import Decoder
 from bert_elmo_jax.nn.any_array import AnyArray
 from bert_elmo_jax.nn.next_piece import Number, block, draw, find_likeliest, penalise_repeats
 

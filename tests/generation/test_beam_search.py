@@ -101,11 +101,11 @@ def test_a_search_does_not_depend_on_its_batch():
 
 
 def test_long_texts_are_searched_in_several_calls(monkeypatch):
-    from bert_elmo_jax.families import writing_batches
+    from bert_elmo_jax.generation import batches
 
     writer, config, params = make_writer(seed=6, ends=())
     expected = compare(writer, config, params, PROMPTS, 3, 30)
-    monkeypatch.setattr(writing_batches, "CHUNK", 7)
+    monkeypatch.setattr(batches, "CHUNK", 7)
     again = compare(writer, config, params, PROMPTS, 3, 30)
     assert again == expected
 

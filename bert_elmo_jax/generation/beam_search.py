@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int
 
-from bert_elmo_jax.families.decoder import Decoder
-from bert_elmo_jax.families.writing_loop import Numbers, adjust, begin, mark
+from bert_elmo_jax.generation.decoder import Decoder
+from bert_elmo_jax.generation.loop import Numbers, adjust, begin, mark
 from bert_elmo_jax.nn.any_array import AnyArray
 
 EarlyStopping = Literal["never"] | bool

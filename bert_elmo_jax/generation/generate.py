@@ -62,7 +62,7 @@ def generate(
 
     Prompts of similar lengths are computed together, `batch_size` at a time.
     """
-    from bert_elmo_jax.families.writing_calls import write_texts
+    from bert_elmo_jax.generation.calls import write_texts
 
     given = dict(locals())
     names = ("encoder", "prompts", "tokens", "source", "batch_size", "write_texts")
@@ -90,7 +90,7 @@ def stream_text(
     The parts joined are the text of `generate` with the same options. No character is cut in half, nor a Hangul
     syllable that is written in letters.
     """
-    from bert_elmo_jax.families.writing_calls import stream_parts
+    from bert_elmo_jax.generation.calls import stream_parts
 
     options = {
         "max_new": max_new, "min_new": min_new, "temperature": temperature, "top_k": top_k, "top_p": top_p,

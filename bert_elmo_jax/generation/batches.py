@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int, Key
 
 from bert_elmo_jax.data.rows.widths import WIDTHS, round_up
-from bert_elmo_jax.families.beam_search import BeamRules, compile_search, is_open
-from bert_elmo_jax.families.decoder import Decoder
-from bert_elmo_jax.families.writing_loop import Numbers, Rules, compile_loop
-from bert_elmo_jax.families.writing_options import Options, Prompt
+from bert_elmo_jax.generation.beam_search import BeamRules, compile_search, is_open
+from bert_elmo_jax.generation.decoder import Decoder
+from bert_elmo_jax.generation.loop import Numbers, Rules, compile_loop
+from bert_elmo_jax.generation.options import Options, Prompt
 
 CHUNK = 64  # pieces between two looks of the host, which an interrupt waits for
 
@@ -37,7 +37,7 @@ class Writer:
         self._searches: dict[BeamRules, Any] = {}
 
     def loop(self, rules: Rules) -> Any:
-        """Return the compiled functions of `writing_loop`."""
+        """Return the compiled functions of `generation.loop`."""
         if rules not in self._loops:
             self._loops[rules] = compile_loop(self.decoder, rules)
         return self._loops[rules]
