@@ -5,7 +5,8 @@ Paper and expected score: Peters et al. 2017, https://arxiv.org/abs/1705.00108, 
 Tables 1 to 4 compare TagLM (91.93; chunks 96.37) with systems of others, some with more labelled data or lists of
 names.
 Scales: toy (minutes on two cores, words with several senses as entities), laptop (novels, UNER), one_gpu, paper. The
-biLM is shared with elmo_table2. Cost: toy, 250 seconds of processor time in 9 runs; the others are not measured yet.
+biLM is shared with elmo_table2. Cost: toy, 250 seconds of processor time in 9 runs; laptop, 91 minutes, 49 of them for
+the biLM; the others are not measured yet.
 Command: python -m experiments.sweep --sweep=experiments/sweeps/taglm_table5.py --jobs=2 --workdir=runs/sweeps
 """
 
