@@ -81,7 +81,12 @@ def find_family(config: Any) -> Family:
 
 
 def find_decoder(encoder: Any) -> Decoder:
-    """Return what writes with an encoder's weights; raise for a family that does not write."""
+    """Return what writes with an encoder's weights; raise for a family that does not write.
+
+    >>> from bert_elmo_jax import load
+    >>> find_decoder(load("tests/goldens/gpt2_tiny")).vocab_size is None  # as the encoder's
+    True
+    """
     family = find_family(encoder.config)
     if family.decoder is None:
         writers = [other.called for other in all_families() if other.decoder is not None]

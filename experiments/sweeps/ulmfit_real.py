@@ -23,7 +23,7 @@ from bert_elmo_jax.sweeps.points import Adapted, Point
 from experiments.sweeps._ulmfit import FULL, NO_LM, REAL, REAL_COLUMNS
 
 SCALES = ("toy", "laptop")
-LONGER = {"+ LM tuning, 4 × the epochs": 4, "+ all the tricks, 4 × the epochs": 4}
+LONGER = ("+ LM tuning, 4 × the epochs", "+ all the tricks, 4 × the epochs")
 ROWS = ("scratch", "pretrained", "+ LM tuning", "+ all the tricks", *LONGER)
 PAPER = Paper.without_figures(REAL_COLUMNS, ROWS, "pretrained")
 
@@ -50,5 +50,5 @@ def sweep(add: Add) -> None:
         for row, how in rows.items():
             for column, (measured, own) in text.columns.items():
                 settings = {**text.task, **s.classifier, **own, **NO_LM, **how}
-                settings["epochs"] *= LONGER.get(row, 1)
+                settings["epochs"] *= 4 if row in LONGER else 1
                 add.transfer(row, column, "ulmfit", of=measured, seeds=s.seeds, **settings)
